@@ -1,0 +1,30 @@
+# The same commands for people and for CI. Every target sets up .venv first.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: help demo test lint unit clean
+
+help:  ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
+	    --constraint constraints.txt --editable '.[train,plot,dev]'
+	touch $@
+
+demo: .venv/ready  ## find the faults of a simulated plant; results in demo-results/
+	$(BIN)/vace demo --out demo-results
+
+test: lint unit  ## everything CI checks
+
+lint: .venv/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+unit: .venv/ready
+	$(BIN)/pytest -n 2
+
+clean:  ## forget the environment and the caches
+	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-results

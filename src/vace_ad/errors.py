@@ -1,0 +1,76 @@
+"""What can go wrong, as a tree.
+
+VaceError
+├── ConfigError            a setting outside what is allowed, or of an unknown name
+├── InputError             a table that cannot be used as it is
+│   ├── TooShortError      too few rows for one patch, or for a fit
+│   ├── ChannelMismatchError   other channels than the detector was fitted on
+│   └── TableReadError     a file that cannot be read as a table
+├── ModelFileError         a model file that is truncated, altered, foreign or newer
+├── MissingExtraError      an optional dependency that is not installed
+└── NotFittedError         a detector that has learned nothing yet
+
+Every message says what came, what was expected and what to do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+class VaceError(Exception):
+    """Base of all errors that this package raises on purpose."""
+
+
+class ConfigError(VaceError, ValueError):
+    """A setting outside what is allowed, or of an unknown name."""
+
+
+class InputError(VaceError, ValueError):
+    """A table that cannot be used as it is."""
+
+
+class TooShortError(InputError):
+    """Too few rows for one patch, or for a fit."""
+
+
+class ChannelMismatchError(InputError):
+    """Other channels than the detector was fitted on."""
+
+    def __init__(self, missing: Sequence[str], extra: Sequence[str]) -> None:
+        self.missing, self.extra = tuple(missing), tuple(extra)
+        parts = []
+        if missing:
+            parts.append(f"missing: {_listing(missing)}")
+        if extra:
+            parts.append(f"not known at fit: {_listing(extra)}")
+        super().__init__(
+            f"the table's channels are not those of the fit ({'; '.join(parts)}); "
+            "rename, add or drop columns, or fit again on this table"
+        )
+
+
+class TableReadError(InputError):
+    """A file that cannot be read as a table."""
+
+
+class ModelFileError(VaceError, ValueError):
+    """A model file that is truncated, altered, foreign or newer."""
+
+
+class MissingExtraError(VaceError, ImportError):
+    """An optional dependency that is not installed."""
+
+    def __init__(self, purpose: str, module: str, extra: str) -> None:
+        super().__init__(
+            f"{purpose} needs {module}, which is not installed: pip install 'vace-ad[{extra}]'"
+        )
+
+
+class NotFittedError(VaceError, ValueError, AttributeError):
+    """A detector that has learned nothing yet."""
+
+
+def _listing(names: Sequence[str], limit: int = 8) -> str:
+    shown = ", ".join(repr(name) for name in names[:limit])
+    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
