@@ -1,0 +1,7 @@
+"""The report: one HTML file that opens from disk and needs no network."""
+
+from __future__ import annotations
+
+from vace_ad.report.data import ReportData, ReportEvent
+
+__all__ = ["ReportData", "ReportEvent"]

@@ -1,0 +1,122 @@
+"""What the page shows, as plain arrays and small records.
+
+Whoever runs a detection fills a `ReportData`; `write_report` turns it into one HTML file.
+Nothing here knows the detector, so a report can be made from any scores and events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.errors import InputError
+
+Kind = Literal["anomaly", "no data"]
+KINDS: tuple[Kind, ...] = ("anomaly", "no data")
+
+
+@dataclass(frozen=True)
+class ReportEvent:
+    """One event: rows `[start, end)`, how strong, how likely by chance, and who is to blame.
+
+    A gap in the time stamps, where no row exists, is an event of kind "no data" with
+    `start == end`: the page shades the time between row `start - 1` and row `start`.
+    """
+
+    start: int  # first row
+    end: int  # one past the last row
+    peak: int  # row of the highest score
+    severity: float = float("nan")  # 0 to 100; NaN where it means nothing ("no data")
+    probability: float = float("nan")  # of a normal stretch scoring as high; small = sure
+    kind: Kind = "anomaly"
+    signal: str | None = None  # the leading one, a key of ReportData.signals
+    shares: Sequence[tuple[str, float]] = ()  # (channel, share of the score), highest first
+
+
+@dataclass(frozen=True)
+class ReportData:
+    """Everything on the page. Only channels, values, scores and threshold are required."""
+
+    title: str
+    channels: Sequence[str]  # D names, any text
+    values: NDArray[np.floating]  # (n, D), NaN where missing
+    scores: NDArray[np.floating]  # (n,), high = anomalous, NaN where no patch covers the row
+    threshold: float
+    time: NDArray[np.datetime64] | None = None  # (n,) never decreasing; shown as it stands
+    time_zone: str | None = None  # a label beside the axis, e.g. "UTC"
+    signals: Mapping[str, NDArray[np.floating]] = field(default_factory=dict)  # name -> (n,)
+    signal_words: Mapping[str, str] = field(default_factory=dict)  # name -> what it watches
+    events: Sequence[ReportEvent] = ()  # in order of start
+    training: tuple[int, int] | None = None  # rows [start, end) that the fit saw, if any here
+    trajectory: NDArray[np.floating] | None = None  # (k, 2), the embedding in two dimensions
+    trajectory_rows: NDArray[np.integer] | None = None  # (k,), the row each point stands for
+    geometry: Mapping[str, float] = field(default_factory=dict)  # diagnostic -> value
+    verdict: str = ""  # the geometry in one sentence
+    alarm_words: str = ""  # what the threshold means, e.g. "about one false alarm a week"
+    notes: Sequence[str] = ()  # columns dropped, irregular steps, contaminated training, ...
+    facts: Mapping[str, str] = field(default_factory=dict)  # seeds, versions, checksum, seconds
+    command: str = ""  # what to type to run it again
+
+    def __post_init__(self) -> None:
+        """Refuse shapes and rows that do not fit together."""
+        n = self._check_table()
+        self._check_events(n)
+        self._check_trajectory(n)
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows the table has."""
+        return len(self.values)
+
+    def _check_table(self) -> int:
+        if self.values.ndim != 2 or 0 in self.values.shape:
+            raise InputError(
+                f"values has shape {self.values.shape}; a report needs (rows, channels), both > 0"
+            )
+        n, d = self.values.shape
+        if len(self.channels) != d:
+            raise InputError(
+                f"{len(self.channels)} channel names for {d} columns of values; give one each"
+            )
+        columns = {"scores": self.scores, "time": self.time, **self.signals}
+        for name, column in columns.items():
+            if column is not None and column.shape != (n,):
+                raise InputError(f"{name!r} has shape {column.shape}; expected ({n},), as values")
+        if self.time is not None:
+            stamps = self.time.astype("datetime64[ns]").view(np.int64)
+            if np.isnat(self.time).any() or bool((np.diff(stamps) < 0).any()):
+                raise InputError(
+                    "time has missing stamps or goes backwards; sort the rows, or pass time=None"
+                )
+        return n
+
+    def _check_events(self, n: int) -> None:
+        for event in self.events:
+            gap = event.kind == "no data" and event.start == event.end
+            if event.kind not in KINDS:
+                raise InputError(f"event kind {event.kind!r} is not one of {KINDS}")
+            if not (0 <= event.start <= event.end <= n) or (event.start == event.end and not gap):
+                raise InputError(
+                    f"event rows [{event.start}, {event.end}) do not lie in the table's {n} rows"
+                )
+        if self.training is not None:
+            start, end = self.training
+            if not 0 <= start <= end <= n:
+                raise InputError(
+                    f"training rows [{start}, {end}) do not lie in the table's {n} rows"
+                )
+
+    def _check_trajectory(self, n: int) -> None:
+        points, rows = self.trajectory, self.trajectory_rows
+        if points is None and rows is None:
+            return
+        if points is None or rows is None or points.shape != (len(rows), 2):
+            raise InputError(
+                "trajectory must be (k, 2) and trajectory_rows (k,), both given or neither"
+            )
+        if len(rows) and not (rows.min() >= 0 and rows.max() < n):
+            raise InputError(f"trajectory_rows point outside the table's {n} rows")
