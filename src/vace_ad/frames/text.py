@@ -1,0 +1,262 @@
+"""Text tables: bytes to columns of numbers and words, in whatever dialect they are written."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from vace_ad.errors import ConfigError, TableReadError
+from vace_ad.frames.sniff import (
+    MISSING,
+    Dialect,
+    is_missing,
+    is_number,
+    sniff_dialect,
+    sniff_encoding,
+    split,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_SAMPLE_BYTES = 256 * 1024
+_SAMPLE_LINES = 500
+
+# A column is one of numbers when this share of its cells are; the others count as missing.
+_NUMBERS_SHARE = 0.9
+
+
+class TextTable(NamedTuple):
+    """A text table, and what was found out about how it is written."""
+
+    frame: pl.DataFrame
+    dialect: Dialect
+    encoding: str
+    notes: list[str]
+
+
+def read_text(
+    name: str,
+    data: bytes | Path,
+    *,
+    compression: str | None = None,
+    delimiter: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    header: bool | None = None,
+) -> TextTable:
+    """Read a text table whose dialect is found out where it is not given.
+
+    Plain UTF-8 files are read from their path; anything else is first turned into UTF-8 bytes.
+    polars unpacks zstd by itself, but only as UTF-8.
+    """
+    if compression == "gzip":
+        data = _gunzip(name, data)
+    if compression == "zstd":
+        lines, found = _zstd_lines(name, data), "utf-8"
+    else:
+        lines, data, found = _decode(name, data, encoding)
+    if not any(line.strip() for line in lines):
+        raise TableReadError(f"{name} is empty; give a table with at least one row of values")
+    dialect = sniff_dialect(lines, delimiter=delimiter, decimal=decimal, header=header)
+    try:
+        frame = _parse(name, data, dialect, split(lines[dialect.skip :], dialect.delimiter))
+    except UnicodeError as error:
+        if encoding is not None or compression == "zstd":
+            raise TableReadError(
+                f"{name} is not in {found}; name its encoding, for example --encoding cp1252"
+            ) from error
+        # The sample was plain ASCII and the odd bytes come later: look at all of them.
+        whole = sniff_encoding(_all_bytes(data), complete=True)
+        return read_text(
+            name, data, delimiter=delimiter, decimal=decimal, encoding=whole, header=header
+        )
+    notes = [f"{dialect.skip} lines before the table left out"] if dialect.skip else []
+    return TextTable(_with_numbers(frame, dialect.decimal, notes), dialect, found, notes)
+
+
+def _gunzip(name: str, data: bytes | Path) -> bytes:
+    try:
+        return gzip.decompress(_all_bytes(data))
+    except (EOFError, OSError, zlib.error) as error:
+        raise TableReadError(
+            f"{name} begins like gzip but cannot be unpacked; it may be cut short, write it again"
+        ) from error
+
+
+def _zstd_lines(name: str, data: bytes | Path) -> list[str]:
+    """The first lines of a zstd file, as polars unpacks them."""
+    import polars as pl
+
+    try:
+        frame = pl.read_csv(
+            data,
+            has_header=False,
+            separator="\x01",
+            quote_char=None,
+            infer_schema=False,
+            n_rows=_SAMPLE_LINES,
+        )
+    except pl.exceptions.NoDataError:
+        return []
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise TableReadError(
+            f"{name} begins like zstd but cannot be read as UTF-8 text; "
+            "write it again, or give it uncompressed"
+        ) from error
+    return [line or "" for line in frame.to_series().to_list()]
+
+
+def _decode(
+    name: str, data: bytes | Path, encoding: str | None
+) -> tuple[list[str], bytes | Path, str]:
+    """The first lines, the data with their bytes in UTF-8, and the encoding they came in."""
+    if isinstance(data, Path):
+        with data.open("rb") as file:
+            sample = file.read(_SAMPLE_BYTES)
+        complete = data.stat().st_size == len(sample)
+    else:
+        sample = data[:_SAMPLE_BYTES]
+        complete = len(data) == len(sample)
+    found = encoding or sniff_encoding(sample, complete=complete)
+    if found.lower() not in ("utf-8", "utf8"):
+        try:
+            data = _all_bytes(data).decode(found).encode()
+        except LookupError as error:
+            raise ConfigError(
+                f"encoding={found!r} is not known; use a name such as utf-8 or cp1252"
+            ) from error
+        except UnicodeError as error:
+            raise TableReadError(
+                f"{name} is not in {found}; leave --encoding out to have it found, or name another"
+            ) from error
+        complete = len(data) <= _SAMPLE_BYTES
+        sample = data[:_SAMPLE_BYTES]
+    lines = sample.decode("utf-8", "replace").splitlines()
+    if not complete and len(lines) > 1:
+        lines.pop()  # cut by the end of the sample
+    return lines[:_SAMPLE_LINES], data, found
+
+
+def _all_bytes(data: bytes | Path) -> bytes:
+    return data if isinstance(data, bytes) else data.read_bytes()
+
+
+def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]]) -> pl.DataFrame:
+    """Cut the text into columns: Float64 where the sample holds numbers only, else String."""
+    import polars as pl
+
+    width = Counter(map(len, rows)).most_common(1)[0][0] - dialect.trailing
+    body = rows[1:] if dialect.header else rows
+    numeric = [_all_numbers(body, i, dialect.decimal) for i in range(width)]
+    kinds: list[list[type[pl.DataType]]] = [
+        [pl.Float64 if number else pl.String for number in numeric],
+        [pl.String] * width,  # for a word further down in a column of numbers
+    ]
+    for schema in kinds:
+        try:
+            frame = pl.read_csv(
+                data,
+                separator=dialect.delimiter,
+                decimal_comma=dialect.decimal == ",",
+                has_header=dialect.header,
+                skip_rows=dialect.skip,
+                schema_overrides=schema,
+                infer_schema=False,
+                null_values=list(MISSING),
+                truncate_ragged_lines=dialect.trailing,
+            )
+        except pl.exceptions.NoDataError:
+            return pl.DataFrame()
+        except (pl.exceptions.PolarsError, OSError) as error:
+            message = str(error)
+            if "utf-8" in message:
+                raise UnicodeError(message) from error
+            if "could not parse" in message and schema is kinds[0]:
+                continue
+            raise TableReadError(_why(name, data, dialect, width, message)) from error
+        frame.columns = _names(rows[0], width, dialect.header)
+        return _without_empty_end(frame)
+    raise AssertionError("the all-text schema parses or raises")
+
+
+def _all_numbers(rows: list[list[str]], column: int, decimal: str) -> bool:
+    cells = [row[column] for row in rows if column < len(row) and not is_missing(row[column])]
+    return bool(cells) and all(is_number(cell, decimal) for cell in cells)
+
+
+def _names(first: list[str], width: int, header: bool) -> list[str]:
+    """One name a column: empty ones are numbered, repeated ones get a number behind them."""
+    names: list[str] = []
+    for i in range(width):
+        base = name = (first[i] if header and i < len(first) else "") or f"column_{i + 1}"
+        copy = 1
+        while name in names:
+            copy += 1
+            name = f"{base}_{copy}"
+        names.append(name)
+    return names
+
+
+def _without_empty_end(frame: pl.DataFrame) -> pl.DataFrame:
+    """Drop rows without any value at the end: blank lines, not missing measurements."""
+    import polars as pl
+
+    filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
+    last = filled.last()
+    return frame.head(int(last) + 1) if isinstance(last, int) else frame.clear()
+
+
+def _why(name: str, data: bytes | Path, dialect: Dialect, width: int, message: str) -> str:
+    """One sentence on why a text could not be cut into columns."""
+    for number, row in enumerate(csv.reader(_lines(data), delimiter=dialect.delimiter), 1):
+        if number > dialect.skip and len(row) > width:
+            return (
+                f"{name}, line {number}: {len(row)} cells, but most lines have {width}; "
+                "mend that line, or name the --delimiter"
+            )
+    return f"{name} cannot be read as a table: {first_line(message)}"
+
+
+def _lines(data: bytes | Path) -> Iterator[str]:
+    if isinstance(data, Path):
+        with data.open(encoding="utf-8", errors="replace", newline="") as file:
+            yield from file
+    else:
+        yield from data.decode("utf-8", "replace").splitlines(keepends=True)
+
+
+def _with_numbers(frame: pl.DataFrame, decimal: str, notes: list[str]) -> pl.DataFrame:
+    """Turn columns of words into numbers where nearly all words are numbers or truth values."""
+    import polars as pl
+
+    for name in frame.columns:
+        if frame[name].dtype != pl.String:
+            continue
+        words = frame[name].str.strip_chars()
+        given = words.len() - words.null_count()
+        lower = words.str.to_lowercase()
+        points = words.str.replace(",", ".", literal=True) if decimal == "," else words
+        numbers = points.cast(pl.Float64, strict=False)
+        if given and lower.is_in(["true", "false"]).sum() == given:
+            numbers = (lower == "true").cast(pl.Float64)
+        read = numbers.len() - numbers.null_count()
+        if given and read >= _NUMBERS_SHARE * given:
+            if read < given:
+                odd = words.filter(words.is_not_null() & numbers.is_null()).first()
+                notes.append(
+                    f"column {name!r}: no number in {given - read:,} of {given:,} cells, "
+                    f"such as {odd!r}; they count as missing"
+                )
+            frame = frame.with_columns(numbers.alias(name))
+    return frame
+
+
+def first_line(error: object) -> str:
+    """The first line of an error's text, without its closing full stop."""
+    return (str(error).strip().splitlines() or ["no reason given"])[0].rstrip(".")
