@@ -10,6 +10,8 @@ VaceError
 ├── MissingExtraError      an optional dependency that is not installed
 └── NotFittedError         a detector that has learned nothing yet
 
+VaceWarning (a UserWarning) is for what works, but should be known.
+
 Every message says what came, what was expected and what to do.
 """
 
@@ -69,6 +71,10 @@ class MissingExtraError(VaceError, ImportError):
 
 class NotFittedError(VaceError, ValueError, AttributeError):
     """A detector that has learned nothing yet."""
+
+
+class VaceWarning(UserWarning):
+    """Something that works, but that a person should know."""
 
 
 def _listing(names: Sequence[str], limit: int = 8) -> str:

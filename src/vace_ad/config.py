@@ -1,0 +1,205 @@
+"""Every setting of the detector, in one frozen object, and the named presets."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields
+from difflib import get_close_matches
+from types import MappingProxyType
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+from vace_ad.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class VACEConfig:
+    """The settings of :class:`vace_ad.VACE`; symbols in comments are the paper's."""
+
+    # patches
+    patch_length: int = 96  # P, rows that a patch covers
+    stride: int = 8  # every how many rows a patch is scored
+    fit_stride: int = 8  # every how many rows a training patch enters the statistics
+    max_fit_patches: int = 20_000  # above this, evenly spaced training patches are taken
+    max_gap: int = 5  # missing rows in a row that are interpolated; longer gaps are left out
+    variance_floor: Literal["absolute", "relative"] = "relative"  # ε of the patch normalisation:
+    # 1e-5 in squared units of the data, or in units of each channel's training variance
+
+    # encoder
+    encoder: Literal["channel", "shared"] = "channel"  # depthwise then pointwise, or one kernel
+    channel_expansion: int = 8  # c_e, filters a channel
+    widths: tuple[int, int, int, int] = (128, 256, 128, 64)  # of stages 2 to 5; the last is d_z
+    batch_norm: bool = True
+    encoders: int = 1  # independently seeded encoders whose evidence is averaged
+    batch_norm_statistics: Literal["calibrated", "running"] = "calibrated"  # a pass over training
+    # patches, or the running averages (momentum 0.1) that training leaves behind
+    batch_norm_blend: float = 0.95  # α: statistics are (1 − α)·(0, 1) + α·data; calibrated only
+
+    # velocity pretext
+    iterations: int = 0  # T_iter; 0 trains nothing and needs no torch
+    pretext: bool = True  # False: the iterations only feed BatchNorm (the paper's ablation)
+    pretext_offset: int | None = None  # δ in training; None is velocity_offset
+    missing_neighbour: Literal["skip", "zero"] = "skip"  # patches without one are no anchors, or
+    # get a zero patch that BatchNorm sees and the loss does not
+    last_iteration: Literal["gradient", "batch_norm"] = "gradient"  # λ ends at 1/T_iter, or at 0
+    checkpoint: Literal["last", "lowest"] = "last"  # weights kept: the last, or of lowest λ·loss
+    batch_size: int = 512  # anchors an iteration
+    learning_rate: float = 1e-4
+    final_learning_rate: float = 1e-5  # reached by cosine
+    weight_decay: float = 1e-4
+
+    # position
+    position: Literal["mahalanobis", "memory"] = "mahalanobis"  # Gaussian, or a memory bank
+    position_distance: Literal["squared", "root"] = "root"  # the Mahalanobis distance
+    regularisation: float = 1e-6  # ε added to the covariance's eigenvalues
+
+    # direction
+    direction: bool = True  # whether the direction of motion counts
+    direction_weight: float = 1.0  # w
+    velocity_offset: int | None = None  # δ in scoring; None is half a patch
+    velocity: Literal["forward", "backward"] = "backward"  # scored: from a patch on, or up to it
+    prototypes: int = 500  # K at most
+    prototype_share: float = 0.1  # of the training patches, if that is less than K
+    prototype_neighbours: int = 3  # k_np
+    prototype_seed: int | None = None  # of the k-means; None takes random_state
+    missing_direction: Literal["training", "mean"] = "training"  # of patches without a velocity:
+    # the median of training, or the mean of the scored series
+
+    # composition
+    normalisation: Literal["training", "zscore", "minmax"] = "training"  # of both signals: fixed
+    # at fit, or over the scored series
+    active_dimension: Literal["share", "eigenvalue"] = "share"  # above 1/d_z, or above 1e-10
+
+    # computing
+    engine: Literal["auto", "openvino", "torch", "numpy"] = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    device: str = "cpu"  # of the torch engine and of training
+    random_state: int = 0
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for field in fields(self):
+            _check_type(field.name, getattr(self, field.name), hints[field.name])
+        for name, (low, high) in _RANGES.items():
+            value = getattr(self, name)
+            if value is not None and not low <= value <= high:
+                raise ConfigError(f"{name}={value!r}: must lie between {low} and {high}")
+        if len(self.widths) != 4 or min(self.widths) < 1:
+            raise ConfigError(f"widths={self.widths!r}: must be four positive integers")
+        if self.batch_norm and self.batch_norm_statistics == "running" and self.iterations == 0:
+            raise ConfigError(
+                "batch_norm_statistics='running' with iterations=0: running statistics need "
+                "iterations; use batch_norm_statistics='calibrated'"
+            )
+        for name in ("stride", "fit_stride"):
+            if self.direction and self.offset % getattr(self, name):
+                raise ConfigError(
+                    f"{name}={getattr(self, name)}: must divide the velocity offset "
+                    f"({self.offset} rows), so that a patch's neighbour is scored too"
+                )
+
+    @property
+    def offset(self) -> int:
+        """The offset δ between the patches of a velocity, in rows."""
+        return self.velocity_offset or max(1, self.patch_length // 2)
+
+    @property
+    def training_offset(self) -> int:
+        """The offset δ between the patches of a loss triple, in rows."""
+        return self.pretext_offset or self.offset
+
+    @property
+    def embedding_size(self) -> int:
+        """The length d_z of an embedding."""
+        return self.widths[-1]
+
+    @classmethod
+    def from_preset(cls, preset: str | None = None, **settings: Any) -> VACEConfig:
+        """The settings of a preset (None: the default), changed by keyword."""
+        if preset is not None and preset not in PRESETS:
+            raise ConfigError(f"preset={preset!r}: must be one of {', '.join(PRESETS)}, or None")
+        known = {field.name for field in fields(cls)}
+        for name in settings:
+            if name not in known:
+                close = get_close_matches(name, known, n=1)
+                hint = f"; did you mean {close[0]!r}?" if close else ""
+                raise ConfigError(f"{name!r} is not a setting of VACE{hint}")
+        return cls(**{**(PRESETS[preset] if preset else {}), **settings})
+
+    def to_dict(self) -> dict[str, Any]:
+        """The settings as plain values, for JSON."""
+        return asdict(self)
+
+
+_LIMIT = 2**31 - 1
+_RANGES: dict[str, tuple[float, float]] = {
+    "patch_length": (4, 100_000),
+    "stride": (1, 100_000),
+    "fit_stride": (1, 100_000),
+    "max_fit_patches": (100, _LIMIT),
+    "max_gap": (0, _LIMIT),
+    "channel_expansion": (1, 1024),
+    "encoders": (1, 256),
+    "batch_norm_blend": (0.0, 1.0),
+    "iterations": (0, 1_000_000),
+    "pretext_offset": (1, 100_000),
+    "batch_size": (2, 1_000_000),
+    "learning_rate": (1e-12, 1e3),
+    "final_learning_rate": (0.0, 1e3),
+    "weight_decay": (0.0, 1e3),
+    "regularisation": (1e-12, 1e6),
+    "direction_weight": (0.0, 1e6),
+    "velocity_offset": (1, 100_000),
+    "prototypes": (1, 1_000_000),
+    "prototype_share": (1e-6, 1.0),
+    "prototype_neighbours": (1, 1000),
+    "prototype_seed": (0, _LIMIT),
+    "random_state": (0, _LIMIT),
+}
+
+# The paper's text, to the letter.
+_PAPER: dict[str, Any] = {
+    "stride": 1,
+    "fit_stride": 1,
+    "max_fit_patches": _LIMIT,
+    "variance_floor": "absolute",
+    "iterations": 20,
+    "batch_norm_statistics": "running",
+    "position_distance": "squared",
+    "velocity": "forward",
+    "missing_direction": "mean",
+    "normalisation": "zscore",
+}
+# What the authors' code does where it parts from the text.
+_RELEASED: dict[str, Any] = {
+    **_PAPER,
+    "position_distance": "root",
+    "normalisation": "minmax",
+    "pretext_offset": 96,
+    "missing_neighbour": "zero",
+    "last_iteration": "batch_norm",
+    "checkpoint": "lowest",
+    "prototype_seed": 42,
+    "active_dimension": "eigenvalue",
+}
+PRESETS = MappingProxyType({"paper": _PAPER, "released": _RELEASED})
+
+
+def _check_type(name: str, value: Any, hint: Any) -> None:
+    """Refuse a value of another type than the field's, in words."""
+    if get_origin(hint) is Literal:
+        if value not in get_args(hint):
+            allowed = ", ".join(repr(choice) for choice in get_args(hint))
+            raise ConfigError(f"{name}={value!r}: must be one of {allowed}")
+        return
+    if hint == int | None and value is None:
+        return
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    fits, wanted = {
+        bool: (isinstance(value, bool), "True or False"),
+        str: (isinstance(value, str), "a string"),
+        float: (whole or isinstance(value, float), "a number"),
+    }.get(hint, (whole, "an integer" if hint is int else "an integer or None"))
+    if get_origin(hint) is tuple:
+        fits = isinstance(value, tuple) and all(type(item) is int for item in value)
+        wanted = "a tuple of integers"
+    if not fits:
+        raise ConfigError(f"{name}={value!r}: must be {wanted}")

@@ -1,0 +1,24 @@
+"""Embeddings by NumPy's matrix products: slow, dependable, the oracle of the other engines."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.method.encoder import Encoder, encode
+
+
+class NumpyEngine:
+    """Plain float32 matrix products."""
+
+    name = "numpy float32"
+    batch = 64
+
+    def __init__(self, encoders: Sequence[Encoder]) -> None:
+        self._encoders = encoders
+
+    def embed(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
+        """(n, n_channels, P) to (n, n_encoders, d_z)."""
+        return np.stack([encode(encoder, patches) for encoder in self._encoders], axis=1)

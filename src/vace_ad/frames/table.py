@@ -1,0 +1,118 @@
+"""One view of every kind of table: float64 values, channel names, time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.errors import ChannelMismatchError, InputError
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of numbers in time order."""
+
+    values: NDArray[np.float64]  # (n_rows, n_channels)
+    names: tuple[str, ...]
+    time: NDArray[np.datetime64] | None = None  # (n_rows,), nanoseconds
+    named: bool = True  # False where the names were made up here, as for a plain array
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def aligned(self, names: Sequence[str]) -> Table:
+        """The same rows with the channels called `names`, in that order."""
+        if not self.named:
+            if len(self.names) != len(names):
+                raise InputError(
+                    f"the table has {len(self.names)} channels without names, the detector was "
+                    f"fitted on {len(names)}: {', '.join(map(str, names[:8]))}"
+                    f"{', …' if len(names) > 8 else ''}"
+                )
+            return Table(self.values, tuple(names), self.time, named=False)
+        if self.names == tuple(names):
+            return self
+        missing = [name for name in names if name not in self.names]
+        extra = [name for name in self.names if name not in names]
+        if missing or extra:
+            raise ChannelMismatchError(missing, extra)
+        order = [self.names.index(name) for name in names]
+        return Table(self.values[:, order], tuple(names), self.time)
+
+
+def as_table(data: Any) -> Table:
+    """Read a NumPy array, a pandas, polars or Arrow table, or a list of rows.
+
+    A datetime column, or a pandas datetime index, becomes the time; all other columns must be
+    numbers or truth values. Missing values become NaN.
+    """
+    if isinstance(data, Table):
+        return data
+    if isinstance(data, list | tuple):
+        data = np.asarray(data)
+    if isinstance(data, np.ndarray):
+        values = _array_values(data)
+        return Table(values, tuple(f"channel_{i}" for i in range(values.shape[1])), named=False)
+    try:
+        frame = nw.from_native(data, eager_only=True, allow_series=True)
+    except TypeError as error:
+        raise InputError(
+            f"a {type(data).__name__} came; a table is a NumPy array, or a pandas, polars or "
+            "Arrow table"
+        ) from error
+    except ValueError as error:  # narwhals refuses tables whose names repeat
+        raise InputError(f"the table's columns cannot be read: {error}") from error
+    if isinstance(frame, nw.Series):
+        frame = frame.alias(frame.name or "channel_0").to_frame()
+    return _frame_table(frame, getattr(data, "index", None))
+
+
+def _array_values(array: NDArray[Any]) -> NDArray[np.float64]:
+    """A real-valued array as (n_rows, n_channels) float64; one dimension is one channel."""
+    if array.ndim == 1:
+        array = array[:, None]
+    if array.ndim != 2:
+        raise InputError(f"an array of shape {array.shape} came; needed is (n_rows, n_channels)")
+    if array.shape[1] == 0:
+        raise InputError(f"an array of shape {array.shape} came; at least one channel is needed")
+    if array.dtype.kind not in "fiub":
+        raise InputError(
+            f"an array of {array.dtype} came; its values must be real numbers or truth values"
+        )
+    return array.astype(np.float64, copy=False)
+
+
+def _frame_table(frame: nw.DataFrame[Any], index: Any) -> Table:
+    schema = frame.schema
+    times = [name for name, kind in schema.items() if isinstance(kind, nw.Datetime | nw.Date)]
+    channels = [name for name in schema if name not in times]
+    wrong = [
+        name for name in channels if not (schema[name].is_numeric() or schema[name] == nw.Boolean)
+    ]
+    if wrong:
+        listing = ", ".join(f"{name!r} ({schema[name]})" for name in wrong[:8])
+        more = f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
+        raise InputError(f"columns that are not numbers: {listing}{more}; convert or drop them")
+    if len(times) > 1:
+        raise InputError(f"several time columns: {', '.join(map(repr, times))}; keep one")
+    if not channels:
+        raise InputError("the table has no column of numbers")
+    values = np.empty((len(frame), len(channels)))
+    for i, name in enumerate(channels):
+        values[:, i] = frame[name].cast(nw.Float64).to_numpy()
+    if times:
+        time = _nanoseconds(frame[times[0]].to_numpy())
+    elif index is not None and getattr(getattr(index, "dtype", None), "kind", "") == "M":
+        time = _nanoseconds(np.asarray(index))  # a pandas datetime index
+    else:
+        time = None
+    return Table(values, tuple(str(name) for name in channels), time)
+
+
+def _nanoseconds(time: NDArray[Any]) -> NDArray[np.datetime64]:
+    return np.asarray(time).astype("datetime64[ns]")

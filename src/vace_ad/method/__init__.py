@@ -1,0 +1,1 @@
+"""The method, one idea a file, its equation beside its code."""

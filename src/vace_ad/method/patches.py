@@ -1,0 +1,109 @@
+"""Patches x_i = X[i : i+P] of complete stretches, gathered on demand and normalised.
+
+No step holds all patches: a stretch is viewed through a sliding window, and only the patches of
+one batch are ever copied.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+FLOOR = 1e-5  # ε of the patch normalisation
+
+
+class PatchSet:
+    """The patches of several stretches, numbered through; none crosses a border."""
+
+    def __init__(
+        self,
+        stretches: Sequence[NDArray[np.float64]],  # each (n_rows, n_channels), n_rows ≥ P
+        patch_length: int,
+        scale: NDArray[np.float64],  # (n_channels,), the unit of FLOOR in each channel
+    ) -> None:
+        self._views = [sliding_window_view(rows, patch_length, axis=0) for rows in stretches]
+        counts = [len(view) for view in self._views]
+        self.borders = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
+        self._scale = scale
+
+    def __len__(self) -> int:
+        return int(self.borders[-1])
+
+    def gather(self, index: NDArray[np.intp]) -> NDArray[np.float32]:
+        """The normalised patches of these numbers, (n, n_channels, P)."""
+        owner = self._owner(index)
+        _, n_channels, patch_length = self._views[0].shape
+        patches = np.empty((len(index), n_channels, patch_length))
+        for k in np.unique(owner):
+            mine = owner == k
+            patches[mine] = self._views[k][index[mine] - self.borders[k]]
+        return normalise(patches, self._scale)
+
+    def shifted(
+        self, index: NDArray[np.intp], offset: int
+    ) -> tuple[NDArray[np.intp], NDArray[np.bool_]]:
+        """Numbers of the patches `offset` rows on, and whether they exist in the same stretch."""
+        owner = self._owner(index)
+        moved = index + offset
+        inside = (moved >= self.borders[owner]) & (moved < self.borders[owner + 1])
+        return moved, inside
+
+    def grid(self, stride: int) -> NDArray[np.intp]:
+        """Every `stride`-th patch of each stretch."""
+        return np.concatenate(
+            [np.arange(a, b, stride) for a, b in zip(self.borders, self.borders[1:], strict=False)]
+        )
+
+    def _owner(self, index: NDArray[np.intp]) -> NDArray[np.intp]:
+        return np.searchsorted(self.borders, index, side="right") - 1
+
+
+def normalise(
+    patches: NDArray[np.float64],  # (n, n_channels, P), overwritten
+    scale: NDArray[np.float64],  # (n_channels,)
+) -> NDArray[np.float32]:
+    """RevIN without affine part: (x − mean) / max(√(var + ε), ε) for each patch and channel.
+
+    The first value is taken off before the mean, so that a constant channel at a huge offset
+    becomes exactly zero instead of rounding noise.
+    """
+    unit = (scale * scale)[:, None]  # (n_channels, 1)
+    patches -= patches[:, :, :1].copy()
+    patches -= patches.mean(axis=2, keepdims=True)
+    variance = np.einsum("ncp,ncp->nc", patches, patches)[:, :, None] / patches.shape[2]
+    patches /= np.maximum(np.sqrt(variance + FLOOR * unit), FLOOR * scale[:, None])
+    return patches.astype(np.float32)
+
+
+def patch_means_to_points(
+    scores: NDArray[np.float64],  # (n_patches,), of every patch
+    patch_length: int,
+) -> NDArray[np.float64]:
+    """A point's score is the mean of the scores of all patches that cover it.
+
+    Each mean is summed on its own rather than from a running total, so that it does not depend
+    on what lies before.
+    """
+    n = len(scores)
+    pad = np.zeros(patch_length - 1)
+    covering = sliding_window_view(np.concatenate([pad, scores, pad]), patch_length)
+    rows = np.arange(n + patch_length - 1)
+    count = np.minimum(rows, n - 1) - np.maximum(rows - patch_length + 1, 0) + 1
+    return np.asarray(covering.sum(axis=1) / count)  # (n_patches + P − 1,)
+
+
+def fill_skipped(
+    scores: NDArray[np.float64],  # (n_grid,), of patches 0, stride, 2·stride, …
+    stride: int,
+    n_patches: int,
+) -> NDArray[np.float64]:
+    """Scores of every patch from those on the grid, linearly between neighbours.
+
+    Patches after the last one on the grid take its score.
+    """
+    if stride == 1:
+        return scores
+    return np.interp(np.arange(n_patches), np.arange(len(scores)) * stride, scores)

@@ -1,0 +1,43 @@
+"""Prototypes of unit vectors by k-means, and the cosine distance to the nearest of them."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+EPSILON = 1e-8  # shortest vector that has a direction
+
+
+def unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Each vector v / max(ε, ‖v‖), (n, d)."""
+    v = np.asarray(vectors, np.float64)
+    return np.asarray(v / np.maximum(EPSILON, np.linalg.norm(v, axis=1, keepdims=True)))
+
+
+def cluster(units: NDArray[np.float64], size: int, seed: int) -> NDArray[np.float64]:
+    """At most `size` centres of unit vectors by MiniBatch k-means, back on the sphere."""
+    from sklearn.cluster import MiniBatchKMeans
+
+    distinct = np.unique(units, axis=0)
+    if len(distinct) <= size:
+        return unit(distinct)
+    means = MiniBatchKMeans(
+        n_clusters=size, random_state=seed, batch_size=max(1024, size), n_init=1
+    ).fit(units)
+    return unit(means.cluster_centers_)
+
+
+def mean_cosine_distance(
+    units: NDArray[np.float64],  # (n, d)
+    prototypes: NDArray[np.float64],  # (K, d)
+    neighbours: int,
+    block: int = 4096,
+) -> NDArray[np.float64]:
+    """Mean of 1 − cosine over the `neighbours` nearest prototypes, (n,)."""
+    k = min(neighbours, len(prototypes))
+    out = np.empty(len(units))
+    for a in range(0, len(units), block):
+        distance = 1 - units[a : a + block] @ prototypes.T  # (block, K)
+        nearest = np.partition(distance, k - 1, axis=1)[:, :k]
+        out[a : a + block] = nearest.mean(axis=1)
+    return out
