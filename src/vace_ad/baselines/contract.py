@@ -1,0 +1,44 @@
+"""What a method is: a name, its settings, and a function from a seed to a fresh detector."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+class Detector(Protocol):
+    """Anything that learns from a table and scores a table, row by row.
+
+    Both tables are float64 (n_rows, n_channels). `score` returns float64 (n_rows,), finite, high
+    where a row is anomalous. A table too short to be used raises `vace_ad.errors.TooShortError`.
+    """
+
+    def fit(self, table: NDArray[np.float64], /) -> object:
+        """Learn from the training rows."""
+
+    def score(self, table: NDArray[np.float64], /) -> NDArray[np.float64]:
+        """Score every row of the table."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """A named way to make a detector."""
+
+    name: str
+    make: Callable[[int], Detector]  # seed → fresh detector
+    settings: Mapping[str, Any] = field(default_factory=dict)  # plain values; what the hash covers
+    seeded: bool = True  # False: the seed changes nothing, so one run says it all
+    category: str = "User"
+
+    @property
+    def config_hash(self) -> str:
+        """Twelve hexadecimal digits that change when any setting does."""
+        canonical = json.dumps(dict(self.settings), sort_keys=True, default=str)
+        return hashlib.sha256(canonical.encode()).hexdigest()[:12]

@@ -1,0 +1,64 @@
+"""VACE by name: the default, the two presets, the paper's ablations and its sensitivity study.
+
+The studies start from the preset `released`, because the paper's numbers come from that code.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from vace_ad.baselines.contract import Detector, Method
+from vace_ad.config import VACEConfig
+
+# Ablations of the paper's Table 2 and appendix C. The released "no pretext" keeps the weights of
+# its first step, so BatchNorm has seen one batch; the calibrated one sees as many as the full
+# model, and differs from it in the pretext alone.
+_ABLATIONS: dict[str, dict[str, Any]] = {
+    "vace-no-channel-encoder": {"encoder": "shared"},
+    "vace-no-pretext": {"pretext": False},
+    "vace-no-pretext-calibrated": {"pretext": False, "checkpoint": "last"},
+    "vace-no-mahalanobis": {"position": "memory"},
+    "vace-no-direction": {"direction": False},
+    "vace-no-batchnorm": {"batch_norm": False},
+}
+
+# The paper's appendix A: one setting at a time; the middle value of each is the preset's own. The
+# released code trains with an offset of one patch, whatever its length.
+_SENSITIVITIES: dict[str, dict[str, Any]] = {
+    "vace-patch-48": {"patch_length": 48, "pretext_offset": 48},
+    "vace-patch-128": {"patch_length": 128, "pretext_offset": 128},
+    "vace-offset-24": {"velocity_offset": 24},
+    "vace-offset-96": {"velocity_offset": 96},
+    "vace-iterations-10": {"iterations": 10},
+    "vace-iterations-40": {"iterations": 40},
+    "vace-weight-0.5": {"direction_weight": 0.5},
+    "vace-weight-2": {"direction_weight": 2.0},
+    "vace-expansion-4": {"channel_expansion": 4},
+    "vace-expansion-16": {"channel_expansion": 16},
+}
+
+ABLATION = ("vace-released", *_ABLATIONS)
+SENSITIVITY = ("vace-released", *_SENSITIVITIES)
+
+
+def _method(name: str, preset: str | None, fields: dict[str, Any] | None = None) -> Method:
+    """A VACE method: a preset with some fields changed."""
+    changed = fields or {}
+
+    def make(seed: int) -> Detector:
+        from vace_ad.detector import VACE
+
+        return VACE(preset=preset, random_state=seed, **changed)
+
+    settings = VACEConfig.from_preset(preset, **changed).to_dict()
+    settings.pop("random_state")
+    return Method(name, make, settings, category="Self-Supervised")
+
+
+METHODS = (
+    _method("vace", None),
+    _method("vace-paper", "paper"),
+    _method("vace-released", "released"),
+    *(_method(name, "released", fields) for name, fields in _ABLATIONS.items()),
+    *(_method(name, "released", fields) for name, fields in _SENSITIVITIES.items()),
+)

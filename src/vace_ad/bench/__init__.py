@@ -1,0 +1,1 @@
+"""The TSB-AD-M benchmark: its series, protocols, a runner, tables, figures, published numbers."""
