@@ -1,0 +1,129 @@
+"""Which columns become channels, and what to tell about the others."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.errors import InputError, TableReadError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_Look = tuple["ColumnNote | None", "NDArray[np.float64] | None"]
+
+_LABEL = re.compile(r"(is_?)?(label|anomaly|anomalies|attack|outlier|fault)s?", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class ColumnNote:
+    """Something about a column that its owner should know."""
+
+    name: str
+    kind: str  # "text", "empty", "counter", "label", "constant", "identical", "not chosen"
+    done: str  # what was done about it, in words
+    kept: bool
+
+    def words(self) -> str:
+        """The note in one line, for people."""
+        return f"column {self.name!r} is {self.kind}: {self.done}"
+
+
+@dataclass(frozen=True)
+class Channels:
+    """The numbers of a table."""
+
+    values: NDArray[np.float64]  # (n_rows, n_channels), NaN where missing
+    names: tuple[str, ...]
+    notes: tuple[ColumnNote, ...]
+
+
+def channels_of(
+    frame: pl.DataFrame, *, only: Sequence[str] | None = None, drop: Sequence[str] = ()
+) -> Channels:
+    """Take the columns of numbers and truth values; say what was done about odd ones.
+
+    Text, empty columns, row counters and labels are left out, unless named in `only`. Constant
+    and identical columns are kept: a sensor at rest that starts to move, or two copies that
+    part, are what a detector is for.
+    """
+    unknown = [name for name in [*(only or ()), *drop] if name not in frame.columns]
+    if unknown:
+        raise InputError(
+            f"no column is called {unknown[0]!r}; the table has {', '.join(frame.columns[:12])}"
+            f"{', …' if frame.width > 12 else ''}"
+        )
+    notes: list[ColumnNote] = []
+    columns: dict[str, NDArray[np.float64]] = {}
+    for name in frame.columns:
+        if name in drop or (only is not None and name not in only):
+            continue
+        note, column = _look(frame[name], chosen=only is not None)
+        if note is not None:
+            notes.append(note)
+        if column is not None:
+            columns[name] = column
+    if only is not None and any(not note.kept for note in notes):
+        note = next(note for note in notes if not note.kept)
+        raise InputError(f"column {note.name!r} is {note.kind} and cannot be a channel; drop it")
+    if not columns:
+        raise TableReadError(
+            "no column holds numbers; check the delimiter and the decimal sign "
+            f"(columns read: {', '.join(map(repr, frame.columns[:6]))})"
+        )
+    notes += _copies(columns)
+    values = np.column_stack(list(columns.values()))
+    return Channels(values, tuple(columns), tuple(notes))
+
+
+def _look(column: pl.Series, *, chosen: bool) -> _Look:
+    """A note where the column is odd, and its values where it is kept."""
+    import polars as pl
+
+    def left_out(kind: str) -> _Look:
+        return ColumnNote(column.name, kind, "left out", kept=False), None
+
+    if column.null_count() == len(column):
+        return left_out("empty")
+    if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
+        return left_out("a time" if column.dtype.is_temporal() else "text")
+    values = column.cast(pl.Float64).to_numpy()
+    known = values[np.isfinite(values)]
+    if not len(known):
+        return left_out("empty")
+    if not chosen and _is_counter(values):
+        return left_out("a row counter")
+    if not chosen and _LABEL.fullmatch(column.name) and np.isin(known, (0.0, 1.0)).all():
+        return left_out("a label")
+    if known.min() == known.max():
+        done = "kept, so that it is noticed when it starts to move"
+        return ColumnNote(column.name, "constant", done, kept=True), values
+    return None, values
+
+
+def _is_counter(values: NDArray[np.float64]) -> bool:
+    """Whether a column rises by the same step in every row, as a row number does."""
+    if len(values) < 3:
+        return False
+    steps = np.diff(values)
+    return bool(steps[0] > 0 and (np.abs(steps - steps[0]) <= 1e-9 * np.abs(values[1:])).all())
+
+
+def _copies(columns: dict[str, NDArray[np.float64]]) -> list[ColumnNote]:
+    seen: dict[str, str] = {}
+    notes = []
+    for name, values in columns.items():
+        if np.ptp(values[np.isfinite(values)]) == 0:
+            continue  # constant: said already
+        digest = hashlib.sha1(np.ascontiguousarray(values).tobytes()).hexdigest()
+        if digest in seen:
+            done = "kept, so that it is noticed when they part"
+            notes.append(ColumnNote(name, f"identical to {seen[digest]!r}", done, kept=True))
+        seen.setdefault(digest, name)
+    return notes

@@ -1,0 +1,163 @@
+"""Time stamps as people write them: words, counts and zones to nanoseconds."""
+
+from __future__ import annotations
+
+import re
+from itertools import product
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.errors import ConfigError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_SAMPLE = 1000
+_ODD = 0.2  # share of cells that a format may fail on; whoever calls decides what to forgive
+_DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y.%m.%d")
+_CLOCKS = (" %H:%M:%S%.f", " %H:%M", " %I:%M:%S%.f %p", " %I:%M %p", "")
+_ZONE = re.compile(r"[+-]\d{2}:?(\d{2})?$")
+
+# Counts since 1970 are told apart by size: these are the bounds for years 1973 to 2286.
+_EPOCHS = ((1e8, 1e10, 10**9), (1e11, 1e13, 10**6), (1e14, 1e16, 10**3), (1e17, 1e19, 1))
+_UNITS = {
+    "ns": 1,
+    "us": 10**3,
+    "ms": 10**6,
+    "s": 10**9,
+    "sec": 10**9,
+    "m": 60 * 10**9,
+    "min": 60 * 10**9,
+    "h": 3600 * 10**9,
+    "d": 86_400 * 10**9,
+    "w": 604_800 * 10**9,
+}
+
+
+class Stamps(NamedTuple):
+    """Parsed times, NaT where a cell is no time."""
+
+    time: NDArray[np.datetime64]  # (n,) nanoseconds; in UTC where the zone is known
+    zone: str | None  # "UTC" where the stamps carried or were given a zone
+    notes: list[str]
+
+
+def parse_duration(text: str) -> int:
+    """Nanoseconds of a duration such as "10s", "1min", "0.5h" or "1d"."""
+    match = re.fullmatch(r"\s*(\d+\.?\d*|\.\d+)\s*([a-z]+)\s*", text.lower())
+    if match is None or match[2] not in _UNITS or float(match[1]) == 0:
+        raise ConfigError(
+            f"{text!r} is not a duration; write a number and a unit, such as 500ms, 10s, 1min, "
+            "6h, 1d or 1w"
+        )
+    return round(float(match[1]) * _UNITS[match[2]])
+
+
+def parse_stamps(column: pl.Series, zone: str | None = None, *, count: bool = False) -> Stamps:
+    """Turn a column into times; `zone` says where a clock without zone hung.
+
+    Words are tried in the usual formats, numbers as counts since 1970 in the unit that fits
+    their size, and as plain seconds where none does and `count` allows it.
+    """
+    import polars as pl
+
+    if column.dtype == pl.String:
+        return _parse_words(column.str.strip_chars(), zone)
+    if isinstance(column.dtype, pl.Datetime):
+        if column.dtype.time_zone is not None:
+            utc = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
+            return Stamps(_nanoseconds(utc), "UTC", [])
+        return _in_zone(column, zone, [])
+    if column.dtype == pl.Date:
+        return _in_zone(column.cast(pl.Datetime("ns")), zone, [])
+    if column.dtype.is_numeric():
+        return _parse_counts(column.cast(pl.Float64).to_numpy(), count)
+    return Stamps(np.full(len(column), np.datetime64("NaT", "ns")), None, [])
+
+
+def _parse_words(words: pl.Series, zone: str | None) -> Stamps:
+    import polars as pl
+
+    words = (
+        words.str.replace(r"(Z|\s*UTC|\s*GMT)$", "+00:00")
+        .str.replace(r"^(\S+)T(\d)", "$1 $2")
+        .str.replace(r"(:\d{2}),(\d)", "$1.$2")
+        .str.replace(r"\s*([+-]\d{2}(:?\d{2})?)$", "$1")
+    )
+    sample = words.drop_nulls().head(_SAMPLE)
+    offset = any(_ZONE.search(word) and ":" in word for word in sample.head(20).to_list())
+    suffix = "%#z" if offset else ""
+    good: list[tuple[str, pl.Series]] = []
+    for date, clock in product(_DATES, _CLOCKS):
+        pattern = date + clock + (suffix if clock else "")
+        if sample.str.to_datetime(pattern, strict=False).null_count() <= _ODD * len(sample):
+            good.append((date, words.str.to_datetime(pattern, strict=False, time_unit="ns")))
+    if not len(sample) or not good:
+        return Stamps(np.full(len(words), np.datetime64("NaT", "ns")), None, [])
+    # Day and month can be told apart by what fails to parse, else by which reading is in order.
+    date, parsed = min(good, key=lambda one: (one[1].null_count(), not one[1].is_sorted()))
+    notes = []
+    if len({name for name, times in good if times.null_count() == parsed.null_count()}) > 1:
+        order = "day before month" if date.startswith("%d") else "month before day"
+        notes.append(f"dates could be read in two ways; taken as {order}")
+    if isinstance(parsed.dtype, pl.Datetime) and parsed.dtype.time_zone is not None:
+        offsets = words.str.extract(r"([+-]\d{2}:?\d{0,2})$").drop_nulls().n_unique()
+        if offsets > 1:
+            notes.append(f"{offsets} different zone offsets; all times turned into UTC")
+        return Stamps(_nanoseconds(parsed.dt.replace_time_zone(None)), "UTC", notes)
+    return _in_zone(parsed, zone, notes)
+
+
+def _parse_counts(counts: NDArray[np.float64], plain: bool) -> Stamps:
+    finite = counts[np.isfinite(counts)]
+    time = np.full(len(counts), np.datetime64("NaT", "ns"))
+    known = np.isfinite(counts)
+    if not len(finite):
+        return Stamps(time, None, [])
+    low, high = float(finite.min()), float(finite.max())
+    unit = next((unit for a, b, unit in _EPOCHS if a <= low and high < b), None)
+    if unit is None and not plain:
+        return Stamps(time, None, [])
+    notes = [] if unit else ["times are numbers; taken as seconds"]
+    scaled = np.round(counts[known] * (unit or 10**9))
+    if np.abs(scaled).max() >= 2**63:
+        return Stamps(time, None, [])
+    time[known] = scaled.astype(np.int64).view("datetime64[ns]")
+    return Stamps(time, "UTC" if unit else None, notes)
+
+
+def _in_zone(clock: pl.Series, zone: str | None, notes: list[str]) -> Stamps:
+    """Times of a clock that hung in `zone`, in UTC; as they stand where no zone is given.
+
+    The hour that comes twice when summer time ends is told apart by order: from the first stamp
+    that does not move on, the later reading holds. Hours that summer time skips become NaT.
+    """
+    import polars as pl
+
+    if zone is None:
+        return Stamps(_nanoseconds(clock), None, notes)
+    try:
+        first, second = (
+            _nanoseconds(
+                clock.cast(pl.Datetime("ns"))
+                .dt.replace_time_zone(zone, ambiguous=side, non_existent="null")
+                .dt.convert_time_zone("UTC")
+                .dt.replace_time_zone(None)
+            )
+            for side in ("earliest", "latest")
+        )
+    except pl.exceptions.ComputeError as error:
+        raise ConfigError(
+            f"time zone {zone!r} is not known; use a name such as Europe/Berlin or UTC"
+        ) from error
+    twice = first != second  # NaT differs from itself, but is then NaT in both
+    later = np.zeros(len(first), dtype=bool)
+    for i in np.flatnonzero(twice[1:]) + 1:
+        later[i] = twice[i - 1] and (later[i - 1] or first[i] <= first[i - 1])
+    return Stamps(np.where(later, second, first), "UTC", [*notes, f"clock of {zone} turned to UTC"])
+
+
+def _nanoseconds(column: pl.Series) -> NDArray[np.datetime64]:
+    return column.to_numpy().astype("datetime64[ns]")

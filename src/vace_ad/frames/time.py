@@ -1,0 +1,198 @@
+"""The time of a table: which column it is, whether it runs forward, its step, its gaps."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.errors import InputError
+from vace_ad.frames.stamps import Stamps, parse_stamps
+
+if TYPE_CHECKING:
+    import polars as pl
+
+_TIME_NAME = re.compile(r"time|date|stamp|epoch|zeit|datum|uhr|^ts$|^t$", re.IGNORECASE)
+_CLOCK_ONLY = r"^\s*\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?\s*$"
+
+# Stamps off a whole number of steps by more than this share of a step are irregular ...
+_JITTER = 0.1
+# ... and a table is when more than this share of its stamps are.
+_IRREGULAR = 0.05
+# A pause is a gap above this many steps; where stamps are irregular, above the second number.
+_GAP_STEPS, _GAP_STEPS_IRREGULAR = 1.5, 10.0
+
+
+@dataclass(frozen=True)
+class TimeReport:
+    """What was found out about a table's time."""
+
+    column: str | None  # the column it came from
+    zone: str | None  # "UTC" where the zone is known
+    step: int | None  # nanoseconds from row to row, as a rule
+    irregular: float = 0.0  # share of rows that are off the step
+    duplicates: int = 0  # rows with the stamp of the row before
+    gaps: tuple[int, ...] = ()  # rows before which time jumped
+    notes: tuple[str, ...] = ()
+
+
+def split_time(
+    frame: pl.DataFrame,
+    column: str | None = None,
+    *,
+    zone: str | None = None,
+    sort: bool = False,
+) -> tuple[pl.DataFrame, NDArray[np.datetime64] | None, TimeReport]:
+    """Take the time column out of a table and check it.
+
+    Without `column`, the first column that reads as times is it. Rows without a time are left
+    out. Time that goes backwards is an error, unless `sort` allows to put the rows in order.
+    """
+    import polars as pl
+
+    name, stamps, used = _find(frame, column, zone)
+    if name is None or stamps is None:
+        return frame, None, TimeReport(None, None, None)
+    time, notes = stamps.time, list(stamps.notes)
+    frame = frame.drop(used)
+    missing = np.isnat(time)
+    if missing.any():
+        if missing.mean() > 0.01 and missing.sum() > 1:
+            row = int(np.flatnonzero(missing)[0])
+            raise InputError(
+                f"column {name!r}: {missing.sum():,} of {len(time):,} cells are not times, the "
+                f"first in row {row}; mend them, or name another column with --time-column"
+            )
+        notes.append(f"{missing.sum():,} of {len(time):,} rows left out: they have no time")
+        frame, time = frame.filter(pl.Series(~missing)), time[~missing]
+    back = np.flatnonzero(np.diff(time) < np.timedelta64(0))
+    if len(back) and not sort:
+        raise InputError(_backwards(time, int(back[0]), len(back), stamps.zone))
+    if len(back):
+        order = np.argsort(time, kind="stable")
+        frame, time = frame[order], time[order]
+        notes.append(f"rows put in order of time ({len(back):,} steps went backwards)")
+    return frame, time, check_time(time, name, stamps.zone, notes)
+
+
+def check_time(
+    time: NDArray[np.datetime64],
+    column: str | None = None,
+    zone: str | None = None,
+    notes: list[str] | None = None,
+) -> TimeReport:
+    """Find the step of times in order, and what departs from it."""
+    notes = list(notes or ())
+    pauses = np.diff(time).astype(np.int64)  # (n - 1,) nanoseconds, never negative
+    moving = pauses[pauses > 0]
+    duplicates = int((pauses == 0).sum())
+    if duplicates:
+        notes.append(f"{duplicates:,} rows have the same time as the row before; kept as they are")
+    if not len(moving):
+        return TimeReport(column, zone, None, 0.0, duplicates, (), tuple(notes))
+    step = float(np.median(moving))
+    off = np.abs(moving - np.maximum(1, np.round(moving / step)) * step)
+    irregular = float((off > _JITTER * step).mean())
+    limit = _GAP_STEPS if irregular <= _IRREGULAR else _GAP_STEPS_IRREGULAR
+    gaps = np.flatnonzero(pauses > limit * step) + 1
+    if irregular > _IRREGULAR:
+        notes.append(
+            f"the step is irregular: {irregular:.0%} of rows are off {duration_words(step)}; "
+            f"--resample evens it out, for example --resample {_round_step(step)}"
+        )
+    if len(gaps):
+        longest = duration_words(float(pauses[gaps - 1].max()))
+        notes.append(f"{len(gaps):,} gaps in time, the longest {longest}")
+    return TimeReport(
+        column, zone, round(step), irregular, duplicates, tuple(gaps.tolist()), tuple(notes)
+    )
+
+
+def duration_words(nanoseconds: float) -> str:
+    """A duration in the largest unit that keeps it readable: "90 s", "36 min", "2.5 days"."""
+    seconds = nanoseconds / 1e9
+    units = ((365.25 * 86_400, "years"), (86_400.0, "days"), (3600.0, "h"), (60.0, "min"))
+    for size, unit in units:
+        if seconds >= 2 * size:
+            return f"{seconds / size:.3g} {unit}"
+    if seconds >= 1:
+        return f"{seconds:.3g} s"
+    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
+
+
+def _round_step(step: float) -> str:
+    """The round duration nearest to a step, as `--resample` takes it."""
+    units = (("ms", 1e6), ("s", 1e9), ("min", 60e9), ("h", 3600e9), ("d", 86_400e9))
+    rounds = [(f"{n}{unit}", n * size) for unit, size in units for n in (1, 2, 5, 10, 15, 30)]
+    return min(rounds, key=lambda one: abs(np.log(one[1] / step)))[0]
+
+
+def _find(
+    frame: pl.DataFrame, column: str | None, zone: str | None
+) -> tuple[str | None, Stamps | None, list[str]]:
+    """The time column's name, its times, and the columns they were made of."""
+    if column is not None:
+        if column not in frame.columns:
+            raise InputError(
+                f"no column is called {column!r}; the table has {', '.join(frame.columns[:12])}"
+                f"{', …' if frame.width > 12 else ''}"
+            )
+        stamps = parse_stamps(frame[column], zone, count=True)
+        if np.isnat(stamps.time).all():
+            first = frame[column].drop_nulls().first()
+            raise InputError(
+                f"column {column!r} does not hold times (its first value is {first!r}); "
+                "use a format such as 2026-03-01 12:00:00, or name another column"
+            )
+        return _with_clock(frame, column, stamps, zone)
+    for name in _candidates(frame):
+        stamps = parse_stamps(frame[name].head(1000), zone)
+        if np.isnat(stamps.time).mean() <= 0.05:
+            return _with_clock(frame, name, parse_stamps(frame[name], zone), zone)
+    return None, None, []
+
+
+def _candidates(frame: pl.DataFrame) -> list[str]:
+    """Columns that may be the time: typed ones first, then words, then counts with a time name."""
+    import polars as pl
+
+    typed = [name for name, kind in frame.schema.items() if kind.is_temporal()]
+    words = [name for name, kind in frame.schema.items() if kind == pl.String]
+    words.sort(key=lambda name: not _TIME_NAME.search(name))
+    counts = [
+        name for name, kind in frame.schema.items() if kind.is_numeric() and _TIME_NAME.search(name)
+    ]
+    return typed + words + counts
+
+
+def _with_clock(
+    frame: pl.DataFrame, name: str, stamps: Stamps, zone: str | None
+) -> tuple[str, Stamps, list[str]]:
+    """Add the clock of a second column where the first holds dates only."""
+    import polars as pl
+
+    days = stamps.time.astype("datetime64[D]")
+    known = ~np.isnat(stamps.time)
+    if frame.schema[name] == pl.String and (days[known] == stamps.time[known]).all():
+        for other, kind in frame.schema.items():
+            if kind == pl.String and frame[other].head(1000).str.contains(_CLOCK_ONLY).all():
+                both = frame.select(pl.concat_str(name, other, separator=" ")).to_series()
+                return f"{name} {other}", parse_stamps(both, zone), [name, other]
+    return name, stamps, [name]
+
+
+def _backwards(time: NDArray[np.datetime64], row: int, times: int, zone: str | None) -> str:
+    before, after = (str(t.astype("datetime64[ms]")).replace("T", " ") for t in time[row : row + 2])
+    hour = np.timedelta64(3600, "s")
+    if times == len(time) - 1:
+        return "the newest row comes first; put the oldest first, or pass --sort"
+    message = f"time goes backwards: {after} follows {before} (row {row + 1})"
+    if zone is None and times <= 3 and abs(time[row] - time[row + 1] - hour) <= hour / 2:
+        return (
+            f"{message}, which looks like the end of summer time; "
+            "name the clock's zone, for example --time-zone Europe/Berlin"
+        )
+    return f"{message}; sort the rows, or pass --sort"

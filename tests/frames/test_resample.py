@@ -1,0 +1,51 @@
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from vace_ad.errors import InputError
+from vace_ad.frames.resample import resample
+
+SECOND = 10**9
+
+
+def stamps(seconds: list[float]) -> np.ndarray:
+    return (np.array(seconds) * SECOND).astype(np.int64).view("datetime64[ns]")
+
+
+def test_means_gaps_and_beginnings() -> None:
+    values = np.array([[1.0], [3.0], [np.nan], [5.0], [7.0]])
+    means, time = resample(values, stamps([61, 62, 63, 64, 75]), 5 * SECOND)
+    np.testing.assert_array_equal(means[:, 0], [3.0, np.nan, np.nan, 7.0])
+    assert time.astype(np.int64).tolist() == [s * SECOND for s in (60, 65, 70, 75)]
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.lists(st.integers(0, 200), min_size=2, max_size=40), st.integers(1, 50))
+def test_against_a_loop(seconds: list[int], every: int) -> None:
+    seconds = sorted(seconds)
+    values = np.random.default_rng(len(seconds)).normal(size=(len(seconds), 2))
+    values[::3, 0] = np.nan
+    gaps = [b - a for a, b in pairwise(seconds) if b > a]
+    if gaps and every < 0.75 * np.median(gaps):
+        with pytest.raises(InputError, match="would invent rows"):
+            resample(values, stamps(seconds), every * SECOND)
+        return
+    means, time = resample(values, stamps(seconds), every * SECOND)
+    for row, begin in zip(means, time.astype(np.int64) // SECOND, strict=True):
+        inside = [i for i, s in enumerate(seconds) if begin <= s < begin + every]
+        for channel in range(2):
+            known = [values[i, channel] for i in inside if not np.isnan(values[i, channel])]
+            expected = np.mean(known) if known else np.nan
+            np.testing.assert_allclose(row[channel], expected, rtol=1e-12)
+    assert time[0] <= stamps(seconds)[0]
+    assert time[-1] <= stamps(seconds)[-1]
+
+
+def test_a_span_that_makes_too_many_rows() -> None:
+    with pytest.raises(InputError, match="longer span"):
+        resample(np.zeros((4, 1)), stamps([0, 1, 2, 3e9]), SECOND)

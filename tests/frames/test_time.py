@@ -1,0 +1,187 @@
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+
+from vace_ad.errors import ConfigError, InputError
+from vace_ad.frames.stamps import parse_duration
+from vace_ad.frames.time import check_time, duration_words, split_time
+
+MINUTE = 60 * 10**9
+
+
+def minutes(n: int, start: str = "2026-01-01T00:00") -> np.ndarray:
+    return (np.datetime64(start, "ns") + np.arange(n) * np.timedelta64(1, "m")).astype("M8[ns]")
+
+
+def table(times: list[str] | np.ndarray, **columns: list[str]) -> pl.DataFrame:
+    return pl.DataFrame({"when": times, "a": np.arange(len(times)) * 1.0, **columns})
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["2026-01-13 00:05:00", "2026-01-13 00:06:00"],
+        ["2026-01-13T00:05", "2026-01-13T00:06"],
+        ["2026-01-13T00:05:00.000Z", "2026-01-13T00:06:00.000Z"],
+        ["2026-01-13 00:05:00 UTC", "2026-01-13 00:06:00 UTC"],
+        ["2026-01-13 01:05:00+01:00", "2026-01-13 01:06:00+0100"],
+        ["13.01.2026 00:05", "13.01.2026 00:06"],
+        ["13/01/2026 00:05:00", "13/01/2026 00:06:00"],
+        ["1/13/2026 12:05:00 AM", "1/13/2026 12:06:00 AM"],
+        ["2026/01/13 00:05:00,000", "2026/01/13 00:06:00,000"],
+    ],
+)
+def test_formats(words: list[str]) -> None:
+    frame, time, report = split_time(table(words))
+    assert time is not None
+    assert time.tolist() == minutes(2, "2026-01-13T00:05").tolist()
+    assert frame.columns == ["a"]
+    assert report.step == MINUTE
+
+
+@pytest.mark.parametrize("unit", [1, 10**3, 10**6, 10**9])
+def test_counts_since_1970_by_their_size(unit: int) -> None:
+    seconds = minutes(3).astype("M8[s]").astype(np.int64)
+    frame = pl.DataFrame({"a": [1.0, 2.0, 4.0], "timestamp": seconds * unit})
+    _, time, report = split_time(frame)
+    assert time is not None
+    assert time.tolist() == minutes(3).tolist()
+    assert report.column == "timestamp"
+
+
+def test_plain_numbers_are_time_only_when_named() -> None:
+    frame = pl.DataFrame({"time": [0.0, 0.5, 1.0], "a": [1.0, 5.0, 2.0]})
+    assert split_time(frame)[1] is None
+    _, time, report = split_time(frame, "time")
+    assert time is not None
+    assert report.step == 5 * 10**8
+    assert "taken as seconds" in report.notes[0]
+
+
+def test_date_and_clock_in_two_columns() -> None:
+    days, clock = ["13.01.2026", "13.01.2026"], ["00:05:00", "00:06:00"]
+    frame, time, report = split_time(table(days, Time=clock))
+    assert time is not None
+    assert time.tolist() == minutes(2, "2026-01-13T00:05").tolist()
+    assert frame.columns == ["a"]
+    assert report.column == "when Time"
+
+
+def test_day_and_month_told_apart_by_order() -> None:
+    words = ["01/02/2026", "02/02/2026", "03/02/2026"]
+    _, time, report = split_time(table(words))
+    assert time is not None
+    assert str(time[1])[:10] == "2026-02-02"
+    assert report.notes == ("dates could be read in two ways; taken as day before month",)
+    _, time, _ = split_time(table(["12/31/2025", "01/01/2026"]))
+    assert time is not None
+    assert str(time[1])[:10] == "2026-01-01"
+
+
+def test_typed_columns_and_zones() -> None:
+    local = pl.Series("when", minutes(3)).dt.replace_time_zone("Europe/Berlin")
+    _, time, report = split_time(pl.DataFrame({"a": [1.0, 2.0, 4.0], "when": local}))
+    assert time is not None
+    assert time[0] == np.datetime64("2025-12-31T23:00")
+    assert report.zone == "UTC"
+    _, time, report = split_time(table(minutes(3)))
+    assert report.zone is None
+
+
+def test_zone_changes_become_utc_and_are_said() -> None:
+    words = ["2026-10-25 02:30:00+02:00", "2026-10-25 02:00:00+01:00"]
+    _, time, report = split_time(table(words))
+    assert time is not None
+    assert report.step == 30 * MINUTE
+    assert report.notes == ("2 different zone offsets; all times turned into UTC",)
+
+
+def test_end_of_summer_time() -> None:
+    clock = ["2026-10-25 01:30", "2026-10-25 02:00", "2026-10-25 02:30"]
+    clock += ["2026-10-25 02:00", "2026-10-25 02:30", "2026-10-25 03:00"]
+    with pytest.raises(InputError, match=r"summer time; .*--time-zone"):
+        split_time(table(clock))
+    _, time, report = split_time(table(clock), zone="Europe/Berlin")
+    assert time is not None
+    assert np.unique(np.diff(time)).tolist() == [30 * MINUTE]
+    assert report.zone == "UTC"
+    with pytest.raises(ConfigError, match="Mars"):
+        split_time(table(clock), zone="Mars/Olympus")
+
+
+def test_time_that_goes_backwards() -> None:
+    times = minutes(6)[[0, 1, 4, 3, 2, 5]]
+    with pytest.raises(InputError, match=r"goes backwards: .*00:03.* follows .*00:04.*row 3"):
+        split_time(table(times))
+    frame, time, report = split_time(table(times), sort=True)
+    assert time is not None
+    assert time.tolist() == minutes(6).tolist()
+    assert frame["a"].to_list() == [0.0, 1.0, 4.0, 3.0, 2.0, 5.0]
+    assert report.notes == ("rows put in order of time (2 steps went backwards)",)
+    with pytest.raises(InputError, match="newest row comes first"):
+        split_time(table(minutes(6)[::-1]))
+
+
+def test_rows_without_a_time() -> None:
+    words = ["unit", *(f"2026-01-01 00:{i % 60:02}:00" for i in range(50))]
+    frame, time, report = split_time(table(words))
+    assert time is not None
+    assert len(time) == frame.height == 50
+    assert report.notes == ("1 of 51 rows left out: they have no time",)
+    words[10] = words[20] = "?"
+    with pytest.raises(InputError, match="3 of 51 cells are not times, the first in row 0"):
+        split_time(table(words), "when")
+
+
+def test_a_named_column_must_exist_and_hold_times() -> None:
+    with pytest.raises(InputError, match="no column is called 'clock'"):
+        split_time(table(minutes(3)), "clock")
+    with pytest.raises(InputError, match=r"'state' does not hold times .*'on'"):
+        split_time(table(minutes(3), state=["on", "off", "on"]), "state")
+
+
+def test_no_time_column() -> None:
+    frame, time, report = split_time(pl.DataFrame({"a": [1.0, 2.0], "state": ["x", "y"]}))
+    assert time is None
+    assert report.step is None
+    assert frame.columns == ["a", "state"]
+
+
+def test_step_duplicates_gaps_and_irregularity() -> None:
+    time = minutes(100)
+    assert check_time(time).notes == ()
+    holes = np.delete(time, np.r_[20:25, 60])
+    report = check_time(holes)
+    assert report.step == MINUTE
+    assert report.gaps == (20, 55)
+    assert report.irregular == 0
+    assert report.notes == ("2 gaps in time, the longest 6 min",)
+    twice = np.sort(np.r_[time, time[:3]])
+    assert check_time(twice).duplicates == 3
+    rng = np.random.default_rng(0)
+    jitter = time + (rng.uniform(-0.4, 0.4, 100) * MINUTE).astype("m8[ns]")
+    report = check_time(jitter)
+    assert report.irregular > 0.5
+    assert report.gaps == ()
+    assert "--resample 1min" in report.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1min", MINUTE), ("10 s", 10**10), ("0.5h", 30 * MINUTE), ("500ms", 5 * 10**8)],
+)
+def test_durations(text: str, expected: int) -> None:
+    assert parse_duration(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "min", "5", "0s", "5 fortnights", "-1s"])
+def test_what_is_no_duration(text: str) -> None:
+    with pytest.raises(ConfigError, match="10s"):
+        parse_duration(text)
+
+
+def test_duration_words() -> None:
+    words = [duration_words(s * 1e9) for s in (5e-6, 0.02, 90, 2160, 9e4, 2.5 * 86_400, 1e8)]
+    assert words == ["5 µs", "20 ms", "90 s", "36 min", "25 h", "2.5 days", "3.17 years"]
