@@ -1,6 +1,16 @@
-"""Measures of detection quality: TSB-AD's nine, exact and quick."""
+"""Measures of detection quality: TSB-AD's nine, exact and quick, and those of operation."""
 
+from vace_ad.metrics.evaluate import evaluate
+from vace_ad.metrics.operational import Operational, operational
 from vace_ad.metrics.vus import VUS, Surfaces, vus
 from vace_ad.metrics.window import sliding_window
 
-__all__ = ["VUS", "Surfaces", "sliding_window", "vus"]
+__all__ = [
+    "VUS",
+    "Operational",
+    "Surfaces",
+    "evaluate",
+    "operational",
+    "sliding_window",
+    "vus",
+]

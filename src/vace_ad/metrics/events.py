@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 class Events(NamedTuple):
     """Runs of positive rows in time order, half-open: rows ``starts[i]`` to ``stops[i] - 1``."""
 
-    starts: NDArray[np.int64]  # (n_events,)
-    stops: NDArray[np.int64]  # (n_events,)
+    starts: NDArray[np.intp]  # (n_events,)
+    stops: NDArray[np.intp]  # (n_events,)
 
 
 def find_events(positive: NDArray[np.bool_]) -> Events:
@@ -21,3 +21,11 @@ def find_events(positive: NDArray[np.bool_]) -> Events:
     padded[1:-1] = positive
     edges = np.flatnonzero(padded[1:] != padded[:-1])  # starts and stops alternate
     return Events(edges[0::2], edges[1::2])
+
+
+def reduce_events(reduce: np.ufunc, values: NDArray[Any], events: Events) -> NDArray[Any]:
+    """Reduce the values of each event, by ``np.maximum`` for example. (n,) -> (n_events,)."""
+    bounds = np.stack(events, axis=1).ravel()
+    if bounds[-1] == values.size:  # reduceat wants every index inside; the last slice runs to
+        bounds = bounds[:-1]  # the end anyway
+    return np.asarray(reduce.reduceat(values, bounds)[::2])

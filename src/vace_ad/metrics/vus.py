@@ -35,9 +35,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vace_ad.metrics import _check
-from vace_ad.metrics.events import Events, find_events
+from vace_ad.metrics._order import Order, sort_scores
+from vace_ad.metrics.events import Events, find_events, reduce_events
 
-_FAR = np.int64(2**40)  # farther than any window reaches
+_FAR = 2**40  # farther than any window reaches
 
 
 class Surfaces(NamedTuple):
@@ -89,31 +90,37 @@ def vus(
     (1.0, 1.0)
     """
     anomalous = _check.both_classes(labels)
-    values = _check.finite(scores, "scores").astype(np.float64, copy=False)
+    values = _check.finite(scores, "scores")
     _check.same_length(anomalous, values, "scores")
     window = _check.at_least(window, 0, "window")
     thresholds = _check.at_least(thresholds, 1, "thresholds")
-    curves = _curves(anomalous, values, window, thresholds)
+    events = find_events(anomalous)
+    curves = curves_by_window(anomalous, sort_scores(values), events, window, thresholds)
+    return VUS(*volumes(curves), curves if surfaces else None)
 
+
+def volumes(curves: Surfaces) -> tuple[float, float]:
+    """Mean areas under the ROC (trapezoids) and precision-recall (steps) curves."""
     tpr, fpr, precision = curves
     roc = ((fpr[:, 1:] - fpr[:, :-1]) * (tpr[:, 1:] + tpr[:, :-1]) / 2).sum(axis=1)  # (W + 1,)
     pr = ((tpr[:, 1:-1] - tpr[:, :-2]) * precision[:, 1:]).sum(axis=1)  # (W + 1,)
-    return VUS(float(roc.mean()), float(pr.mean()), curves if surfaces else None)
+    return float(roc.mean()), float(pr.mean())
 
 
-def _curves(
-    anomalous: NDArray[np.bool_], scores: NDArray[np.float64], window: int, thresholds: int
+def curves_by_window(
+    anomalous: NDArray[np.bool_], order: Order, events: Events, window: int, thresholds: int
 ) -> Surfaces:
-    n = scores.size
-    ordered = np.sort(scores)
-    slices = np.linspace(0, n - 1, thresholds).astype(np.int64)
-    cuts = ordered[n - 1 - slices]  # (K,) falling
-    predicted = n - np.searchsorted(ordered, cuts, side="left")  # (K,) N
-    ranks = np.searchsorted(-cuts, -scores, side="left")  # (n,) K where never predicted
+    """Compute the curves of the windows 0, 1, ..., W from scores sorted once."""
+    n = anomalous.size
+    slices = np.linspace(0, n - 1, thresholds).astype(np.intp)
+    cuts = order.scores[n - 1 - slices]  # (K,) falling
+    predicted = n - np.searchsorted(order.scores, cuts, side="left")  # (K,) N
+    ranks = np.empty(n, dtype=np.intp)  # K where never predicted
+    steps = np.diff(predicted, prepend=0, append=n)
+    ranks[order.rows[::-1]] = np.repeat(np.arange(thresholds + 1), steps)
 
-    events = find_events(anomalous)
     inside = _cumulated(ranks[anomalous], thresholds)  # (K,) T
-    beside = _beside(anomalous, ranks, events, window, thresholds)  # (W + 1, K) B
+    beside = _beside(ranks, events, window, thresholds)  # (W + 1, K) B
     found = _found(ranks, events, window, thresholds)  # (W // 2 + 1, K)
 
     true = inside + beside  # (W + 1, K) TP
@@ -128,78 +135,78 @@ def _curves(
     return Surfaces(tpr, fpr, precision)
 
 
-def _cumulated(ranks: NDArray[np.int64], thresholds: int) -> NDArray[np.int64]:
+def _cumulated(ranks: NDArray[np.intp], thresholds: int) -> NDArray[np.intp]:
     """Count how many are predicted at each threshold. (m,) -> (K,)."""
     return np.cumsum(np.bincount(ranks, minlength=thresholds + 1)[:thresholds])
 
 
 def _beside(
-    anomalous: NDArray[np.bool_],
-    ranks: NDArray[np.int64],
-    events: Events,
-    window: int,
-    thresholds: int,
+    ranks: NDArray[np.intp], events: Events, window: int, thresholds: int
 ) -> NDArray[np.float64]:
     """Sum the weights B of the predicted rows beside the events. Returns (W + 1, K)."""
-    beside = np.zeros((window + 1, thresholds))
-    nearest, second, rows = _distances(anomalous, events, window // 2)
-    row_ranks = ranks[rows]
+    rows, nearest, second = _neighbours(ranks.size, events, window // 2)
     reach = int(nearest.max(initial=0))
     shape = (reach + 1, thresholds + 1)
-    flat = np.bincount(nearest * shape[1] + row_ranks, minlength=shape[0] * shape[1])
-    single = np.cumsum(flat.reshape(shape)[:, :thresholds], axis=1, dtype=np.float64)
-    full = np.zeros(thresholds)  # rows within reach of two events: they weigh 1
+    cell = nearest * shape[1] + ranks[rows]
+    single = np.bincount(cell, minlength=shape[0] * shape[1]).astype(np.float64)
+    full = np.zeros(shape[1])  # rows that two events reach weigh 1, whatever their distances
 
-    # rows with two events in reach, in the order in which the second one comes into reach
-    double = np.flatnonzero(second <= window // 2)
-    double = double[np.argsort(second[double], kind="stable")]
-    turns = np.searchsorted(second[double], np.arange(window // 2 + 2))
+    # rows that a second event will reach, in the order in which it does; short keys sort by radix
+    turn = np.minimum(second, window // 2 + 1).astype(np.min_scalar_type(window // 2 + 1))
+    order = np.argsort(turn, kind="stable")
+    turns = np.searchsorted(turn[order], np.arange(window // 2 + 2))
 
+    beside = np.zeros((window + 2, shape[1]))
     for half in range(1, window // 2 + 1):
-        for row in double[turns[half] : turns[half + 1]]:
-            single[nearest[row], row_ranks[row] :] -= 1
-            full[row_ranks[row] :] += 1
+        turned = cell[order[turns[half] : turns[half + 1]]]
+        np.subtract.at(single, turned, 1)
+        np.add.at(full, turned % shape[1], 1)
         near = min(half, reach)
-        distance = np.arange(1, near + 1)
-        for w in (2 * half, 2 * half + 1):
-            if w <= window:
-                beside[w] = np.sqrt(1 - distance / w) @ single[1 : near + 1] + full
-    return beside
+        pair = np.array([[2 * half], [2 * half + 1]])  # the two windows of this half-width
+        weights = np.sqrt(1 - np.arange(1, near + 1) / pair)  # (2, near)
+        counts = single.reshape(shape)[1 : near + 1]  # (near, K + 1)
+        beside[2 * half : 2 * half + 2] = weights @ counts + full
+    return np.cumsum(beside[: window + 1, :thresholds], axis=1)
 
 
-def _distances(
-    anomalous: NDArray[np.bool_], events: Events, reach: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.intp]]:
-    """Find the normal rows within reach of an event and their two smallest distances to events."""
-    rows = np.flatnonzero(~anomalous)
-    last = np.concatenate([[-_FAR, -_FAR], events.stops - 1])  # last rows of the events to the left
-    first = np.concatenate([events.starts, [_FAR, _FAR]])  # first rows of those to the right
-    passed = np.searchsorted(events.starts, rows)  # events to the left of the row
-    left, right = rows - last[passed + 1], first[passed] - rows
-    nearest = np.minimum(left, right)
-    near = nearest <= reach
-    rows, passed, nearest = rows[near], passed[near], nearest[near]
-    second = np.maximum(left[near], right[near])
-    np.minimum(second, rows - last[passed], out=second)
-    np.minimum(second, first[passed + 1] - rows, out=second)
-    return nearest, second, rows
+def _neighbours(
+    n: int, events: Events, reach: int
+) -> tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.intp]]:
+    """Find the normal rows within reach of an event, and their two smallest distances to events."""
+    count = events.starts.size
+    begins, ends = np.append(0, events.stops), np.append(events.starts, n)  # the gaps between
+    head = np.minimum(ends - begins, reach)  # rows of a gap near the event before it
+    head[0] = 0
+    tail = np.minimum(ends - begins - head, reach)  # the other rows, near the event after it
+    tail[-1] = 0
+    sizes = np.stack([head, tail], axis=1).ravel()  # (2 * n_gaps,)
+    firsts = np.stack([begins, ends - tail], axis=1).ravel()
+    rows = np.arange(sizes.sum()) + np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes)
+    gap = np.repeat(np.arange(count + 1), head + tail)  # as many events lie to the left
+
+    last = np.concatenate([[-_FAR, -_FAR], events.stops - 1])  # last rows of events to the left
+    first = np.concatenate([events.starts, [_FAR, _FAR]])  # first rows of events to the right
+    left, right = rows - last[gap + 1], first[gap] - rows
+    second = np.maximum(left, right)
+    if count > 1:  # short events let the second on one side be nearer than the first on the other
+        np.minimum(second, rows - last[gap], out=second)
+        np.minimum(second, first[gap + 1] - rows, out=second)
+    return rows, np.minimum(left, right), second
 
 
 def _found(
-    ranks: NDArray[np.int64], events: Events, window: int, thresholds: int
+    ranks: NDArray[np.intp], events: Events, window: int, thresholds: int
 ) -> NDArray[np.float64]:
     """Share of widened events with a predicted row, for each half-width. (W // 2 + 1, K)."""
     starts, last = events.starts, events.stops - 1
     gaps = starts[1:] - last[:-1]
-    bounds = np.stack([starts, events.stops], axis=1).ravel()
-    padded = np.append(ranks, thresholds)  # reduceat wants every index inside
-    best = np.minimum.reduceat(padded, bounds)[0::2]  # (n_events,) best rank in the event
+    best = reduce_events(np.minimum, ranks, events)  # (n_events,) best rank in the event
     found = np.empty((window // 2 + 1, thresholds))
     for half in range(window // 2 + 1):
         if half:
             np.minimum(best, ranks[np.maximum(starts - half, 0)], out=best)
             np.minimum(best, ranks[np.minimum(last + half, ranks.size - 1)], out=best)
-        heads = np.concatenate([[0], np.flatnonzero(gaps > 2 * half) + 1])
+        heads = np.append(0, np.flatnonzero(gaps > 2 * half) + 1)  # the others overlap
         groups = np.minimum.reduceat(best, heads)
         found[half] = _cumulated(groups, thresholds) / groups.size
     return found

@@ -1,0 +1,90 @@
+"""TSB-AD's nine measures in one call."""
+
+from __future__ import annotations
+
+from numpy.typing import ArrayLike
+
+from vace_ad.metrics import _check
+from vace_ad.metrics._order import grid_levels, predicted_levels, sort_scores
+from vace_ad.metrics.adjusted import event_f1, pa_f1
+from vace_ad.metrics.affiliation import affiliation_f
+from vace_ad.metrics.events import find_events
+from vace_ad.metrics.points import auc_pr, auc_roc, best_f1, f1, point_curve
+from vace_ad.metrics.ranges import range_f1
+from vace_ad.metrics.vus import curves_by_window, volumes
+
+THRESHOLDS = 250  # of VUS in TSB-AD
+
+
+def evaluate(
+    labels: ArrayLike,
+    scores: ArrayLike,
+    window: int = 100,
+    predictions: ArrayLike | None = None,
+) -> dict[str, float]:
+    """Compute TSB-AD's nine measures, each equal to TSB-AD 1.5 within rounding.
+
+    ======================  ======================================================================
+    ``AUC-PR, AUC-ROC``     rows one by one, all thresholds
+    ``VUS-PR, VUS-ROC``     events widened by up to ``window // 2`` rows: see :func:`vus`
+    ``Standard-F1``         rows one by one, at the best of all scores as threshold
+    ``PA-F1``               one predicted row makes its whole event predicted
+    ``Event-based-F1``      recall of events, precision of rows
+    ``R-based-F1``          range-based precision and recall
+    ``Affiliation-F``       nearness of predictions to events, against chance
+    ======================  ======================================================================
+
+    The last five need predictions. Where none are given, each takes the threshold that is best
+    for itself: Standard-F1 from all scores, the others from 100 values evenly spaced from the
+    smallest to the largest score. That flatters every detector and suits comparisons only.
+
+    Parameters
+    ----------
+    labels
+        0/1 for each row, 1 = anomalous; both must occur.
+    scores
+        A finite score for each row, high = anomalous.
+    window
+        The largest window of VUS, in rows; TSB-AD takes it from :func:`sliding_window`.
+    predictions
+        0/1 for each row, from a threshold of one's own.
+
+    Returns
+    -------
+    dict
+        The nine by TSB-AD's names. Affiliation-F is NaN where nothing is ever predicted, which
+        happens with constant scores.
+
+    Examples
+    --------
+    >>> from vace_ad.metrics import evaluate
+    >>> result = evaluate([0, 0, 1, 1, 0, 0], [0.1, 0.3, 0.9, 0.8, 0.5, 0.2], window=2)
+    >>> {name: round(value, 3) for name, value in result.items()}["VUS-PR"]
+    1.0
+    """
+    anomalous = _check.both_classes(labels)
+    values = _check.finite(scores, "scores")
+    _check.same_length(anomalous, values, "scores")
+    window = _check.at_least(window, 0, "window")
+    order = sort_scores(values)
+    if predictions is None:
+        levels = grid_levels(values, order)
+    else:
+        predicted = _check.binary(predictions, "predictions")
+        _check.same_length(anomalous, predicted, "predictions")
+        levels = predicted_levels(predicted)
+
+    events = find_events(anomalous)
+    curve = point_curve(anomalous, order)
+    volume_roc, volume_pr = volumes(curves_by_window(anomalous, order, events, window, THRESHOLDS))
+    return {
+        "AUC-PR": auc_pr(curve),
+        "AUC-ROC": auc_roc(curve),
+        "VUS-PR": volume_pr,
+        "VUS-ROC": volume_roc,
+        "Standard-F1": best_f1(curve) if predictions is None else f1(anomalous, levels),
+        "PA-F1": pa_f1(anomalous, events, levels),
+        "Event-based-F1": event_f1(anomalous, events, levels),
+        "R-based-F1": range_f1(anomalous, events, levels),
+        "Affiliation-F": affiliation_f(anomalous, events, levels),
+    }

@@ -1,0 +1,53 @@
+"""Measures that take rows one by one: AUC-ROC, AUC-PR and Standard-F1."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.metrics._order import Levels, Order, at_least
+
+_SMOOTHING = 1e-5  # TSB-AD's addend below its best F1, against 0 / 0
+
+
+class PointCurve(NamedTuple):
+    """True and false positives with the threshold at each distinct score, from the largest."""
+
+    true: NDArray[np.int64]  # (m,)
+    false: NDArray[np.int64]  # (m,)
+
+
+def point_curve(anomalous: NDArray[np.bool_], order: Order) -> PointCurve:
+    """Cumulate the sorted labels; rows of equal score enter together."""
+    true = np.cumsum(anomalous[order.rows[::-1]], dtype=np.int64)
+    falling = order.scores[::-1]
+    closes = np.flatnonzero(np.append(falling[1:] != falling[:-1], True))  # last row of each tie
+    return PointCurve(true[closes], closes + 1 - true[closes])
+
+
+def auc_roc(curve: PointCurve) -> float:
+    """Area under the ROC curve, by trapezoids; in whole numbers until the last division."""
+    widths = np.diff(curve.false, prepend=0)
+    twice = 2 * curve.true - np.diff(curve.true, prepend=0)  # left plus right height
+    return float(np.dot(widths, twice) / (2 * float(curve.true[-1]) * float(curve.false[-1])))
+
+
+def auc_pr(curve: PointCurve) -> float:
+    """Average precision: the precision at each threshold, weighted by the gain in recall."""
+    precision = curve.true / (curve.true + curve.false)
+    return float(np.dot(np.diff(curve.true, prepend=0), precision) / curve.true[-1])
+
+
+def best_f1(curve: PointCurve) -> float:
+    """Standard-F1 at the best of all thresholds, with TSB-AD's smoothing."""
+    precision = curve.true / (curve.true + curve.false)
+    recall = curve.true / curve.true[-1]
+    return float(np.max(2 * precision * recall / (precision + recall + _SMOOTHING)))
+
+
+def f1(anomalous: NDArray[np.bool_], levels: Levels) -> float:
+    """Standard-F1 of given predictions, 0 where none is right."""
+    true = at_least(Levels(levels.rows[anomalous], levels.thresholds))
+    return float(np.max(2 * true / (at_least(levels) + np.count_nonzero(anomalous))))
