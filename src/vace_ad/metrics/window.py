@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.fft import next_fast_len
 
-from vace_ad.errors import ConfigError
+from vace_ad.errors import ConfigError, TooShortError
 from vace_ad.metrics import _check
 
 DEFAULT_WINDOW = 125  # where no period is found
@@ -50,6 +50,8 @@ def sliding_window(series: ArrayLike, limits: Literal["1.5", "main"] = "1.5") ->
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
     values = _check.finite(array, "series").astype(np.float64, copy=False)[:_ROWS]
+    if values.size == 0:
+        raise TooShortError("series has no rows; expected at least one: pass a channel's values")
     if values.size <= _BASE or np.all(values == values[0]):
         return DEFAULT_WINDOW
 

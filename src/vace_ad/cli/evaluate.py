@@ -1,0 +1,232 @@
+"""`vace evaluate`: the measures of scores against labels, from a file."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vace_ad.errors import InputError, TableReadError
+
+if TYPE_CHECKING:
+    import polars as pl
+    from numpy.typing import NDArray
+
+
+def evaluate_command(
+    path: Annotated[
+        Path,
+        typer.Argument(help="CSV (also .gz, .zst) or Parquet with a label and a score each row."),
+    ],
+    label_column: Annotated[
+        str, typer.Option(help="Column of labels, 1 = anomalous, 0 = normal.")
+    ] = "label",
+    score_column: Annotated[
+        str, typer.Option(help="Column of scores, high = anomalous.")
+    ] = "score",
+    window: Annotated[
+        str,
+        typer.Option(
+            metavar="auto|N",
+            help="Largest window of VUS in rows: a number, or 'auto' for the period of a channel, "
+            "as TSB-AD does. The channel is --series-column, else the first numeric column that "
+            "is neither label, score, prediction nor ever-rising (an index or a clock).",
+        ),
+    ] = "100",
+    series_column: Annotated[
+        str | None, typer.Option(help="Channel whose period sets the window with --window auto.")
+    ] = None,
+    prediction_column: Annotated[
+        str | None,
+        typer.Option(
+            help="Column of 0/1 predictions. Without it, and without --threshold, each measure "
+            "that needs predictions takes its own best threshold."
+        ),
+    ] = None,
+    threshold: Annotated[
+        float | None, typer.Option(help="Predict the rows whose score is above this number.")
+    ] = None,
+    step_seconds: Annotated[
+        float | None,
+        typer.Option(help="Seconds from one row to the next, for false alarms a day and delays."),
+    ] = None,
+    drop_missing: Annotated[
+        bool, typer.Option("--drop-missing", help="Leave out rows without a label or a score.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object instead of a table.")
+    ] = False,
+) -> None:
+    """Measure scores against labels: TSB-AD's nine, and what an operator asks.
+
+    Example: vace evaluate scores.csv --label-column fault --score-column score --window auto
+
+    With predictions (--threshold 4.5 or --prediction-column alarm) it also counts events found and
+    missed, false alarms (a day, with --step-seconds 60) and the delay to detection.
+    """
+    from vace_ad.metrics import evaluate, operational
+
+    if threshold is not None and prediction_column is not None:
+        raise InputError("--threshold and --prediction-column both came; expected one: drop one")
+    if step_seconds is not None and threshold is None and prediction_column is None:
+        raise InputError(
+            "--step-seconds came without predictions, which false alarms and delays need; "
+            "add --threshold or --prediction-column"
+        )
+    needed = [label_column, score_column] + ([prediction_column] if prediction_column else [])
+    table = _read(path, needed, drop_missing)
+    rows, source = _window(table, window, series_column, needed)
+
+    labels, scores = _numbers(table, label_column), _numbers(table, score_column)
+    predictions, rule = None, "best threshold for each measure"
+    if prediction_column is not None:
+        predictions, rule = _numbers(table, prediction_column), f"column {prediction_column!r}"
+    elif threshold is not None:
+        predictions, rule = scores > threshold, f"score above {threshold:g}"
+    result = {
+        "rows": table.height,
+        "window": rows,
+        "window_from": source,
+        "predictions": rule,
+        "measures": evaluate(labels, scores, window=rows, predictions=predictions),
+        "operation": None
+        if predictions is None
+        else asdict(operational(labels, predictions, step_seconds)),
+    }
+    if as_json:
+        typer.echo(json.dumps(_without_nan(result)))
+    else:
+        _print(result)
+
+
+def _read(path: Path, needed: list[str], drop_missing: bool) -> pl.DataFrame:
+    """Read the file and make sure of the columns."""
+    import polars as pl
+    import polars.selectors as cs
+
+    try:
+        if path.suffix.lower() in {".parquet", ".pq"}:
+            table = pl.read_parquet(path)
+        else:
+            table = pl.read_csv(path, infer_schema_length=None)
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise TableReadError(
+            f"{path} cannot be read as a table ({error}); expected a CSV with a header or a "
+            "Parquet file"
+        ) from error
+    for name in needed:
+        _require(table, name)
+    if drop_missing:
+        table = table.with_columns(cs.float().fill_nan(None)).drop_nulls(needed)
+    return table
+
+
+def _require(table: pl.DataFrame, name: str) -> None:
+    if name not in table.columns:
+        raise InputError(
+            f"there is no column {name!r}; the table has {', '.join(map(repr, table.columns))}: "
+            "name one of these with --label-column, --score-column, --prediction-column or "
+            "--series-column"
+        )
+
+
+def _numbers(table: pl.DataFrame, name: str) -> NDArray[Any]:
+    import polars as pl
+
+    column = table[name]
+    if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
+        raise InputError(
+            f"column {name!r} is of type {column.dtype}; expected numbers: choose another column, "
+            "or look for text in it"
+        )
+    return column.to_numpy()
+
+
+def _window(
+    table: pl.DataFrame, window: str, series_column: str | None, taken: list[str]
+) -> tuple[int, str]:
+    """Return the window and where it comes from."""
+    import numpy as np
+
+    from vace_ad.metrics import sliding_window
+
+    if window != "auto":
+        if series_column is not None:
+            raise InputError(
+                f"--series-column came with --window {window}; it serves --window auto only: "
+                "drop one of them"
+            )
+        if not window.isdecimal():
+            raise InputError(
+                f"--window is {window!r}; expected 'auto' or a whole number of at least 0"
+            )
+        return int(window), "given"
+    if series_column is None:
+        series_column = _first_channel(table, taken)
+    _require(table, series_column)
+    series = _numbers(table, series_column).astype(float)
+    return sliding_window(series[~np.isnan(series)]), f"period of {series_column!r}"
+
+
+def _first_channel(table: pl.DataFrame, taken: list[str]) -> str:
+    """Find the first numeric column that can be a channel: not an index, not a clock."""
+    for column in table.iter_columns():
+        if column.name in taken or not column.dtype.is_numeric():
+            continue
+        if not (column.diff().drop_nulls() > 0).all():
+            return column.name
+    raise InputError(
+        "--window auto found no numeric column besides labels, scores and predictions to take the "
+        "period from; name one with --series-column, or give the window as a number"
+    )
+
+
+def _without_nan(value: Any) -> Any:
+    """Replace NaN, which JSON does not have, by None."""
+    if isinstance(value, dict):
+        return {key: _without_nan(entry) for key, entry in value.items()}
+    return None if isinstance(value, float) and math.isnan(value) else value
+
+
+def _print(result: dict[str, Any]) -> None:
+    from rich.console import Console
+    from rich.table import Table
+
+    console = Console()
+    console.print(f"{result['rows']:,} rows; window {result['window']} ({result['window_from']})")
+    console.print(f"predictions: {result['predictions']}")
+    table = Table()
+    table.add_column("measure")
+    table.add_column("value", justify="right")
+    for name, value in result["measures"].items():
+        table.add_row(name, f"{value:.4f}")
+    console.print(table)
+    if result["operation"] is None:
+        return
+
+    table = Table()
+    table.add_column("in operation")
+    table.add_column("value", justify="right")
+    for name, value in _in_words(result["operation"]).items():
+        table.add_row(name, value)
+    console.print(table)
+
+
+def _in_words(operation: dict[str, Any]) -> dict[str, str]:
+    words = {
+        "events found": f"{operation['events_found']} of {operation['events']}",
+        "alarms": str(operation["alarms"]),
+        "false alarms": str(operation["false_alarms"]),
+    }
+    if operation["false_alarms_per_day"] is not None:
+        words["false alarms a day"] = f"{operation['false_alarms_per_day']:.3g}"
+    if operation["median_delay_seconds"] is not None:
+        words["median delay"] = f"{operation['median_delay_seconds']:g} s"
+        words["worst delay"] = f"{operation['worst_delay_seconds']:g} s"
+    elif operation["delays"]:
+        words["worst delay"] = f"{max(operation['delays'])} rows"
+    return words
