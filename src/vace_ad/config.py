@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Literal, get_args, get_origin, get_type_hints
@@ -126,7 +126,7 @@ class VACEConfig:
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain values, for JSON."""
-        return asdict(self)
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
 
 _LIMIT = 2**31 - 1

@@ -106,12 +106,19 @@ def _frame_table(frame: nw.DataFrame[Any], index: Any) -> Table:
     for i, name in enumerate(channels):
         values[:, i] = frame[name].cast(nw.Float64).to_numpy()
     if times:
-        time = _nanoseconds(frame[times[0]].to_numpy())
-    elif index is not None and getattr(getattr(index, "dtype", None), "kind", "") == "M":
-        time = _nanoseconds(np.asarray(index))  # a pandas datetime index
+        time = _nanoseconds(_in_utc(frame[times[0]]).to_numpy())
+    elif getattr(getattr(index, "dtype", None), "kind", "") == "M":  # a pandas datetime index
+        plain = index if index.tz is None else index.tz_convert(None)  # in UTC
+        time = _nanoseconds(plain.to_numpy())
     else:
         time = None
     return Table(values, tuple(str(name) for name in channels), time)
+
+
+def _in_utc(column: nw.Series[Any]) -> nw.Series[Any]:
+    """A datetime column without its zone, which NumPy cannot carry."""
+    zone = getattr(column.dtype, "time_zone", None)
+    return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zone else column
 
 
 def _nanoseconds(time: NDArray[Any]) -> NDArray[np.datetime64]:

@@ -1,0 +1,64 @@
+import naive
+import numpy as np
+import pytest
+import torch
+
+from vace_ad.config import VACEConfig
+from vace_ad.engine.torch import to_module
+from vace_ad.method.encoder import calibrate, convolve, encode, flop_per_patch, init_encoder
+
+
+@pytest.mark.parametrize(
+    ("n_in", "n_out", "taps", "groups"), [(3, 6, 7, 3), (4, 5, 3, 1), (2, 3, 1, 1), (1, 4, 5, 1)]
+)
+def test_convolution_equals_loops(rng, n_in, n_out, taps, groups):
+    patches = rng.normal(size=(2, n_in, 10)).astype(np.float32)
+    kernel = rng.normal(size=(n_out, n_in // groups, taps)).astype(np.float32)
+    got = convolve(patches.transpose(0, 2, 1), kernel, groups).transpose(0, 2, 1)
+    expected = [naive.convolve(patch, kernel, groups) for patch in patches]
+    np.testing.assert_allclose(got, expected, atol=1e-5)
+
+
+def test_shapes_follow_the_paper(rng):
+    encoder = init_encoder(VACEConfig(widths=(128, 256, 128, 64)), 5, rng)
+    shapes = [stage.kernel.shape for stage in encoder]
+    assert shapes == [(40, 1, 7), (128, 40, 1), (256, 128, 5), (128, 256, 3), (64, 128, 3)]
+    per_patch = 27.5e6 * 2 + 0.2e6 * 5
+    assert flop_per_patch([encoder], 96) == pytest.approx(per_patch, rel=0.01)
+
+
+def test_the_shared_kernel_replaces_the_first_two_stages(rng):
+    encoder = init_encoder(VACEConfig(encoder="shared", widths=(128, 256, 128, 64)), 5, rng)
+    assert encoder[0].kernel.shape == (128, 5, 7)
+    assert len(encoder) == 4
+
+
+def test_calibration_is_what_training_mode_batch_norm_sees(rng):
+    encoder = init_encoder(VACEConfig(widths=(16, 12, 8, 6)), 3, rng)
+    patches = rng.normal(size=(40, 3, 24)).astype(np.float32)
+    plain = naive.torch_encoder(3, widths=(16, 12, 8, 6)).train()
+    convolutions = [layer for layer in plain if isinstance(layer, torch.nn.Conv1d)]
+    norms = [layer for layer in plain if isinstance(layer, torch.nn.BatchNorm1d)]
+    for layer, stage in zip(convolutions, encoder, strict=True):
+        layer.weight.data = torch.from_numpy(stage.kernel)
+    for norm in norms:
+        norm.momentum = 0.88  # one update leaves (1 − 0.88)·(0, 1) + 0.88·data
+    with torch.no_grad():
+        plain(torch.from_numpy(patches))
+        wanted = plain.eval()(torch.from_numpy(patches)).mean(dim=2).numpy()
+    calibrated = calibrate(encoder, patches, 0.88)
+    for stage, norm in zip(calibrated, norms, strict=True):
+        np.testing.assert_allclose(stage.norm.mean, norm.running_mean, atol=1e-5)
+        np.testing.assert_allclose(stage.norm.var, norm.running_var, rtol=2e-3)  # n or n − 1
+    np.testing.assert_allclose(encode(calibrated, patches), wanted, rtol=5e-3, atol=1e-4)
+
+
+@pytest.mark.parametrize("batch_norm", [True, False])
+def test_folding_changes_nothing(rng, batch_norm):
+    config = VACEConfig(widths=(16, 12, 8, 6), batch_norm=batch_norm)
+    encoder = init_encoder(config, 4, rng)
+    patches = rng.normal(size=(9, 4, 32)).astype(np.float32)
+    encoder = calibrate(encoder, patches, 0.95)
+    with torch.no_grad():
+        plain = to_module(encoder, "cpu").eval()(torch.from_numpy(patches)).numpy()
+    np.testing.assert_allclose(encode(encoder, patches), plain, atol=1e-5)

@@ -1,0 +1,86 @@
+import naive
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from vace_ad.method.patches import (
+    PatchSet,
+    fill_skipped,
+    normalise,
+    patch_means_to_points,
+)
+
+
+def patch_set(rng, lengths=(30, 45), n_channels=3, length=12):
+    stretches = [rng.normal(size=(n, n_channels)) for n in lengths]
+    return stretches, PatchSet(stretches, length, np.ones(n_channels))
+
+
+def test_gather_equals_the_definition_across_stretches(rng):
+    stretches, patches = patch_set(rng)
+    every = np.concatenate([naive.patches(s, 12) for s in stretches])
+    assert len(patches) == len(every) == 19 + 34
+    index = rng.permutation(len(every))
+    expected = np.array([naive.normalise(every[i], np.ones(3)) for i in index])
+    np.testing.assert_allclose(patches.gather(index), expected, atol=1e-6)
+
+
+def test_neighbours_never_cross_a_border(rng):
+    _, patches = patch_set(rng)
+    index = np.arange(len(patches))
+    for offset in (-20, -5, 5, 20):
+        moved, inside = patches.shifted(index, offset)
+        for i, j, exists in zip(index, moved, inside, strict=True):
+            same = 0 <= j < len(patches) and (i < 19) == (j < 19)
+            assert exists == same
+
+
+def test_the_grid_starts_anew_in_each_stretch(rng):
+    _, patches = patch_set(rng)
+    np.testing.assert_array_equal(patches.grid(8), [0, 8, 16, 19, 27, 35, 43, 51])
+
+
+@pytest.mark.parametrize(
+    ("offset", "spread"), [(0, 1), (1e9, 1e-3), (1e30, 1e28), (0, 1e-30), (-1e12, 1e-2)]
+)
+def test_normalisation_survives_extreme_values(rng, offset, spread):
+    patch = offset + spread * rng.normal(size=(2, 96))
+    scale = np.full(2, spread)
+    got = normalise(patch[None].copy(), scale)[0]
+    assert np.isfinite(got).all()
+    np.testing.assert_allclose(got, naive.normalise(patch, scale), rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("level", [0, 0.1, 1e16, -1e30])
+def test_a_constant_patch_is_exactly_zero(level):
+    got = normalise(np.full((1, 2, 96), float(level)), np.ones(2))
+    np.testing.assert_array_equal(got, 0)
+
+
+@given(
+    scores=st.lists(st.floats(0, 1e6), min_size=1, max_size=40),
+    length=st.integers(1, 30),
+)
+def test_points_are_means_of_covering_patches(scores, length):
+    got = patch_means_to_points(np.array(scores), length)
+    np.testing.assert_allclose(got, naive.points(scores, length), rtol=1e-12, atol=1e-9)
+
+
+def test_a_point_does_not_depend_on_what_lies_far_before(rng):
+    scores = rng.normal(size=500)
+    whole = patch_means_to_points(scores, 20)
+    part = patch_means_to_points(scores[200:], 20)
+    np.testing.assert_array_equal(whole[219:], part[19:])
+
+
+@given(
+    scores=st.lists(st.floats(0, 1e6), min_size=1, max_size=20),
+    stride=st.integers(1, 9),
+    rest=st.integers(0, 8),
+)
+def test_skipped_patches_lie_between_their_neighbours(scores, stride, rest):
+    n_patches = (len(scores) - 1) * stride + 1 + min(rest, stride - 1)
+    got = fill_skipped(np.array(scores), stride, n_patches)
+    expected = naive.between(scores, stride, n_patches)
+    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)

@@ -1,0 +1,71 @@
+import pytest
+
+from vace_ad import VACE, VACEConfig
+from vace_ad.errors import ConfigError
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"patch_length": 2}, ["patch_length=2", "between 4"]),
+        ({"patch_length": 96.0}, ["patch_length=96.0", "an integer"]),
+        ({"patch_length": True}, ["patch_length=True", "an integer"]),
+        ({"encoder": "cnn"}, ["encoder='cnn'", "'channel'", "'shared'"]),
+        ({"direction": 1}, ["direction=1", "True or False"]),
+        ({"widths": [1, 2, 3, 4]}, ["widths", "tuple"]),
+        ({"widths": (1, 2, 3)}, ["widths", "four"]),
+        ({"batch_norm_blend": 1.5}, ["batch_norm_blend=1.5", "between 0.0 and 1.0"]),
+        ({"velocity_offset": "x"}, ["velocity_offset='x'", "integer or None"]),
+        ({"stride": 7}, ["stride=7", "divide"]),
+        ({"batch_norm_statistics": "running"}, ["iterations"]),
+        ({"random_state": -1}, ["random_state=-1"]),
+    ],
+)
+def test_a_wrong_value_is_named_with_what_is_allowed(settings, words):
+    with pytest.raises(ConfigError) as caught:
+        VACEConfig(**{"iterations": 0, **settings})
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_unknown_names_are_refused_with_the_nearest_known_one():
+    with pytest.raises(ConfigError, match="did you mean 'patch_length'"):
+        VACE(patch_lenght=48)
+
+
+def test_unknown_preset_lists_the_known_ones():
+    with pytest.raises(ConfigError, match="paper, released"):
+        VACE(preset="fast")
+
+
+def test_frozen():
+    with pytest.raises(AttributeError):
+        VACEConfig().patch_length = 3
+
+
+def test_presets_follow_the_table_of_disagreements():
+    paper, released = VACEConfig.from_preset("paper"), VACEConfig.from_preset("released")
+    rows = {
+        "position_distance": ("squared", "root"),
+        "normalisation": ("zscore", "minmax"),
+        "training_offset": (48, 96),
+        "missing_neighbour": ("skip", "zero"),
+        "last_iteration": ("gradient", "batch_norm"),
+        "checkpoint": ("last", "lowest"),
+        "prototype_seed": (None, 42),
+        "active_dimension": ("share", "eigenvalue"),
+    }
+    for name, expected in rows.items():
+        assert (getattr(paper, name), getattr(released, name)) == expected
+    assert paper.stride == released.stride == 1
+    assert paper.offset == released.offset == 48
+
+
+def test_parameters_round_trip_as_scikit_learn_expects():
+    from sklearn.base import clone
+
+    det = VACE(preset="paper", random_state=3)
+    again = clone(det)
+    assert again.config == det.config
+    assert det.set_params(patch_length=48).config.patch_length == 48
+    assert "patch_length=48" in repr(det)
