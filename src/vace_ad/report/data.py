@@ -77,10 +77,11 @@ class ReportData:
             raise InputError(
                 f"values has shape {self.values.shape}; a report needs (rows, channels), both > 0"
             )
-        n, d = self.values.shape
-        if len(self.channels) != d:
+        n = len(self.values)
+        if len(self.channels) != self.values.shape[1]:
             raise InputError(
-                f"{len(self.channels)} channel names for {d} columns of values; give one each"
+                f"{len(self.channels)} channel names for {self.values.shape[1]} columns of "
+                "values; give one each"
             )
         columns = {"scores": self.scores, "time": self.time, **self.signals}
         for name, column in columns.items():
@@ -95,13 +96,25 @@ class ReportData:
         return n
 
     def _check_events(self, n: int) -> None:
+        known = set(self.channels)
         for event in self.events:
+            foreign = [name for name, _ in event.shares if name not in known]
+            if foreign:
+                raise InputError(
+                    f"an event blames {foreign[0]!r}, which is not among the table's "
+                    f"{len(known)} channels; use the names in channels"
+                )
             gap = event.kind == "no data" and event.start == event.end
             if event.kind not in KINDS:
                 raise InputError(f"event kind {event.kind!r} is not one of {KINDS}")
             if not (0 <= event.start <= event.end <= n) or (event.start == event.end and not gap):
                 raise InputError(
                     f"event rows [{event.start}, {event.end}) do not lie in the table's {n} rows"
+                )
+            if not gap and not event.start <= event.peak < event.end:
+                raise InputError(
+                    f"the peak, row {event.peak}, lies outside its event "
+                    f"[{event.start}, {event.end})"
                 )
         if self.training is not None:
             start, end = self.training

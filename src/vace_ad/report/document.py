@@ -1,0 +1,102 @@
+"""What the scripts of the page need to know, as one JSON document and a few packed arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.report.budget import Embedding
+from vace_ad.report.clock import Clock
+from vace_ad.report.context import surroundings, typical_values
+from vace_ad.report.data import ReportData, ReportEvent
+from vace_ad.report.pyramid import FACTOR
+from vace_ad.report.tiles import BLOCK, TILE, pack
+from vace_ad.report.words import length, odds, stamp
+
+SHOWN_AT_FIRST = 6  # channels drawn before anyone chooses
+BLAMED = 6  # suspects detailed for an event
+MAX_POINTS = 20_000  # of the trajectory, outside events
+
+
+def document(
+    data: ReportData,
+    clock: Clock,
+    embedding: Embedding,
+    order: list[int],
+    blobs: Mapping[str, bytes],
+) -> dict[str, Any]:
+    """Return what the scripts need to know; curves are in the packed part, by length."""
+    names = ["Score", *data.signals, *(data.channels[i] for i in order)]
+    roles = ["score"] + ["signal"] * len(data.signals) + ["channel"] * len(order)
+    columns = [-1] * (1 + len(data.signals)) + order
+    chars = [[list(map(len, level)) for level in tiles] for tiles in embedding.tiles]
+    series = [
+        {"name": name, "role": role, "column": column, "chars": lengths}
+        for name, role, column, lengths in zip(names, roles, columns, chars, strict=True)
+    ]
+    return {
+        "rows": data.n_rows,
+        "threshold": float(data.threshold) if np.isfinite(data.threshold) else None,
+        "training": None if data.training is None else [int(row) for row in data.training],
+        "time": {
+            "origin": clock.origin_ms, "zone": data.time_zone, "step": clock.step,
+            "gap": clock.gap, "knots": len(clock.rows),
+        },
+        "layout": {"tile": TILE, "block": BLOCK, "factor": FACTOR, "bits": embedding.bits},
+        "blobs": {name: len(blob) for name, blob in blobs.items()},
+        "series": series,
+        "shown": SHOWN_AT_FIRST,
+        "signalWords": dict(data.signal_words),
+        "events": [_event(event, data, clock) for event in data.events],
+    }  # fmt: skip
+
+
+def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]:
+    gap = event.start == event.end
+    first = max(0, event.start - 1) if gap else event.start
+    last = min(event.start, data.n_rows - 1) if gap else event.end - 1
+    shares = sorted(event.shares, key=lambda pair: -pair[1])[:BLAMED]
+    place = {name: i for i, name in enumerate(data.channels)}
+    return {
+        "start": int(event.start),
+        "end": int(event.end),
+        "around": [int(row) for row in surroundings(event, data.n_rows)],
+        "kind": event.kind,
+        "signal": event.signal,
+        "severity": round(float(event.severity)) if np.isfinite(event.severity) else None,
+        "from": stamp(data, first, clock),
+        "to": stamp(data, last, clock),
+        "peak": None if gap else stamp(data, event.peak, clock),
+        "lasts": length(event, data, clock),
+        "odds": odds(event.probability),
+        "blame": [
+            {
+                "column": place[name],
+                "share": float(share),
+                "typical": typical_values(data.values[:, place[name]], event),
+            }
+            for name, share in shares
+        ],
+    }
+
+
+def pack_clock(clock: Clock) -> bytes:
+    """Pack the axis: the rows of its knots, then where they lie."""
+    return pack(clock.rows.astype("<f8").tobytes() + clock.at.astype("<f8").tobytes())
+
+
+def pack_trajectory(data: ReportData) -> dict[str, bytes]:
+    """Thin the trajectory, sparing the events, and pack rows, then x, then y."""
+    if data.trajectory is None or data.trajectory_rows is None:
+        return {}
+    rows, points = data.trajectory_rows, data.trajectory
+    keep = np.zeros(len(rows), dtype=bool)
+    keep[:: max(1, -(-len(rows) // MAX_POINTS))] = True
+    for event in data.events:
+        keep |= (rows >= event.start) & (rows < event.end)
+    keep &= np.isfinite(points).all(axis=1)
+    kept: NDArray[np.floating] = points[keep].T  # (2, kept)
+    return {"trajectory": pack(rows[keep].astype("<f8").tobytes() + kept.astype("<f4").tobytes())}

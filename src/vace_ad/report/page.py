@@ -1,0 +1,136 @@
+"""The words of the page, as HTML: what a reader gets even before the first curve is drawn.
+
+Every text that comes from data goes through `escape`. The scripts, too, only ever insert such
+text as text, and the page's own security policy lets no other script or style run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from html import escape
+
+import numpy as np
+
+from vace_ad.report.budget import Embedding
+from vace_ad.report.clock import Clock
+from vace_ad.report.data import ReportData, ReportEvent
+from vace_ad.report.words import DIAGNOSTICS, duration, length, number, odds, plural, stamp
+
+
+def headline(data: ReportData, clock: Clock) -> str:
+    """Return the answer in a sentence: how many events, and the strongest of them."""
+    anomalies = [event for event in data.events if event.kind == "anomaly"]
+    gaps = len(data.events) - len(anomalies)
+    found = plural(len(anomalies), "anomaly").replace("anomalys", "anomalies")
+    if gaps:
+        found += f" and {plural(gaps, 'stretch')} without data".replace("stretchs", "stretches")
+    text = f"{found if data.events else 'No events'} in {_extent(data, clock)}."
+    if not anomalies:
+        return escape(text)
+    worst = max(anomalies, key=lambda event: np.nan_to_num(event.severity))
+    text += f" The strongest began {'at ' if data.time is None else ''}"
+    text += stamp(data, worst.start, clock)
+    text += f" and lasted {length(worst, data, clock)}"
+    if worst.shares:
+        text += f"; {max(worst.shares, key=lambda pair: pair[1])[0]} is the first suspect"
+    return escape(text + ".")
+
+
+def summary(data: ReportData, clock: Clock) -> str:
+    """Return the line of basic facts under the headline."""
+    parts = [f"{data.n_rows:,} rows × {plural(len(data.channels), 'channel')}"]
+    if data.time is not None:
+        parts.append(f"{stamp(data, 0, clock)} to {stamp(data, data.n_rows - 1, clock)}")
+        parts.append(f"a row every {duration(clock.step)}")
+    if data.training is not None:
+        start, end = data.training
+        parts.append(f"learned from {(end - start) / data.n_rows:.0%} of the rows")
+    threshold = f"threshold {number(data.threshold)}"
+    parts.append(f"{threshold}, {data.alarm_words}" if data.alarm_words else threshold)
+    return "".join(f"<li>{escape(part)}</li>" for part in parts)
+
+
+def events_table(data: ReportData, clock: Clock) -> str:
+    """Return the body of the table of events, one row each."""
+    return "\n".join(_event_row(i, e, data, clock) for i, e in enumerate(data.events))
+
+
+def geometry(data: ReportData) -> str:
+    """Return the diagnostics of the embedding: the verdict, then each with what it means."""
+    parts = [f'<p class="verdict">{escape(data.verdict)}</p>'] if data.verdict else []
+    rows = []
+    for key, value in data.geometry.items():
+        name, meaning = DIAGNOSTICS.get(key, (key, ""))
+        rows.append(
+            f"<div><dt>{escape(name)}</dt><dd><b>{number(float(value), 3)}</b>"
+            f" <span>{escape(meaning)}</span></dd></div>"
+        )
+    if rows:
+        parts.append(f'<dl class="geometry">{"".join(rows)}</dl>')
+    return "".join(parts) or "<p>No diagnostics were recorded for this run.</p>"
+
+
+def notes(data: ReportData, embedding: Embedding, watched: Sequence[int]) -> str:
+    """Return what a reader should know about the table, and how fine the curves are."""
+    lines = [*data.notes, _detail(data, embedding, watched)]
+    return "".join(f"<li>{escape(line)}</li>" for line in lines)
+
+
+def facts(data: ReportData) -> str:
+    """Return the facts of the run as a list of terms."""
+    return "".join(
+        f"<div><dt>{escape(str(key))}</dt><dd>{escape(str(value))}</dd></div>"
+        for key, value in data.facts.items()
+    )
+
+
+def _extent(data: ReportData, clock: Clock) -> str:
+    channels = plural(len(data.channels), "channel")
+    if data.time is None:
+        return f"{plural(data.n_rows, 'row')} of {channels}"
+    return f"{duration(float(clock.at[-1]) + clock.step)} of {channels}"
+
+
+def _event_row(i: int, event: ReportEvent, data: ReportData, clock: Clock) -> str:
+    start = max(0, event.start - 1) if event.start == event.end else event.start
+    chance = odds(event.probability)
+    severe = np.isfinite(event.severity)
+    names = [name for name, _ in sorted(event.shares, key=lambda pair: -pair[1])[:2]]
+    if event.kind == "no data":
+        what = '<span class="tag">no data</span>'
+    else:
+        what = _listed(f'<span class="channel">{escape(name)}</span>' for name in names)
+    meter = (
+        f'<meter min="0" max="100" value="{event.severity:.0f}" aria-hidden="true"></meter>'
+        f"<span>{event.severity:.0f}</span>"
+    )
+    return (
+        f'<tr data-event="{i}"><td class="index">{i + 1}</td>'
+        f'<td><a href="#event-{i + 1}">{escape(stamp(data, start, clock))}</a>'
+        f"<small>{escape(length(event, data, clock))}</small></td>"
+        f'<td class="severity"{f""" title="by chance: {chance}" """ if chance else ""}>'
+        f"{meter if severe else '–'}</td>"
+        f'<td class="blame">{what or "–"}</td></tr>'
+    )
+
+
+def _listed(items: Iterable[str]) -> str:
+    return "<br>".join(items)
+
+
+def _detail(data: ReportData, embedding: Embedding, watched: Sequence[int]) -> str:
+    if embedding.share_of_rows == 1:
+        return "Every row of the table is in this file: zoom in as far as you like."
+    spans = [(event.start, event.end) for event in data.events]
+    everyone = range(len(embedding.tiles))
+    coarse = f"the lowest and highest value of every {embedding.finest_complete:,} rows"
+    if spans and embedding.has_rows_of(spans, everyone):
+        where = "around every event"
+    elif spans and embedding.has_rows_of(spans, watched):
+        where = "of the score and the most blamed channels around every event"
+    else:
+        where = f"of {embedding.share_of_rows:.0%} of the curves"
+    return (
+        f"To keep this file small it holds every row {where}, and {coarse} elsewhere: "
+        "no spike is lost, but the finest detail is not everywhere."
+    )

@@ -1,0 +1,101 @@
+// One event: what it is in words, who is to blame, and its path through the embedding.
+
+class Detail {
+  constructor(doc, store, clock, trajectory, { isShown, toggle }) {
+    Object.assign(this, { doc, store, clock, trajectory, isShown, toggle, event: null, charts: [] });
+    this.byColumn = new Map(store.series.filter((series) => series.column >= 0).map((series) => [series.column, series]));
+    this.cloud = make("canvas", { role: "img" });
+    this.body = $("detail-body");
+    new ResizeObserver(() => this.draw()).observe(this.body);
+  }
+
+  show(event) {
+    this.event = event;
+    this.charts = [];
+    const place = this.doc.events.indexOf(event) + 1;
+    $("detail-title").textContent = event ? `Event ${place} of ${this.doc.events.length}` : "No events";
+    this.body.replaceChildren(make("p", { className: "lead", textContent: event ? this.#words(event) : "Nothing in this table rose above the threshold." }));
+    const parts = make("div", { className: "two" });
+    if (event?.blame.length) parts.append(this.#suspects(event));
+    if (this.trajectory) parts.append(this.#path(event));
+    this.body.append(parts);
+    this.draw();
+  }
+
+  draw() {
+    for (const chart of this.charts) this.#curve(chart);
+    if (this.trajectory && this.cloud.isConnected) this.trajectory.draw(this.cloud, this.event);
+  }
+
+  #words(event) {
+    const { from, to, lasts, peak, severity, odds, signal, kind } = event;
+    const when = lasts === "1 row" ? `At ${from}` : `From ${from} to ${to} (${lasts})`;
+    if (kind === "no data") {
+      return event.start === event.end ? `${when} the table has no rows. Silence is often a fault of its own.` : `${when} values are missing. Silence is often a fault of its own.`;
+    }
+    let text = `${when}, highest at ${peak}.`;
+    if (severity !== null) text += ` Severity ${severity} of 100.`;
+    if (odds) text += ` Chance of such a score in normal data: ${odds}.`;
+    if (signal) text += ` Leading signal: ${signal}${this.doc.signalWords[signal] ? ` (${this.doc.signalWords[signal]})` : ""}.`;
+    return text;
+  }
+
+  #suspects(event) {
+    const list = make("ol", { className: "suspects" });
+    for (const { column, share, typical } of event.blame) {
+      const series = this.byColumn.get(column), canvas = make("canvas", { role: "img", "aria-label": `${series.name} before, during and after the event` });
+      const bar = make("i", { "aria-hidden": "true" });
+      bar.style.setProperty("--share", Math.min(1, Math.max(0, share)));
+      const button = make("button", { type: "button", className: "link" });
+      const label = () => {
+        const shown = this.isShown(series);
+        button.textContent = shown ? "Hide above" : "Show above";
+        button.setAttribute("aria-label", `${shown ? "Hide" : "Show"} ${series.name} in the timeline`);
+      };
+      button.addEventListener("click", () => { this.toggle(series); label(); });
+      label();
+      list.append(make("li", { className: "suspect" },
+        make("div", { className: "line" }, make("b", { textContent: series.name, title: series.name }),
+          make("span", { className: "share" }, bar, `${(100 * share).toFixed(0)} %`), button),
+        canvas, this.#typical(typical)));
+      this.charts.push({ canvas, series, first: this.charts.length === 0 });
+    }
+    return make("div", {}, make("h3", { textContent: "Suspects: share of the score, and the curve before, during and after" }), list);
+  }
+
+  #typical([before, during, after]) {
+    const size = Math.max(...[before, during, after].filter((v) => v !== null).map(Math.abs), 0);
+    const line = make("p", { className: "typical" }, "typically ");
+    if (before !== null) line.append(`${number(before, size)} before, `);
+    line.append(make("b", { textContent: during === null ? "nothing" : number(during, size) }), " during");
+    if (after !== null) line.append(`, ${number(after, size)} after`);
+    return line;
+  }
+
+  #curve({ canvas, series, first }) {
+    const { context, width, height } = prepare(canvas), { clock, event } = this;
+    const from = clock.place(event.around[0]), to = clock.place(event.around[1] - 1);
+    const top = first ? 16 : 2, plot = { left: 0, width, top, height: height - top, toX: (place) => ((place - from) / (to - from || 1)) * width };
+    const ratio = canvas.width / Math.max(1, width), curve = trace(series, clock, from, to, width * ratio);
+    const span = curve.most - curve.least || 1;
+    const toY = (value) => top + 5 + ((curve.most - value) / span) * (height - top - 10);
+    shade(context, [event], null, clock, plot);
+    drawCurve(context, curve, 0, 1 / ratio, toY, { colour: colours.curve, thickness: 1.5 });
+    context.fillStyle = colours.line;
+    context.fillRect(0, height - 1, width, 1);
+    if (!first) return;
+    const [a, b] = extentOf(event, clock, plot.toX);
+    Object.assign(context, { fillStyle: colours.soft, textBaseline: "top", textAlign: "center" });
+    for (const [word, x, room] of [["before", a / 2, a], ["during", (a + b) / 2, b - a], ["after", (b + width) / 2, width - b]]) {
+      if (room > context.measureText(word).width + 4) context.fillText(word, x, 1);
+    }
+  }
+
+  #path(event) {
+    const name = event ? "Path of the event through the embedding" : "The embedding";
+    this.cloud.setAttribute("aria-label", `${name}, in two dimensions`);
+    const words = "Each dot is a short stretch of the table as the detector sees it; stretches that behave alike lie close together."
+      + (this.doc.training ? " Green: learned from. Grey: the rest." : "") + (event ? " The line is this event, from the ring to the dot." : "");
+    return make("div", { className: "cloud" }, make("h3", { textContent: name }), this.cloud, make("p", { textContent: words }));
+  }
+}

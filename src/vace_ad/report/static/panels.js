@@ -1,0 +1,181 @@
+// A panel: one or several curves over the shared axis, with shaded events behind them.
+
+const HATCH = 7; // pixels between the lines over stretches without data
+
+/** Where the curves lie inside a canvas: a gutter at the left for the numbers. */
+const gutter = () => (innerWidth < 520 ? 38 : 52);
+
+/** From and to, in pixels, of an event; at least two pixels wide. */
+function extentOf(event, clock, toX) {
+  const gap = event.start === event.end;
+  const half = clock.step / 2;
+  const from = gap ? clock.place(Math.max(0, event.start - 1)) + half : clock.place(event.start) - half;
+  const to = gap ? clock.place(Math.min(event.start, clock.count - 1)) - half : clock.place(event.end - 1) + half;
+  const a = toX(from), b = toX(Math.max(from, to));
+  return b - a < 2 ? [(a + b) / 2 - 1, (a + b) / 2 + 1] : [a, b];
+}
+
+/** Shade events over the height of a plot; those of a kind without data are hatched. */
+function shade(context, events, selected, clock, { left, width, top, height, toX }) {
+  context.save();
+  context.beginPath();
+  context.rect(left, top, width, height);
+  context.clip();
+  for (const event of events) {
+    const [a, b] = extentOf(event, clock, toX);
+    if (b < left || a > left + width) continue;
+    const chosen = event === selected;
+    if (event.kind === "no data") hatch(context, Math.max(a, left), Math.min(b, left + width), top, height, chosen);
+    else {
+      context.fillStyle = chosen ? colours["event-strong"] : colours["event-fill"];
+      context.fillRect(a, top, b - a, height);
+    }
+    if (chosen) {
+      context.fillStyle = event.kind === "no data" ? colours.none : colours.event;
+      context.fillRect(a - 0.5, top, 1, height);
+      context.fillRect(b - 0.5, top, 1, height);
+    }
+  }
+  context.restore();
+}
+
+function hatch(context, a, b, top, height, chosen) {
+  context.fillStyle = colours["none-fill"];
+  context.fillRect(a, top, b - a, height);
+  context.save();
+  context.beginPath();
+  context.rect(a, top, b - a, height);
+  context.clip();
+  context.strokeStyle = colours.none;
+  context.globalAlpha = chosen ? 0.7 : 0.35;
+  context.beginPath();
+  for (let x = Math.floor((a - height) / HATCH) * HATCH; x < b; x += HATCH) {
+    context.moveTo(x, top + height);
+    context.lineTo(x + height, top);
+  }
+  context.stroke();
+  context.restore();
+}
+
+class Panel {
+  /** `lines`: [{series, colour, dash}]; `threshold` draws a level and colours what is above it. */
+  constructor(kind, title, lines, threshold = null) {
+    Object.assign(this, { kind, lines, threshold });
+    this.output = make("output");
+    this.canvas = make("canvas", { role: "img", "aria-label": `Curve of ${title}` });
+    this.element = make("div", { className: `panel ${kind}` }, make("header", {}, make("b", { textContent: title, title }), this.output), this.canvas);
+    this.curves = [];
+  }
+
+  /** Draw what `frame` says is in view. */
+  draw(frame) {
+    const { context, width, height } = prepare(this.canvas);
+    const left = gutter(), ratio = this.canvas.width / Math.max(1, width);
+    const plot = { left, width: width - left, top: 4, height: height - 8 };
+    plot.toX = (place) => left + ((place - frame.from) / (frame.to - frame.from)) * plot.width;
+    this.curves = this.lines.map(({ series }) => trace(series, frame.clock, frame.from, frame.to, plot.width * ratio));
+    const [least, most] = this.#range(frame);
+    const toY = (value) => plot.top + ((most - value) / (most - least)) * plot.height;
+
+    this.#grid(context, frame, plot, toY, least, most);
+    shade(context, frame.events, frame.selected, frame.clock, { ...plot, top: 0, height });
+    context.save();
+    context.beginPath();
+    context.rect(left, 0, plot.width, height);
+    context.clip();
+    this.lines.forEach((line, i) => drawCurve(context, this.curves[i], left, 1 / ratio, toY, { ...line, colour: colours[line.colour] }));
+    if (this.threshold !== null) this.#alarm(context, plot, toY, ratio);
+    context.restore();
+    if (this.kind === "score") this.#numbers(context, frame, plot);
+  }
+
+  /** Put the values under the crosshair into the heading. */
+  read(x) {
+    const ratio = this.canvas.width / Math.max(1, this.canvas.clientWidth);
+    this.output.textContent = x === null ? "" : this.curves.map((curve) => readOff(curve, (x - gutter()) * ratio)).join("  ·  ");
+  }
+
+  #range(frame) {
+    const extents = frame.fit ? this.curves : this.lines.map(({ series }) => wholeExtent(series));
+    let least = Math.min(...extents.map((e) => e.least)), most = Math.max(...extents.map((e) => e.most));
+    if (this.threshold !== null) { least = Math.min(least, this.threshold); most = Math.max(most, this.threshold); }
+    if (!(least <= most)) return [0, 1];
+    const slack = (most - least) * 0.06 || Math.abs(most) * 0.05 || 1;
+    return [least - slack, most + slack];
+  }
+
+  #grid(context, frame, plot, toY, least, most) {
+    context.fillStyle = colours.grid;
+    for (const { at } of frame.ticks) context.fillRect(Math.round(plot.toX(at)), 0, 1, plot.height + 8);
+    const { ticks, step } = roundTicks(least, most, plot.height > 90 ? 4 : 2);
+    Object.assign(context, { textAlign: "right", textBaseline: "middle" });
+    for (const value of ticks) {
+      context.fillStyle = colours.grid;
+      context.fillRect(plot.left, Math.round(toY(value)), plot.width, 1);
+      context.fillStyle = colours.soft;
+      context.fillText(tickLabel(value, step), plot.left - 6, Math.min(Math.max(toY(value), 7), plot.height + 1));
+    }
+    context.fillStyle = colours.line;
+    context.fillRect(plot.left, plot.height + 7, plot.width, 1);
+    if (frame.training) {
+      const [a, b] = extentOf({ start: frame.training[0], end: frame.training[1] }, frame.clock, plot.toX);
+      const from = Math.max(a, plot.left), to = Math.min(b, plot.left + plot.width);
+      context.fillStyle = colours.train;
+      if (to > from) context.fillRect(from, plot.height + 6, to - from, 2);
+    }
+  }
+
+  #alarm(context, plot, toY, ratio) {
+    const y = toY(this.threshold);
+    context.save();
+    context.beginPath();
+    context.rect(plot.left, 0, plot.width, y);
+    context.clip();
+    drawCurve(context, this.curves[0], plot.left, 1 / ratio, toY, { colour: colours.event, thickness: 1.6 });
+    context.restore();
+    context.strokeStyle = colours.event;
+    context.setLineDash([5, 4]);
+    context.beginPath();
+    context.moveTo(plot.left, y);
+    context.lineTo(plot.left + plot.width, y);
+    context.stroke();
+    context.setLineDash([]);
+  }
+
+  /** Numbers of the events along the top, as long as they do not touch. */
+  #numbers(context, frame, plot) {
+    Object.assign(context, { textAlign: "center", textBaseline: "top" });
+    context.save();
+    context.font = `600 ${context.font}`;
+    let free = plot.left;
+    frame.events.forEach((event, i) => {
+      const [a, b] = extentOf(event, frame.clock, plot.toX);
+      const from = Math.max(a, plot.left), to = Math.min(b, plot.left + plot.width);
+      const x = (from + to) / 2, half = context.measureText(String(i + 1)).width / 2 + 3;
+      if (to < plot.left || from > plot.left + plot.width || x - half < free) return;
+      context.fillStyle = event.kind === "no data" ? colours.soft : colours.event;
+      context.fillText(String(i + 1), x, 1);
+      free = x + half;
+    });
+    context.restore();
+  }
+}
+
+function tickLabel(value, step) {
+  if (value !== 0 && (Math.abs(value) >= 1e6 || step < 1e-4)) return value.toExponential(1).replace("e+", "e");
+  const digits = Math.max(0, -Math.floor(Math.log10(step) + 1e-9));
+  return (Math.abs(value) < step / 1e6 ? 0 : value).toFixed(digits).replace("-", "−");
+}
+
+/** Lowest and highest value of a whole series, from its coarsest level. */
+function wholeExtent(series) {
+  if (series.extent) return series.extent;
+  let least = Infinity, most = -Infinity;
+  series.visit(series.levels.length - 1, 0, series.rows, ({ low, high }) => {
+    for (const value of low) if (value < least) least = value;
+    for (const value of high) if (value > most) most = value;
+  });
+  const extent = { least, most };
+  if (least <= most) series.extent = extent;
+  return extent;
+}

@@ -1,0 +1,107 @@
+"""Numbers, times and diagnostics in words that a person uses."""
+
+from __future__ import annotations
+
+import math
+from itertools import pairwise
+
+import numpy as np
+
+from vace_ad.report.clock import Clock
+from vace_ad.report.data import ReportData, ReportEvent
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+# What each diagnostic of the embedding means: (a name, what it says about the detector).
+DIAGNOSTICS = {
+    "effective_rank_pr": (
+        "Effective rank",
+        "How many directions the embedding really uses, as a share of all it has, counted so "
+        "that strong directions dominate. Near 0 everything lies on one line.",
+    ),
+    "effective_rank_entropy": (
+        "Effective rank, by entropy",
+        "The same count, giving weak directions more say; always at least as large.",
+    ),
+    "active_dims": (
+        "Directions in use",
+        "Share of directions that carry more than a trace of the variation.",
+    ),
+    "top1_variance": (
+        "Strongest direction",
+        "Share of all variation along the one strongest direction. Near 1 the embedding has "
+        "collapsed and distances in it mean little.",
+    ),
+}
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Return a number with so many significant digits, grouped by thousands where large."""
+    if not math.isfinite(value):
+        return "–"
+    if value == int(value) and abs(value) < 1e9:
+        return f"{int(value):,}"
+    if 1e-4 <= abs(value) < 10**digits:
+        return f"{value:.{digits}g}"
+    return f"{value:,.0f}" if 1 <= abs(value) < 1e9 else f"{value:.{digits - 1}e}"
+
+
+def plural(count: int, word: str) -> str:
+    """Return e.g. "1 event" or "1,204 events"."""
+    return f"{count:,} {word}" + ("" if count == 1 else "s")
+
+
+def odds(probability: float) -> str:
+    """Return a tail probability as odds, e.g. "1 in 12,000"; empty where it is not known."""
+    if not math.isfinite(probability):
+        return ""
+    if probability < 1e-9:
+        return "less than 1 in a billion"
+    if probability > 0.1:
+        return f"{probability:.0%}"
+    one_in = 1 / probability
+    size = 10 ** max(0, math.floor(math.log10(one_in)) - 1)  # keep two digits
+    return f"1 in {round(one_in / size) * size:,}"
+
+
+def duration(ms: float) -> str:
+    """Return a length of time in its two largest units, e.g. "1 h 50 min"."""
+    seconds = ms / 1e3
+    if seconds < 1:
+        return f"{number(ms, 3)} ms"
+    if seconds < 60:
+        return f"{number(seconds, 3)} s"
+    for (size, name), (small, small_name) in pairwise(UNITS):
+        whole, rest = divmod(round(seconds / small), round(size / small))
+        if whole:
+            return f"{whole} {name}" + (f" {rest} {small_name}" if rest else "")
+    raise AssertionError(f"{seconds} s is a minute or more")
+
+
+def stamp(data: ReportData, row: int, clock: Clock) -> str:
+    """Return when a row was, e.g. "14 Mar 2026 03:20", as finely as the table is sampled."""
+    if data.time is None:
+        return f"row {row:,}"
+    when = data.time[row].astype("datetime64[ms]").item()
+    text = f"{when.day} {MONTHS[when.month - 1]} {when.year}"
+    if clock.step >= 86_400_000 and when.hour == when.minute == when.second == 0:
+        return text
+    text += f"{when: %H:%M}"
+    if clock.step < 60_000 or when.second:
+        text += f"{when::%S}"
+    return text + (f".{when.microsecond // 1000:03d}" if clock.step < 1_000 else "")
+
+
+def length(event: ReportEvent, data: ReportData, clock: Clock) -> str:
+    """Return how long an event lasts: in time where there is time, else in rows."""
+    rows = event.end - event.start
+    if data.time is None:
+        return plural(rows, "row")
+    at = data.time.astype("datetime64[ns]")
+    if rows == 0:  # a gap: from the last row before to the first after
+        before = max(0, event.start - 1)
+        after = min(event.start, len(at) - 1)
+        return duration(float((at[after] - at[before]) / np.timedelta64(1, "ns")) / 1e6)
+    inside = float((at[event.end - 1] - at[event.start]) / np.timedelta64(1, "ns")) / 1e6
+    return duration(inside + clock.step)
