@@ -284,8 +284,8 @@ def _channel_scale(parts: Sequence[NDArray[np.float64]], config: VACEConfig) -> 
     centre = parts[0][0]  # any row: keeps a huge offset from eating the variance
     mean = sum((part - centre).sum(axis=0) for part in parts) / n + centre
     spread = np.sqrt(sum(((part - mean) ** 2).sum(axis=0) for part in parts) / n)
-    tiny = 1e-9 * np.maximum(np.abs(mean), 1e-30)  # below this it is rounding
-    return np.where(spread > tiny, spread, 1.0)
+    rounding = 1e-14 * np.abs(mean)
+    return np.where(spread > rounding, spread, 1.0)
 
 
 def _joined(signals: Sequence[Signals]) -> Signals:

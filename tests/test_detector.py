@@ -1,0 +1,232 @@
+import subprocess
+import sys
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from vace_ad import VACE
+from vace_ad.errors import (
+    ChannelMismatchError,
+    InputError,
+    NotFittedError,
+    TooShortError,
+    VaceWarning,
+)
+
+SMALL = {"patch_length": 16, "stride": 4, "fit_stride": 4, "widths": (16, 16, 16, 8)}
+
+
+def waves(n=500, d=3, seed=0):
+    rng = np.random.default_rng(seed)
+    t = np.arange(n)[:, None]
+    return np.sin(t / (3 + np.arange(d))) + 0.1 * rng.normal(size=(n, d))
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return VACE(**SMALL).fit(waves())
+
+
+def test_scores_are_one_finite_number_a_row(fitted):
+    scores = fitted.score(waves(200, seed=1))
+    assert scores.shape == (200,)
+    assert scores.dtype == np.float64
+    assert np.isfinite(scores).all()
+
+
+def test_a_changed_stretch_scores_higher(fitted):
+    test = waves(600, seed=1)
+    test[300:340] = np.sin(np.arange(40) * 2.0)[:, None]
+    scores = fitted.score(test)
+    assert scores[305:335].min() > np.quantile(scores[:250], 0.99)
+
+
+@pytest.mark.parametrize("preset", ["paper", "released"])
+def test_the_papers_presets_run(preset):
+    small = {"patch_length": 16, "pretext_offset": 16, "widths": (16, 16, 16, 8), "iterations": 3}
+    det = VACE(preset=preset, batch_size=32, **small).fit(waves(200))
+    assert len(det.facts_["losses"][0]) == 3
+    assert np.isfinite(det.score(waves(100, seed=1))).all()
+
+
+@pytest.mark.parametrize(
+    "ablation",
+    [
+        {"encoder": "shared"},
+        {"iterations": 2, "pretext": False},
+        {"position": "memory"},
+        {"direction": False},
+        {"batch_norm": False},
+    ],
+)
+def test_every_ablation_is_a_setting(ablation):
+    det = VACE(**SMALL, batch_size=32, **ablation).fit(waves(300))
+    assert np.isfinite(det.score(waves(100, seed=1))).all()
+
+
+def test_patch_signals_and_the_trajectory_have_a_value_a_patch(fitted):
+    test = waves(100, seed=1)
+    n = 100 - 16 + 1
+    assert fitted.position_scores(test).shape == (n,)
+    assert fitted.direction_scores(test).shape == (n,)
+    assert fitted.embed(test).shape[0] == n
+    assert fitted.embed(test).shape[1] == 8 * fitted.config.encoders
+
+
+def test_a_list_of_tables_is_not_joined():
+    first, second = waves(300), waves(300, seed=5)
+    both = VACE(**SMALL).fit([first, second])
+    assert both.facts_["patches"] == 2 * (300 - 16 + 1)
+
+
+# ------------------------------------------------------------------ reproducible
+
+
+def test_same_seed_same_scores_whatever_ran_before():
+    test = waves(200, seed=1)
+    first = VACE(**SMALL, random_state=3).fit(waves()).score(test)
+    np.random.default_rng().normal(size=10)
+    VACE(**SMALL, random_state=9).fit(waves(seed=4))
+    again = VACE(**SMALL, random_state=3).fit(waves()).score(test)
+    np.testing.assert_array_equal(first, again)
+    other = VACE(**SMALL, random_state=4).fit(waves()).score(test)
+    assert np.abs(first - other).max() > 1e-6
+
+
+def test_same_scores_in_a_new_process():
+    code = (
+        "import sys; sys.path.insert(0, 'tests'); import numpy as np; from vace_ad import VACE;"
+        "x = np.sin(np.arange(400)[:, None] / [3, 4, 5]) + np.arange(400)[:, None] % 7 / 50;"
+        "s = VACE(patch_length=16, stride=4, fit_stride=4, widths=(16, 16, 16, 8)).fit(x[:300])"
+        ".score(x); print(s.tobytes().hex())"
+    )
+    runs = [
+        subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+        for _ in range(2)
+    ]
+    assert runs[0].stdout == runs[1].stdout
+    assert len(runs[0].stdout) > 1000
+
+
+# ------------------------------------------------------------------------ causal
+
+
+def test_later_rows_change_nothing_bit_for_bit(fitted):
+    test = waves(400, seed=1)
+    changed = test.copy()
+    t = 200
+    changed[t + 16 + 8 + 1 :] = 50 * waves(400, seed=2)[t + 16 + 8 + 1 :]
+    before, after = fitted.score(test), fitted.score(changed)
+    np.testing.assert_array_equal(before[: t + 1], after[: t + 1])
+    assert np.abs(before[-50:] - after[-50:]).max() > 0
+
+
+# --------------------------------------------------------------------- bad input
+
+
+def test_too_few_training_rows():
+    with pytest.raises(TooShortError, match=r"24 training rows.*25 in a row.*patch_length"):
+        VACE(**SMALL).fit(waves(24))
+    VACE(**SMALL).fit(waves(25))
+
+
+def test_too_few_test_rows(fitted):
+    with pytest.raises(TooShortError, match="15 rows came"):
+        fitted.score(waves(15))
+    assert fitted.score(waves(16)).shape == (16,)
+
+
+def test_no_triple_warns_and_calibrates():
+    small = {"patch_length": 16, "pretext_offset": 16, "widths": (16, 16, 16, 8), "iterations": 3}
+    with pytest.warns(VaceWarning, match="nothing is trained but BatchNorm"):
+        det = VACE(preset="released", batch_size=32, **small).fit(waves(40))
+    assert np.isfinite(det.score(waves(60, seed=1))).all()
+
+
+def test_long_gaps_leave_rows_without_a_score(fitted):
+    test = waves(200, seed=1)
+    test[50:60, 1] = np.nan
+    test[120:123, 0] = np.inf  # short: interpolated
+    with pytest.warns(VaceWarning, match="10 of 200 rows"):
+        scores = fitted.score(test)
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(scores)), np.arange(50, 60))
+
+
+def test_gaps_in_training(fitted):
+    train = waves()
+    train[100:130] = np.nan
+    det = VACE(**SMALL).fit(train)
+    assert det.facts_["rows_used"] == 470
+    assert np.isfinite(det.score(waves(100, seed=1))).all()
+
+
+def test_a_channel_without_values_is_named():
+    train = waves()
+    train[:, 1] = np.nan
+    with pytest.raises(InputError, match="channel_1"):
+        VACE(**SMALL).fit(train)
+
+
+def test_constant_channels():
+    train = waves()
+    train[:, 1] = 7
+    scores = VACE(**SMALL).fit(train).score(waves(200, seed=1))
+    assert np.isfinite(scores).all()
+    with pytest.warns(VaceWarning, match="nothing to learn"):
+        det = VACE(**SMALL).fit(np.ones((300, 3)))
+    assert np.isfinite(det.score(np.ones((100, 3)))).all()
+    assert np.isfinite(det.score(waves(100))).all()
+    assert det.geometry_.verdict == "collapsed"
+
+
+@pytest.mark.parametrize("d", [1, 500])
+def test_one_and_many_channels(d):
+    det = VACE(**SMALL).fit(waves(150, d))
+    assert np.isfinite(det.score(waves(60, d, seed=1))).all()
+
+
+@pytest.mark.parametrize("dtype", ["i8", "?", "f2", ">f4"])
+def test_other_types(dtype):
+    data = np.maximum(10 * waves(300), 0).astype(dtype)
+    assert np.isfinite(VACE(**SMALL).fit(data).score(data[:100])).all()
+
+
+def test_strided_and_read_only_arrays():
+    data = np.repeat(waves(300), 2, axis=1)[:, ::2]
+    data.flags.writeable = False
+    expected = VACE(**SMALL).fit(waves(300)).score(waves(300))
+    np.testing.assert_array_equal(VACE(**SMALL).fit(data).score(data), expected)
+
+
+@pytest.mark.parametrize(("factor", "offset"), [(1e30, 0), (1e-30, 0), (1e-3, 1e9), (1e30, 1e32)])
+def test_extreme_values(factor, offset):
+    train, test = factor * waves() + offset, factor * waves(200, seed=1) + offset
+    plain = VACE(**SMALL).fit(waves()).score(waves(200, seed=1))
+    scores = VACE(**SMALL).fit(train).score(test)
+    assert np.isfinite(scores).all()
+    np.testing.assert_allclose(scores, plain, rtol=0.02)
+
+
+def test_text_and_complex_are_refused(fitted):
+    with pytest.raises(InputError, match="site"):
+        VACE(**SMALL).fit(pd.DataFrame({"a": [1.0], "site": ["x"]}))
+    with pytest.raises(InputError, match="complex"):
+        VACE(**SMALL).fit(waves() * 1j)
+
+
+def test_channels_by_name():
+    names = ["a", "b", "c"]
+    det = VACE(**SMALL).fit(pd.DataFrame(waves(), columns=names))
+    test = waves(100, seed=1)
+    expected = det.score(test)
+    swapped = pl.DataFrame(test, schema=names).select("c", "a", "b")
+    np.testing.assert_array_equal(det.score(swapped), expected)
+    with pytest.raises(ChannelMismatchError, match="missing: 'c'"):
+        det.score(swapped.drop("c"))
+
+
+def test_not_fitted():
+    with pytest.raises(NotFittedError, match="call fit first"):
+        VACE().score(waves())
