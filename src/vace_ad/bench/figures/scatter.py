@@ -1,0 +1,51 @@
+"""Series by series: one method against one or two others, with wins counted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from vace_ad.bench.compare import paired
+from vace_ad.bench.figures.style import COLOURS, MARKS, canvas, chosen, values_of
+from vace_ad.bench.results import Results
+from vace_ad.bench.tables.category import ordered_families
+
+
+def draw_scatter(results: Results, methods: Sequence[str] = ()) -> Any:
+    """The first method on the vertical axis, each other one on a panel of its own."""
+    first, *others = chosen(results, methods, least=2)[:3]
+    ours = values_of(results, first)
+    families = ordered_families(results)
+    with canvas(1, len(others), (4.2 * len(others) + 1.2, 4.3), sharey=True) as (figure, axes):
+        for ax, other in zip(axes[0], others, strict=True):
+            theirs = values_of(results, other)
+            for k, family in enumerate(families):
+                names = [s for s in ours if s in theirs and results.families[s] == family]
+                ax.scatter(
+                    [theirs[s] for s in names],
+                    [ours[s] for s in names],
+                    s=34,
+                    marker=MARKS[k % len(MARKS)],
+                    color=COLOURS[k % len(COLOURS)],
+                    edgecolor="white",
+                    linewidth=0.5,
+                    label=family,
+                    zorder=3,
+                )
+            ax.plot([0, 1], [0, 1], color="#888888", linewidth=0.8, linestyle="--", zorder=2)
+            ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
+            ax.set_xlabel(f"VUS-PR of {other}")
+            gap = paired(ours, theirs)
+            if gap:
+                ax.set_title(f"{first} {gap.wins} : {gap.losses} {other}")
+                ax.text(0.02, 0.97, _interval(gap), transform=ax.transAxes, va="top", fontsize=8)
+        axes[0, 0].set_ylabel(f"VUS-PR of {first}")
+        handles, labels = axes[0, 0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside right center", title="family")
+        figure.suptitle(f"Each mark a series, protocol {results.protocol}", x=0.02, ha="left")
+        return figure
+
+
+def _interval(gap: Any) -> str:
+    text = f"mean difference {gap.mean:+.3f}"
+    return text if gap.low is None else f"{text}\n95 % interval {gap.low:+.3f} to {gap.high:+.3f}"

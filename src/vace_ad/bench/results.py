@@ -1,0 +1,102 @@
+"""The rows of a run, averaged: over seeds first, then over series."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from statistics import fmean
+
+from vace_ad.bench.protocols import PROTOCOLS, check_protocols
+from vace_ad.bench.rows import Row
+from vace_ad.bench.store import read_rows
+from vace_ad.errors import InputError
+
+
+@dataclass(frozen=True)
+class Results:
+    """What a run found under one protocol."""
+
+    protocol: str
+    rows: Sequence[Row]  # every status
+
+    @classmethod
+    def load(cls, folder: str | Path, protocol: str | None = None, split: str = "all") -> Results:
+        """Read a run; without a protocol, `tsb-ad` where the run holds it, else the other."""
+        rows = [row for row in read_rows(folder) if split in ("all", row.split)]
+        if not rows:
+            raise InputError(f"{folder} holds no row of the split {split!r}")
+        present = {row.protocol for row in rows}
+        if protocol is None:
+            protocol = next(name for name in PROTOCOLS if name in present)
+        check_protocols((protocol,))
+        if protocol not in present:
+            raise InputError(
+                f"{folder} holds no row of the protocol {protocol}, only of {', '.join(present)}"
+            )
+        return cls(protocol, [row for row in rows if row.protocol == protocol])
+
+    @cached_property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that have a result, in the order of their first row."""
+        return tuple(dict.fromkeys(row.method for row in self.good))
+
+    @cached_property
+    def good(self) -> list[Row]:
+        """The rows with measures."""
+        return [row for row in self.rows if row.status == "ok"]
+
+    @cached_property
+    def families(self) -> dict[str, str]:
+        """Each series that has a result, and its family."""
+        return {row.series: row.family for row in self.good}
+
+    def values(self, method: str, measure: str) -> dict[str, float]:
+        """A measure, or a number of the geometry, by series; the mean over seeds."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for row in self.good:
+            if row.method == method and (value := _number(row, measure)) is not None:
+                found[row.series].append(value)
+        return {series: fmean(each) for series, each in found.items()}
+
+    def by_seed(self, method: str, measure: str) -> dict[int, float]:
+        """The mean over series for each seed, of the series that every seed has."""
+        table: dict[int, dict[str, float]] = defaultdict(dict)
+        for row in self.good:
+            if row.method == method and (value := _number(row, measure)) is not None:
+                table[row.seed][row.series] = value
+        if not table:
+            return {}
+        shared = set.intersection(*(set(column) for column in table.values()))
+        return {
+            seed: fmean(column[name] for name in shared) for seed, column in table.items() if shared
+        }
+
+    def seeds(self, method: str) -> int:
+        """How many seeds a method ran with."""
+        return len({row.seed for row in self.good if row.method == method})
+
+    def notes(self) -> list[str]:
+        """What a reader must know: failures, series without anomalies, uneven coverage."""
+        notes = []
+        failed = [row for row in self.rows if row.status == "failed"]
+        for method in dict.fromkeys(row.method for row in failed):
+            mine = [row for row in failed if row.method == method]
+            notes.append(
+                f"{method}: {len(mine)} rows failed, first {mine[0].series}: {mine[0].error}"
+            )
+        quiet = dict.fromkeys(row.series for row in self.rows if row.status == "no-anomaly")
+        if quiet:
+            notes.append(f"no anomaly in the evaluated rows: {', '.join(quiet)}")
+        counts = {name: len(self.values(name, "VUS-PR")) for name in self.methods}
+        if len(set(counts.values())) > 1:
+            each = ", ".join(f"{name} {count}" for name, count in counts.items())
+            notes.append(f"the methods have different numbers of series: {each}")
+        return notes
+
+
+def _number(row: Row, name: str) -> float | None:
+    value = row.measures.get(name, row.geometry.get(name))
+    return value if isinstance(value, float | int) else None
