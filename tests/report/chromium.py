@@ -7,11 +7,13 @@ as JSON ended by a zero byte. That needs no port, no driver and no package.
 from __future__ import annotations
 
 import base64
+import fcntl
 import json
 import os
 import select
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -34,20 +36,31 @@ class Chromium:
     """One page in one browser."""
 
     def __init__(self, program: str, profile: Path) -> None:
-        to_browser, self._commands = os.pipe()
-        self._answers, from_browser = os.pipe()
-        redirect = f'exec "$0" "$@" 3<&{to_browser} 4>&{from_browser}'
-        self._process = subprocess.Popen(
-            ["sh", "-c", redirect, program, *FLAGS, f"--user-data-dir={profile}", "about:blank"],
-            pass_fds=(to_browser, from_browser),
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        os.close(to_browser)
-        os.close(from_browser)
         self._buffer, self._count, self._session = b"", 0, ""
         self.complaints: list[str] = []  # exceptions, console errors, refused requests
         self.requests: list[str] = []  # every address the page asked for
+        self._start([program, *FLAGS, f"--user-data-dir={profile}", "about:blank"])
+        try:
+            self._attach()
+        except BaseException:
+            self.close()
+            raise
+
+    def _start(self, command: list[str]) -> None:
+        to_browser, self._commands = os.pipe()
+        self._answers, from_browser = os.pipe()
+        ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (to_browser, from_browser)]
+        rewire = f"import os, sys; os.dup2({ends[0]}, 3); os.dup2({ends[1]}, 4); "
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", rewire + "os.execv(sys.argv[1], sys.argv[1:])", *command],
+            pass_fds=ends,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        for end in (to_browser, from_browser, *ends):
+            os.close(end)
+
+    def _attach(self) -> None:
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         attached = self.call("Target.attachToTarget", targetId=target, flatten=True)
         self._session = attached["sessionId"]

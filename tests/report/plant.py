@@ -70,7 +70,7 @@ def make_plant(
         "alarm_words": "about one false alarm a week",
         "notes": ["Column 'status' is text and was left out.", "Column 'spare_2' never changes."],
         "facts": facts,
-        "command": "vace detect plant.csv --train-until 2026-02-26 --alarms-per-week 1 --out results/",
+        "command": "vace detect plant.csv --train-until 2026-02-26 --alarms-per-week 1",
     }  # fmt: skip
     return ReportData(**(data | changes))
 

@@ -118,9 +118,10 @@ class ReportData:
                 )
         if self.training is not None:
             start, end = self.training
-            if not 0 <= start <= end <= n:
+            if not 0 <= start < end <= n:
                 raise InputError(
-                    f"training rows [{start}, {end}) do not lie in the table's {n} rows"
+                    f"training rows [{start}, {end}) are no part of the table's {n} rows; pass "
+                    "training=None where the detector learned from another table"
                 )
 
     def _check_trajectory(self, n: int) -> None:

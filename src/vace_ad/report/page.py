@@ -6,7 +6,7 @@ text as text, and the page's own security policy lets no other script or style r
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
@@ -96,26 +96,20 @@ def _event_row(i: int, event: ReportEvent, data: ReportData, clock: Clock) -> st
     chance = odds(event.probability)
     severe = np.isfinite(event.severity)
     names = [name for name, _ in sorted(event.shares, key=lambda pair: -pair[1])[:2]]
+    what = "".join(f'<span class="channel">{escape(name)}</span>' for name in names)
     if event.kind == "no data":
         what = '<span class="tag">no data</span>'
-    else:
-        what = _listed(f'<span class="channel">{escape(name)}</span>' for name in names)
-    meter = (
-        f'<meter min="0" max="100" value="{event.severity:.0f}" aria-hidden="true"></meter>'
-        f"<span>{event.severity:.0f}</span>"
+    bar = (
+        f'<b>{event.severity:.0f}</b><svg viewBox="0 0 100 10" preserveAspectRatio="none" '
+        f'aria-hidden="true"><rect width="{event.severity:.0f}" height="10"/></svg>'
     )
     return (
         f'<tr data-event="{i}"><td class="index">{i + 1}</td>'
-        f'<td><a href="#event-{i + 1}">{escape(stamp(data, start, clock))}</a>'
-        f"<small>{escape(length(event, data, clock))}</small></td>"
+        f'<td class="when"><a href="#event-{i + 1}">{escape(stamp(data, start, clock))}</a>'
+        f"<small>{escape(length(event, data, clock))}</small>{what}</td>"
         f'<td class="severity"{f""" title="by chance: {chance}" """ if chance else ""}>'
-        f"{meter if severe else '–'}</td>"
-        f'<td class="blame">{what or "–"}</td></tr>'
+        f"{bar if severe else '–'}</td></tr>"
     )
-
-
-def _listed(items: Iterable[str]) -> str:
-    return "<br>".join(items)
 
 
 def _detail(data: ReportData, embedding: Embedding, watched: Sequence[int]) -> str:

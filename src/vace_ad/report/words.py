@@ -11,7 +11,7 @@ from vace_ad.report.clock import Clock
 from vace_ad.report.data import ReportData, ReportEvent
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-UNITS = ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+UNITS = ((86_400.0, "day"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 # What each diagnostic of the embedding means: (a name, what it says about the detector).
 DIAGNOSTICS = {
@@ -75,6 +75,7 @@ def duration(ms: float) -> str:
     for (size, name), (small, small_name) in pairwise(UNITS):
         whole, rest = divmod(round(seconds / small), round(size / small))
         if whole:
+            name = "days" if name == "day" and whole > 1 else name
             return f"{whole} {name}" + (f" {rest} {small_name}" if rest else "")
     raise AssertionError(f"{seconds} s is a minute or more")
 

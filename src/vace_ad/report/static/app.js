@@ -15,8 +15,10 @@ async function start() {
   const clock = new Clock(doc.time, new Float64Array(knots, 0, doc.time.knots), new Float64Array(knots, doc.time.knots * 8), doc.rows);
   const trajectory = store.blobs.trajectory ? new Trajectory(await store.bytes(store.blobs.trajectory), doc.training) : null;
 
+  for (const event of doc.events) event.at = stretch(event, clock);
+
   const view = new View(clock);
-  const timeline = new Timeline(doc, store, clock, view, { picked: (event) => select(event) });
+  const timeline = new Timeline(doc, store, clock, view, { picked: (event) => { select(event); reveal(rows.get(event)); } });
   const channels = store.series.filter((series) => series.role === "channel");
   const chooser = new Chooser($("chooser"), channels, doc.shown, { changed: () => timeline.show(chooser.shown) });
   const detail = new Detail(doc, store, clock, trajectory, {
@@ -30,10 +32,10 @@ async function start() {
   function select(event, jump = false) {
     timeline.selected = event;
     for (const [other, row] of rows) row.setAttribute("aria-current", String(other === event));
-    reveal(rows.get(event));
     detail.show(event);
     timeline.draw();
     if (!jump) return;
+    reveal(rows.get(event));
     const from = clock.place(event.around[0]), to = clock.place(event.around[1] - 1), margin = 0.6 * (to - from);
     view.glide(from - margin, to + margin);
     const box = $("timeline").getBoundingClientRect();
@@ -47,13 +49,15 @@ async function start() {
     select(doc.events[(now + by + doc.events.length) % doc.events.length], true);
   }
 
-  for (const [event, row] of rows) row.addEventListener("click", (click) => { click.preventDefault(); select(event, true); });
+  for (const [event, row] of rows) row.addEventListener("click", () => select(event, true));
   wireButtons(view, timeline, detail, rows, step);
   listenToKeys(view, { stack: $("stack"), step });
 
   timeline.show(chooser.shown);
   timeline.drawLegend();
-  const asked = doc.events[Number(location.hash.replace("#event-", "")) - 1];
+  const named = () => doc.events[Number(location.hash.replace("#event-", "")) - 1];
+  addEventListener("hashchange", () => { if (named() && named() !== timeline.selected) select(named(), true); });
+  const asked = named();
   const worst = doc.events.reduce((best, event) => ((event.severity ?? -1) > (best?.severity ?? -2) ? event : best), null);
   if (asked) select(asked, true); else if (worst) select(worst); else detail.show(null);
 }

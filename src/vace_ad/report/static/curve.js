@@ -72,7 +72,7 @@ const clampTo = (value, width) => Math.min(Math.max(value, 0), width);
 /** Draw a gathered curve. `left` is where its first column lies, `scale` CSS pixels a column. */
 function drawCurve(context, curve, left, scale, toY, { colour, thickness = 1.3, dash = [] }) {
   context.save();
-  Object.assign(context, { strokeStyle: colour, fillStyle: colour, lineWidth: thickness, lineJoin: "round", lineCap: "round" });
+  Object.assign(context, { strokeStyle: colour, fillStyle: colour, lineWidth: curve.x ? thickness : Math.min(thickness, 1), lineJoin: "round", lineCap: "round" });
   context.setLineDash(dash);
   context.beginPath();
   if (curve.x) pathOfPoints(context, curve, left, scale, toY); else pathOfColumns(context, curve, left, scale, toY);

@@ -29,11 +29,11 @@ class Detail {
 
   #words(event) {
     const { from, to, lasts, peak, severity, odds, signal, kind } = event;
-    const when = lasts === "1 row" ? `At ${from}` : `From ${from} to ${to} (${lasts})`;
+    const when = lasts === "1 row" ? `At ${from}` : `From ${fromTo(from, to)} (${lasts})`;
     if (kind === "no data") {
       return event.start === event.end ? `${when} the table has no rows. Silence is often a fault of its own.` : `${when} values are missing. Silence is often a fault of its own.`;
     }
-    let text = `${when}, highest at ${peak}.`;
+    let text = `${when}, highest at ${sameDay(peak, from)}.`;
     if (severity !== null) text += ` Severity ${severity} of 100.`;
     if (odds) text += ` Chance of such a score in normal data: ${odds}.`;
     if (signal) text += ` Leading signal: ${signal}${this.doc.signalWords[signal] ? ` (${this.doc.signalWords[signal]})` : ""}.`;
@@ -56,7 +56,7 @@ class Detail {
       label();
       list.append(make("li", { className: "suspect" },
         make("div", { className: "line" }, make("b", { textContent: series.name, title: series.name }),
-          make("span", { className: "share" }, bar, `${(100 * share).toFixed(0)} %`), button),
+          make("span", { className: "share" }, bar, make("span", { textContent: `${(100 * share).toFixed(0)} %` })), button),
         canvas, this.#typical(typical)));
       this.charts.push({ canvas, series, first: this.charts.length === 0 });
     }
@@ -79,12 +79,12 @@ class Detail {
     const ratio = canvas.width / Math.max(1, width), curve = trace(series, clock, from, to, width * ratio);
     const span = curve.most - curve.least || 1;
     const toY = (value) => top + 5 + ((curve.most - value) / span) * (height - top - 10);
-    shade(context, [event], null, clock, plot);
+    shade(context, [event], null, plot);
     drawCurve(context, curve, 0, 1 / ratio, toY, { colour: colours.curve, thickness: 1.5 });
     context.fillStyle = colours.line;
     context.fillRect(0, height - 1, width, 1);
     if (!first) return;
-    const [a, b] = extentOf(event, clock, plot.toX);
+    const [a, b] = inPixels(event.at, plot.toX);
     Object.assign(context, { fillStyle: colours.soft, textBaseline: "top", textAlign: "center" });
     for (const [word, x, room] of [["before", a / 2, a], ["during", (a + b) / 2, b - a], ["after", (b + width) / 2, width - b]]) {
       if (room > context.measureText(word).width + 4) context.fillText(word, x, 1);

@@ -5,7 +5,7 @@ const SECOND = 1000, MINUTE = 60 * SECOND, HOUR = 60 * MINUTE, DAY = 24 * HOUR;
 const TIME_STEPS = [
   ...[1, 2, 5, 10, 20, 50, 100, 200, 500], ...[1, 2, 5, 10, 15, 30].map((s) => s * SECOND),
   ...[1, 2, 5, 10, 15, 30].map((m) => m * MINUTE), ...[1, 2, 3, 6, 12].map((h) => h * HOUR),
-  ...[1, 2, 7, 14].map((d) => d * DAY),
+  ...[1, 2, 3, 7, 14].map((d) => d * DAY),
 ];
 const MONTH_STEPS = [1, 2, 3, 6, 12, 24, 60, 120];
 
@@ -37,6 +37,11 @@ function moment(ms, step) {
   const day = `${date.getUTCDate()} ${MONTHS[date.getUTCMonth()]} ${date.getUTCFullYear()}`;
   return step >= DAY && ms % DAY === 0 ? day : `${day} ${timeOfDay(ms, step)}`;
 }
+
+/** The date that two texts of moments share, said once. */
+const dateOf = (text) => (text.match(/^\d+ \w+ \d+ (?=\d)/) ?? [""])[0];
+const sameDay = (text, as) => (dateOf(as) && dateOf(text) === dateOf(as) ? text.slice(dateOf(as).length) : text);
+const fromTo = (from, to) => `${from} to ${sameDay(to, from)}`;
 
 function timeOfDay(ms, step) {
   const date = new Date(ms);

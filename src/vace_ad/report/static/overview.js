@@ -18,22 +18,27 @@ class Overview {
     context.fillStyle = colours.page;
     context.fillRect(left, 0, plot.width, height);
     if (frame.training) {
-      const [a, b] = extentOf({ start: frame.training[0], end: frame.training[1] }, this.clock, plot.toX);
+      const [a, b] = inPixels(frame.training, plot.toX);
       context.fillStyle = colours["train-fill"];
       context.fillRect(a, 0, b - a, height);
     }
-    shade(context, frame.events, frame.selected, this.clock, plot);
+    shade(context, frame.events, frame.selected, plot);
     const curve = trace(this.score, this.clock, first, last, plot.width * ratio);
     const span = curve.most - curve.least || 1;
     drawCurve(context, curve, left, 1 / ratio, (value) => 4 + ((curve.most - value) / span) * (height - 8), { colour: colours.soft, thickness: 1 });
     this.#window(context, plot.toX(from), plot.toX(to), plot);
+    for (const event of frame.events) { // a mark that even the shortest event and the dimmest corner keep
+      const [a, b] = inPixels(event.at, plot.toX);
+      context.fillStyle = event.kind === "no data" ? colours.none : colours.event;
+      context.fillRect(a, height - 3, b - a, 3);
+    }
     this.canvas.setAttribute("aria-valuenow", Math.round((100 * ((from + to) / 2 - first)) / (last - first)));
     this.canvas.setAttribute("aria-valuetext", frame.words);
   }
 
   #window(context, a, b, { left, width, height }) {
     context.fillStyle = colours.card;
-    context.globalAlpha = 0.66;
+    context.globalAlpha = 0.6;
     context.fillRect(left, 0, a - left, height);
     context.fillRect(b, 0, left + width - b, height);
     context.globalAlpha = 1;

@@ -5,31 +5,37 @@ const HATCH = 7; // pixels between the lines over stretches without data
 /** Where the curves lie inside a canvas: a gutter at the left for the numbers. */
 const gutter = () => (innerWidth < 520 ? 38 : 52);
 
-/** From and to, in pixels, of an event; at least two pixels wide. */
-function extentOf(event, clock, toX) {
-  const gap = event.start === event.end;
-  const half = clock.step / 2;
-  const from = gap ? clock.place(Math.max(0, event.start - 1)) + half : clock.place(event.start) - half;
-  const to = gap ? clock.place(Math.min(event.start, clock.count - 1)) - half : clock.place(event.end - 1) + half;
-  const a = toX(from), b = toX(Math.max(from, to));
+/** From and to, on the axis, of rows [start, end), or of the gap before a row where they are none. */
+function stretch({ start, end }, clock) {
+  const half = clock.step / 2, gap = start === end;
+  const from = gap ? clock.place(Math.max(0, start - 1)) + half : clock.place(start) - half;
+  const to = gap ? clock.place(Math.min(start, clock.count - 1)) - half : clock.place(end - 1) + half;
+  return [from, Math.max(from, to)];
+}
+
+/** The same in pixels, at least two of them. */
+function inPixels([from, to], toX) {
+  const a = toX(from), b = toX(to);
   return b - a < 2 ? [(a + b) / 2 - 1, (a + b) / 2 + 1] : [a, b];
 }
 
 /** Shade events over the height of a plot; those of a kind without data are hatched. */
-function shade(context, events, selected, clock, { left, width, top, height, toX }) {
+function shade(context, events, selected, { left, width, top, height, toX }) {
   context.save();
   context.beginPath();
   context.rect(left, top, width, height);
   context.clip();
+  let shaded = -Infinity; // where many short events share a pixel, it is shaded once
   for (const event of events) {
-    const [a, b] = extentOf(event, clock, toX);
-    if (b < left || a > left + width) continue;
-    const chosen = event === selected;
+    const [a, b] = inPixels(event.at, toX), chosen = event === selected;
+    if (b < left || a > left + width || (b <= shaded && !chosen)) continue;
     if (event.kind === "no data") hatch(context, Math.max(a, left), Math.min(b, left + width), top, height, chosen);
     else {
       context.fillStyle = chosen ? colours["event-strong"] : colours["event-fill"];
-      context.fillRect(a, top, b - a, height);
+      const from = chosen ? a : Math.max(a, shaded);
+      context.fillRect(from, top, b - from, height);
     }
+    shaded = Math.max(shaded, b);
     if (chosen) {
       context.fillStyle = event.kind === "no data" ? colours.none : colours.event;
       context.fillRect(a - 0.5, top, 1, height);
@@ -63,7 +69,8 @@ class Panel {
     Object.assign(this, { kind, lines, threshold });
     this.output = make("output");
     this.canvas = make("canvas", { role: "img", "aria-label": `Curve of ${title}` });
-    this.element = make("div", { className: `panel ${kind}` }, make("header", {}, make("b", { textContent: title, title }), this.output), this.canvas);
+    this.blame = make("em");
+    this.element = make("div", { className: `panel ${kind}` }, make("header", {}, make("b", { textContent: title, title }), this.blame, this.output), this.canvas);
     this.curves = [];
   }
 
@@ -71,14 +78,15 @@ class Panel {
   draw(frame) {
     const { context, width, height } = prepare(this.canvas);
     const left = gutter(), ratio = this.canvas.width / Math.max(1, width);
-    const plot = { left, width: width - left, top: 4, height: height - 8 };
+    const top = this.kind === "score" ? 15 : 4; // the score has the events' numbers above it
+    const plot = { left, width: width - left, top, height: height - top - 4, bottom: height };
     plot.toX = (place) => left + ((place - frame.from) / (frame.to - frame.from)) * plot.width;
     this.curves = this.lines.map(({ series }) => trace(series, frame.clock, frame.from, frame.to, plot.width * ratio));
     const [least, most] = this.#range(frame);
     const toY = (value) => plot.top + ((most - value) / (most - least)) * plot.height;
 
     this.#grid(context, frame, plot, toY, least, most);
-    shade(context, frame.events, frame.selected, frame.clock, { ...plot, top: 0, height });
+    shade(context, frame.events, frame.selected, { ...plot, top: 0, height });
     context.save();
     context.beginPath();
     context.rect(left, 0, plot.width, height);
@@ -87,12 +95,15 @@ class Panel {
     if (this.threshold !== null) this.#alarm(context, plot, toY, ratio);
     context.restore();
     if (this.kind === "score") this.#numbers(context, frame, plot);
+    const guilt = frame.selected?.blame.find(({ column }) => column === this.lines[0].series.column);
+    this.blame.textContent = guilt ? `${(100 * guilt.share).toFixed(0)} % of event ${frame.events.indexOf(frame.selected) + 1}` : "";
   }
 
   /** Put the values under the crosshair into the heading. */
   read(x) {
     const ratio = this.canvas.width / Math.max(1, this.canvas.clientWidth);
-    this.output.textContent = x === null ? "" : this.curves.map((curve) => readOff(curve, (x - gutter()) * ratio)).join("  ·  ");
+    this.output.textContent = x === null ? "" : this.curves
+      .map((curve, i) => (this.curves.length > 1 ? `${this.lines[i].series.name} ` : "") + readOff(curve, (x - gutter()) * ratio)).join("  ·  ");
   }
 
   #range(frame) {
@@ -106,22 +117,23 @@ class Panel {
 
   #grid(context, frame, plot, toY, least, most) {
     context.fillStyle = colours.grid;
-    for (const { at } of frame.ticks) context.fillRect(Math.round(plot.toX(at)), 0, 1, plot.height + 8);
-    const { ticks, step } = roundTicks(least, most, plot.height > 90 ? 4 : 2);
+    for (const { at } of frame.ticks) context.fillRect(Math.round(plot.toX(at)), 0, 1, plot.bottom);
+    const few = roundTicks(least, most, plot.height > 90 ? 4 : 3);
+    const { ticks, step } = few.ticks.length > 1 ? few : roundTicks(least, most, 5);
     Object.assign(context, { textAlign: "right", textBaseline: "middle" });
     for (const value of ticks) {
       context.fillStyle = colours.grid;
       context.fillRect(plot.left, Math.round(toY(value)), plot.width, 1);
       context.fillStyle = colours.soft;
-      context.fillText(tickLabel(value, step), plot.left - 6, Math.min(Math.max(toY(value), 7), plot.height + 1));
+      context.fillText(tickLabel(value, step), plot.left - 6, Math.min(Math.max(toY(value), 7), plot.bottom - 7));
     }
     context.fillStyle = colours.line;
-    context.fillRect(plot.left, plot.height + 7, plot.width, 1);
+    context.fillRect(plot.left, plot.bottom - 1, plot.width, 1);
     if (frame.training) {
-      const [a, b] = extentOf({ start: frame.training[0], end: frame.training[1] }, frame.clock, plot.toX);
+      const [a, b] = inPixels(frame.training, plot.toX);
       const from = Math.max(a, plot.left), to = Math.min(b, plot.left + plot.width);
       context.fillStyle = colours.train;
-      if (to > from) context.fillRect(from, plot.height + 6, to - from, 2);
+      if (to > from) context.fillRect(from, plot.bottom - 2, to - from, 2);
     }
   }
 
@@ -149,7 +161,7 @@ class Panel {
     context.font = `600 ${context.font}`;
     let free = plot.left;
     frame.events.forEach((event, i) => {
-      const [a, b] = extentOf(event, frame.clock, plot.toX);
+      const [a, b] = inPixels(event.at, plot.toX);
       const from = Math.max(a, plot.left), to = Math.min(b, plot.left + plot.width);
       const x = (from + to) / 2, half = context.measureText(String(i + 1)).width / 2 + 3;
       if (to < plot.left || from > plot.left + plot.width || x - half < free) return;

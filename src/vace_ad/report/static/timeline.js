@@ -2,14 +2,17 @@
 
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 2]]; // told apart without colour, too
 
+const MANY = 16; // panels beyond which only those on the screen are drawn
+
 class Timeline {
   constructor(doc, store, clock, view, { picked }) {
     Object.assign(this, { doc, store, clock, view, picked, selected: null, fit: true, channels: [] });
+    this.training = doc.training && stretch({ start: doc.training[0], end: doc.training[1] }, clock);
     const score = store.series[0];
     const signals = store.series.filter((series) => series.role === "signal");
     this.fixed = [new Panel("score", "Score", [{ series: score, colour: "score" }], doc.threshold)];
     if (signals.length) {
-      this.fixed.push(new Panel("signals", `Signals: ${signals.map((s) => s.name).join("  ·  ")}`,
+      this.fixed.push(new Panel("signals", "Signals",
         signals.map((series, i) => ({ series, colour: `signal-${i % 5}`, dash: DASHES[i % DASHES.length] }))));
     }
     this.panels = [];
@@ -47,14 +50,14 @@ class Timeline {
   #draw() {
     const { clock, view, doc } = this, { width } = this.plot();
     this.stack.style.setProperty("--gutter", `${gutter()}px`);
-    const ticks = clock.ticks(view.from, view.to, Math.max(2, Math.floor(width / 96)));
+    const ticks = clock.ticks(view.from, view.to, Math.max(2, Math.floor(width / 80)));
     const step = view.span > 3 * DAY ? HOUR : clock.step;
-    const words = `${clock.text(Math.max(view.from, clock.at[0]), step)} to ${clock.text(Math.min(view.to, clock.at[clock.at.length - 1]), step)}`;
-    const frame = { from: view.from, to: view.to, clock, events: doc.events, selected: this.selected, training: doc.training, fit: this.fit, ticks, words };
+    const words = fromTo(clock.text(Math.max(view.from, clock.at[0]), step), clock.text(Math.min(view.to, clock.at[clock.at.length - 1]), step));
+    const frame = { from: view.from, to: view.to, clock, events: doc.events, selected: this.selected, training: this.training, fit: this.fit, ticks, words };
     this.overview.draw(frame);
     for (const panel of this.panels) {
-      const box = panel.element.getBoundingClientRect();
-      if (box.bottom > -100 && box.top < innerHeight + 100) panel.draw(frame);
+      const box = this.panels.length > MANY ? panel.element.getBoundingClientRect() : null;
+      if (!box || (box.bottom > -100 && box.top < innerHeight + 100)) panel.draw(frame);
     }
     this.#drawAxis(ticks, width);
     this.#tell(words);
@@ -80,7 +83,7 @@ class Timeline {
       if (under) context.fillText(under, Math.min(centre, left + width - context.measureText(under).width / 2), 21);
     }
     if (this.clock.zone && innerWidth >= 520) {
-      Object.assign(context, { fillStyle: colours.faint, textAlign: "left" });
+      Object.assign(context, { fillStyle: colours.soft, textAlign: "left" });
       context.fillText(this.clock.zone, 2, 7);
     }
   }
@@ -130,7 +133,7 @@ class Timeline {
   #click(place) {
     const slack = (5 / this.plot().width) * this.view.span;
     const near = this.doc.events.filter((event) => {
-      const [a, b] = extentOf(event, this.clock, (at) => at);
+      const [a, b] = event.at;
       return place >= a - slack && place <= b + slack;
     });
     if (near.length) this.picked(near.reduce((best, event) => (event.end - event.start < best.end - best.start ? event : best)));

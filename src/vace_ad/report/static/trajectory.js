@@ -15,7 +15,9 @@ class Trajectory {
     const toPixel = this.#scales(event, width, height);
     this.#cloud(context, toPixel);
     if (!event) return;
+    context.globalAlpha = 0.6;
     this.#path(context, toPixel, event.around[0], event.around[1], colours.soft, 1);
+    context.globalAlpha = 1;
     const ends = this.#path(context, toPixel, event.start, event.end, colours.event, 2);
     if (ends) this.#ends(context, ends);
   }
