@@ -28,6 +28,15 @@ class Levels(NamedTuple):
     rows: NDArray[np.intp]  # (n,)
     thresholds: int
 
+    def of(self, which: NDArray[np.bool_]) -> Levels:
+        """Levels of some of the rows."""
+        return Levels(self.rows[which], self.thresholds)
+
+    def predicted(self, weights: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Count the rows, or sum their weights, that are predicted at each threshold. (K,)."""
+        totals = np.bincount(self.rows, weights, minlength=self.thresholds + 1)
+        return np.cumsum(totals[:0:-1])[::-1]
+
 
 def sort_scores(scores: NDArray[np.floating[Any]]) -> Order:
     """Sort once for all measures."""
@@ -60,9 +69,3 @@ def grid_levels(scores: NDArray[np.floating[Any]], order: Order) -> Levels:
 def predicted_levels(predictions: NDArray[np.bool_]) -> Levels:
     """Levels of given predictions: one threshold, which each row passes or not."""
     return Levels(predictions.astype(np.intp), 1)
-
-
-def at_least(levels: Levels, weights: NDArray[Any] | None = None) -> NDArray[Any]:
-    """Count the rows, or sum their weights, that are predicted at each threshold. (K,)."""
-    totals = np.bincount(levels.rows, weights, minlength=levels.thresholds + 1)
-    return np.cumsum(totals[:0:-1])[::-1]

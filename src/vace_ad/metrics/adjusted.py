@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.metrics._order import Levels, at_least
+from vace_ad.metrics._order import Levels
 from vace_ad.metrics.events import Events, reduce_events
 
 _EPS = 1e-15  # TSB-AD's addend against 0 / 0
@@ -22,11 +22,11 @@ def pa_f1(anomalous: NDArray[np.bool_], events: Events, levels: Levels) -> float
     """
     best = reduce_events(np.maximum, levels.rows, events)  # (n_events,)
     lengths = events.stops - events.starts
-    true = at_least(Levels(best, levels.thresholds), lengths)  # (K,)
+    true = Levels(best, levels.thresholds).predicted(lengths)  # (K,)
     if events.starts[0] == 0:
         thresholds = np.arange(levels.thresholds)
         true -= (levels.rows[0] <= thresholds) & (thresholds < best[0])
-    false = at_least(Levels(levels.rows[~anomalous], levels.thresholds))
+    false = levels.of(~anomalous).predicted()
     return float(np.max(2 * true / (true + false + np.count_nonzero(anomalous))))
 
 
@@ -41,7 +41,7 @@ def event_f1(anomalous: NDArray[np.bool_], events: Events, levels: Levels) -> fl
         rows = rows.copy()
         rows[-1] = 0
     best = reduce_events(np.maximum, rows, events)  # (n_events,)
-    recall = at_least(Levels(best, levels.thresholds)) / best.size  # (K,)
-    true = at_least(Levels(levels.rows[anomalous], levels.thresholds))
-    precision = true / np.maximum(at_least(levels), 1)
+    recall = Levels(best, levels.thresholds).predicted() / best.size  # (K,)
+    true = levels.of(anomalous).predicted()
+    precision = true / np.maximum(levels.predicted(), 1)
     return float(np.max(2 * recall * precision / (recall + precision + _EPS)))

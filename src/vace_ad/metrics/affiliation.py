@@ -28,7 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.metrics._order import Levels, at_least
+from vace_ad.metrics._order import Levels
 from vace_ad.metrics._runs import Runs, spread, unpredicted_runs
 from vace_ad.metrics.events import Events
 from vace_ad.metrics.ranges import CELLS
@@ -47,7 +47,7 @@ class Zones(NamedTuple):
 
 def affiliation_f(anomalous: NDArray[np.bool_], events: Events, levels: Levels) -> float:
     """Affiliation-F at the best of the thresholds; NaN where no row is ever predicted."""
-    some = at_least(levels) > 0  # (K,)
+    some = levels.predicted() > 0  # (K,)
     if not some.any():
         return float("nan")
     start, stop = events.starts.astype(np.float64), events.stops.astype(np.float64)
@@ -112,7 +112,7 @@ def _recall(
     """Mean recall of the events at each threshold. (K,)."""
     lengths = events.stops - events.starts
     shares = np.repeat(1 / lengths, lengths)  # of a row in its event
-    hits = at_least(Levels(levels.rows[anomalous], levels.thresholds), shares)
+    hits = levels.of(anomalous).predicted(shares)
 
     gaps = unpredicted_runs(levels)
     before = np.append(0, np.cumsum(anomalous))

@@ -58,9 +58,18 @@ def evaluate(
     Examples
     --------
     >>> from vace_ad.metrics import evaluate
-    >>> result = evaluate([0, 0, 1, 1, 0, 0], [0.1, 0.3, 0.9, 0.8, 0.5, 0.2], window=2)
-    >>> {name: round(value, 3) for name, value in result.items()}["VUS-PR"]
-    1.0
+    >>> result = evaluate([0, 0, 1, 1, 0, 0, 0, 0], [1, 2, 3, 8, 9, 4, 3, 2], window=4)
+    >>> for name, value in result.items():
+    ...     print(f"{name:15}{value:.3f}")
+    AUC-PR         0.450
+    AUC-ROC        0.708
+    VUS-PR         0.659
+    VUS-ROC        0.834
+    Standard-F1    0.571
+    PA-F1          0.800
+    Event-based-F1 0.667
+    R-based-F1     0.571
+    Affiliation-F  0.871
     """
     anomalous = _check.both_classes(labels)
     values = _check.finite(scores, "scores")

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.metrics._order import Levels, Order, at_least
+from vace_ad.metrics._order import Levels, Order
 
 _SMOOTHING = 1e-5  # TSB-AD's addend below its best F1, against 0 / 0
 
@@ -49,5 +49,5 @@ def best_f1(curve: PointCurve) -> float:
 
 def f1(anomalous: NDArray[np.bool_], levels: Levels) -> float:
     """Standard-F1 of given predictions, 0 where none is right."""
-    true = at_least(Levels(levels.rows[anomalous], levels.thresholds))
-    return float(np.max(2 * true / (at_least(levels) + np.count_nonzero(anomalous))))
+    true = levels.of(anomalous).predicted()
+    return float(np.max(2 * true / (levels.predicted() + np.count_nonzero(anomalous))))

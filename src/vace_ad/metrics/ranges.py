@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.metrics._order import Levels, at_least
+from vace_ad.metrics._order import Levels
 from vace_ad.metrics._runs import predicted_runs, spread
 from vace_ad.metrics.events import Events
 
@@ -24,8 +24,8 @@ _EXISTENCE = 0.2  # weight of finding an event at all
 
 def range_f1(anomalous: NDArray[np.bool_], events: Events, levels: Levels) -> float:
     """R-based-F1 at the best of the thresholds."""
-    hits = at_least(Levels(levels.rows[anomalous], levels.thresholds))  # (K,)
-    some = (hits > 0) & (at_least(levels) < anomalous.size)
+    hits = levels.of(anomalous).predicted()  # (K,)
+    some = (hits > 0) & (levels.predicted() < anomalous.size)
     precision = _precision(anomalous, events, levels)[some]
     recall = _recall(anomalous, events, levels)[some]
     return float(np.max(2 * precision * recall / (precision + recall), initial=0))

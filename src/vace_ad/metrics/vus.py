@@ -85,9 +85,9 @@ def vus(
     Examples
     --------
     >>> from vace_ad.metrics import vus
-    >>> result = vus([0, 0, 1, 1, 0, 0], [0.1, 0.3, 0.9, 0.8, 0.5, 0.2], window=2)
-    >>> round(result.vus_roc, 3), round(result.vus_pr, 3)
-    (1.0, 1.0)
+    >>> late = vus([0, 0, 1, 1, 0, 0, 0, 0], [1, 2, 3, 8, 9, 4, 3, 2], window=4)
+    >>> round(late.vus_roc, 3), round(late.vus_pr, 3)
+    (0.834, 0.659)
     """
     anomalous = _check.both_classes(labels)
     values = _check.finite(scores, "scores")
@@ -187,10 +187,9 @@ def _neighbours(
     last = np.concatenate([[-_FAR, -_FAR], events.stops - 1])  # last rows of events to the left
     first = np.concatenate([events.starts, [_FAR, _FAR]])  # first rows of events to the right
     left, right = rows - last[gap + 1], first[gap] - rows
-    second = np.maximum(left, right)
-    if count > 1:  # short events let the second on one side be nearer than the first on the other
-        np.minimum(second, rows - last[gap], out=second)
-        np.minimum(second, first[gap + 1] - rows, out=second)
+    second = np.maximum(left, right)  # or two short events on the same side
+    np.minimum(second, rows - last[gap], out=second)
+    np.minimum(second, first[gap + 1] - rows, out=second)
     return rows, np.minimum(left, right), second
 
 
