@@ -6,23 +6,26 @@ v^b_t = (z_t − z_{t−δ}) / max(ε, ‖·‖) and the forward one v^f_t = (z_
 
 from __future__ import annotations
 
-import copy
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, NamedTuple
+from concurrent.futures import Executor
+from dataclasses import replace
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.engine.torch import from_module, import_torch, to_module
+from vace_ad.method.adamw import AdamW
+from vace_ad.method.backprop import Statistics, TrainingPass
 from vace_ad.method.encoder import Encoder
 from vace_ad.method.patches import PatchSet
 from vace_ad.method.prototypes import EPSILON
+from vace_ad.method.workers import workers
 from vace_ad.progress import Progress, silent
 
-if TYPE_CHECKING:
-    import torch
+MOMENTUM = 0.1  # of BatchNorm's running statistics
+ZEROS = -1  # number of the patch of zeros
 
 
 class Trained(NamedTuple):
@@ -30,6 +33,33 @@ class Trained(NamedTuple):
 
     encoder: Encoder
     losses: list[float]  # of each iteration, before λ; NaN where no anchor had both neighbours
+
+
+class Triples(NamedTuple):
+    """Anchors with their neighbours: patch numbers, ZEROS where there is no such patch."""
+
+    rows: NDArray[np.intp]  # (3, n): anchor, δ before, δ after
+    whole: NDArray[np.bool_]  # (n,), whether both neighbours exist
+
+    @classmethod
+    def of(cls, anchors: NDArray[np.intp], patches: PatchSet, offset: int) -> Triples:
+        """The triples of these anchors."""
+        shifted = [patches.shifted(anchors, step) for step in (0, -offset, offset)]
+        rows = np.stack([np.where(inside, numbers, ZEROS) for numbers, inside in shifted])
+        return cls(rows, (rows != ZEROS).all(axis=0))
+
+
+class Learner(Protocol):
+    """Who holds the weights in training and changes them."""
+
+    @property
+    def encoder(self) -> Encoder:
+        """The weights as they stand."""
+        ...
+
+    def step(self, triples: Triples, weight: float, rate: float) -> float:
+        """One iteration; returns the loss before λ. Weight 0 only feeds BatchNorm."""
+        ...
 
 
 def train(
@@ -40,31 +70,108 @@ def train(
     progress: Progress = silent,
 ) -> Trained:
     """Run the iterations; without the pretext, or without a triple, they only feed BatchNorm."""
-    torch = import_torch("a fit with iterations > 0")
-    module = to_module(encoder, config.device).train()
-    optimiser = torch.optim.AdamW(
-        module.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
-    )
+    if config.device != "cpu":
+        from vace_ad.method.pretext_torch import TorchLearner
+
+        return run(TorchLearner(encoder, patches, config), patches, config, rng, progress)
+    with workers() as executor:
+        learner = HandLearner(encoder, patches, config, executor)
+        return run(learner, patches, config, rng, progress)
+
+
+def run(
+    learner: Learner,
+    patches: PatchSet,
+    config: VACEConfig,
+    rng: np.random.Generator,
+    progress: Progress = silent,
+) -> Trained:
+    """The iterations of a learner, and the checkpoint it keeps."""
     batches = anchor_batches(patches, config, rng)
     losses: list[float] = []
     lowest, kept = math.inf, None
     for t in range(config.iterations):
+        triples = Triples.of(next(batches), patches, config.training_offset)
         weight = loss_weight(t, config)
-        anchors = next(batches)
-        with torch.set_grad_enabled(weight > 0):
-            loss = _triple_loss(module, patches, anchors, config)
-        losses.append(float(loss))
-        if weight > 0 and math.isfinite(losses[-1]):
-            for group in optimiser.param_groups:
-                group["lr"] = learning_rate(t, config)
-            optimiser.zero_grad()
-            (weight * loss).backward()
-            optimiser.step()
+        losses.append(learner.step(triples, weight, learning_rate(t, config)))
         weighted = weight * losses[-1] if weight > 0 else 0.0
         if config.checkpoint == "lowest" and weighted < lowest:
-            lowest, kept = weighted, copy.deepcopy(module)
+            lowest, kept = weighted, learner.encoder
         progress("training", t + 1, config.iterations)
-    return Trained(from_module(kept or module, encoder), losses)
+    return Trained(kept or learner.encoder, losses)
+
+
+class HandLearner:
+    """Training on the CPU, each distinct patch of a batch computed once."""
+
+    def __init__(
+        self, encoder: Encoder, patches: PatchSet, config: VACEConfig, executor: Executor
+    ) -> None:
+        most = min(3 * config.batch_size, len(patches) + 1)
+        self.encoder: Encoder = encoder
+        self._patches = patches
+        self._pass = TrainingPass(encoder, config.patch_length, most, executor)
+        self._optimiser = AdamW(config.weight_decay)
+
+    def step(self, triples: Triples, weight: float, rate: float) -> float:
+        """One iteration; returns the loss before λ."""
+        rows, where, counts = np.unique(triples.rows, return_inverse=True, return_counts=True)
+        order = np.argsort(counts, kind="stable")  # the training pass wants equal counts together
+        where = np.argsort(order)[where].reshape(triples.rows.shape)
+        batch = gather(self._patches, rows[order])
+        z = self._pass.forward(self.encoder, batch, counts[order])
+        loss, slopes = velocity_loss(z[where], triples.whole)
+        if weight > 0 and math.isfinite(loss):
+            total = np.zeros(z.shape)
+            np.add.at(total, where, weight * slopes)
+            gradients = self._pass.backward(total.astype(np.float32))
+            self.encoder = self._optimiser.step(self.encoder, gradients, rate)
+        self.encoder = with_running_statistics(self.encoder, self._pass.statistics)
+        return loss
+
+
+def velocity_loss(
+    z: NDArray[np.float32],  # (3, n, d_z): anchor, δ before, δ after
+    whole: NDArray[np.bool_],  # (n,)
+) -> tuple[float, NDArray[np.float64]]:
+    """The mean of 1 − ⟨v^b, v^f⟩ over whole triples, and its gradient in z, (3, n, d_z)."""
+    slopes = np.zeros(z.shape)
+    if not whole.any():
+        return math.nan, slopes
+    anchor, before, after = z[:, whole].astype(np.float64)
+    came, back_length = _direction(anchor - before)  # v^b, (n, d_z)
+    goes, forth_length = _direction(after - anchor)  # v^f
+    cosine = (came * goes).sum(axis=1, keepdims=True)
+    # A direction d/‖d‖ turns only sideways; d/ε, of a shorter d, also grows.
+    to_came = (goes - came * cosine * (back_length > EPSILON)) / back_length
+    to_goes = (came - goes * cosine * (forth_length > EPSILON)) / forth_length
+    slopes[:, whole] = np.stack([to_goes - to_came, to_came, -to_goes]) / whole.sum()
+    return float((1 - cosine).mean()), slopes
+
+
+def _direction(moves: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    length = np.maximum(EPSILON, np.linalg.norm(moves, axis=1, keepdims=True))
+    return moves / length, length
+
+
+def with_running_statistics(encoder: Encoder, statistics: list[Statistics]) -> Encoder:
+    """BatchNorm's running statistics moved towards those of a batch."""
+    stages = []
+    for stage, found in zip(encoder, statistics, strict=True):
+        norm = stage.norm
+        if norm is not None:
+            mean = (1 - MOMENTUM) * norm.mean + MOMENTUM * found.mean
+            var = (1 - MOMENTUM) * norm.var + MOMENTUM * found.unbiased
+            norm = replace(norm, mean=mean.astype(np.float32), var=var.astype(np.float32))
+        stages.append(replace(stage, norm=norm))
+    return tuple(stages)
+
+
+def gather(patches: PatchSet, rows: NDArray[np.intp]) -> NDArray[np.float32]:
+    """The normalised patches of these numbers, zeros for ZEROS, (n, n_channels, P)."""
+    batch = patches.gather(np.maximum(rows, 0))
+    batch[rows == ZEROS] = 0
+    return batch
 
 
 def loss_weight(t: int, config: VACEConfig) -> float:
@@ -82,7 +189,8 @@ def learning_rate(t: int, config: VACEConfig) -> float:
 
 def has_triples(patches: PatchSet, config: VACEConfig) -> bool:
     """Whether any patch has a neighbour on both sides."""
-    return bool(_whole(patches, np.arange(len(patches)), config.training_offset).any())
+    every = np.arange(len(patches))
+    return bool(Triples.of(every, patches, config.training_offset).whole.any())
 
 
 def anchor_batches(
@@ -91,40 +199,10 @@ def anchor_batches(
     """Anchors without end: one shuffled pass after another, cut into batches."""
     pool = np.arange(len(patches))
     if config.missing_neighbour == "skip":
-        whole = _whole(patches, pool, config.training_offset)
+        whole = Triples.of(pool, patches, config.training_offset).whole
         pool = pool[whole] if whole.any() else pool
     size = min(config.batch_size, len(pool))
     while True:
         order = rng.permutation(pool)
         for a in range(0, len(order) - size + 1, size):
             yield order[a : a + size]
-
-
-def _whole(patches: PatchSet, index: NDArray[np.intp], offset: int) -> NDArray[np.bool_]:
-    return patches.shifted(index, -offset)[1] & patches.shifted(index, offset)[1]
-
-
-def _triple_loss(
-    module: torch.nn.Module, patches: PatchSet, anchors: NDArray[np.intp], config: VACEConfig
-) -> torch.Tensor:
-    """Mean of 1 − ⟨v^b, v^f⟩ over the anchors that have both neighbours.
-
-    Anchors and neighbours go through the encoder together, so BatchNorm sees one batch. A
-    neighbour that does not exist is a patch of zeros.
-    """
-    import torch
-
-    offset = config.training_offset
-    triples = [patches.shifted(anchors, step) for step in (0, -offset, offset)]
-    index = np.concatenate([numbers for numbers, _ in triples])  # (3n,)
-    exists = np.concatenate([inside for _, inside in triples])
-    batch = patches.gather(np.where(exists, index, anchors[0]))
-    batch[~exists] = 0
-    z, before, after = module(torch.from_numpy(batch).to(config.device)).chunk(3)  # (n, d_z)
-    cosine = (_unit(z - before) * _unit(after - z)).sum(dim=1)
-    both = torch.from_numpy(exists[len(anchors) :].reshape(2, -1).all(axis=0))
-    return (1 - cosine)[both.to(config.device)].mean()
-
-
-def _unit(vectors: torch.Tensor) -> torch.Tensor:
-    return vectors / vectors.norm(dim=1, keepdim=True).clamp_min(EPSILON)
