@@ -1,0 +1,18 @@
+"""From scores to alarms: calibration, thresholds, events, and the channels to blame."""
+
+from vace_ad.alarms.budget import Budget, Threshold, choose_threshold
+from vace_ad.alarms.calibration import Calibration
+from vace_ad.alarms.events import Event, events_from_scores
+from vace_ad.alarms.runs import Rules
+from vace_ad.alarms.tail import Tail
+
+__all__ = [
+    "Budget",
+    "Calibration",
+    "Event",
+    "Rules",
+    "Tail",
+    "Threshold",
+    "choose_threshold",
+    "events_from_scores",
+]

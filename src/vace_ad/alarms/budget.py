@@ -1,0 +1,106 @@
+"""The threshold in words a person uses: so many alarms a week, a false-alarm rate, a number."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from vace_ad.alarms.calibration import Calibration
+from vace_ad.alarms.runs import Rules
+from vace_ad.errors import ConfigError, InputError
+
+_DAY = 86_400 * 10**9
+PERIODS = {"day": _DAY, "week": 7 * _DAY, "month": 30 * _DAY}  # nanoseconds
+
+# One false alarm in so many rows where nobody says otherwise: about a week of minutes.
+DEFAULT_ROWS = 10_000
+
+# Below this many expected alarms, the calibration rows say little about the threshold.
+_FAR = 0.3
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How many alarms a person will bear on normal data, in one of five ways.
+
+    ========== ========================================================
+    per        amount
+    ========== ========================================================
+    day, …     alarms a day, week or month; needs the table's step
+    rows       alarms in every 10,000 rows
+    share      share of normal rows above the threshold
+    threshold  the threshold itself, as a score
+    ========== ========================================================
+    """
+
+    amount: float = 1.0
+    per: Literal["day", "week", "month", "rows", "share", "threshold"] = "rows"
+
+    def __post_init__(self) -> None:
+        if self.per == "share" and not 0 < self.amount < 1:
+            raise ConfigError(
+                f"a false-alarm rate of {self.amount!r} came; it is a share of rows between 0 and "
+                "1, such as 0.001 (or a quantile such as 0.999)"
+            )
+        if self.per not in ("share", "threshold") and not self.amount > 0:
+            raise ConfigError(
+                f"{self.amount!r} alarms a {self.per} came; it must be more than 0, such as 1"
+            )
+
+    def rate(self, step: int | None) -> float | None:
+        """Alarms a row on normal data, or None for a share or a threshold."""
+        if self.per == "rows":
+            return self.amount / DEFAULT_ROWS
+        if self.per in PERIODS:
+            if step is None:
+                raise InputError(
+                    f"alarms a {self.per} need the time between rows, and the table has no time "
+                    "column; name it, give --step, or use --false-alarm-rate"
+                )
+            return self.amount * step / PERIODS[self.per]
+        return None
+
+
+@dataclass(frozen=True)
+class Threshold:
+    """A threshold, and what it means."""
+
+    value: float
+    words: str
+    note: str | None = None  # what to be careful about
+
+
+def choose_threshold(
+    budget: Budget, calibration: Calibration, rules: Rules, step: int | None = None
+) -> Threshold:
+    """The threshold that keeps alarms on normal data within a budget.
+
+    Alarms are counted as events under `rules`, as a person meets them, not as rows. `step` is
+    the time between rows in nanoseconds.
+    """
+    amount = f"{budget.amount:g}"
+    if budget.per == "threshold":
+        return Threshold(float(budget.amount), f"scores above {amount}")
+    if budget.per == "share":
+        value = calibration.tail.quantile(budget.amount)
+        far = budget.amount * calibration.n_rows < _FAR * calibration.spacing
+        return Threshold(value, f"about {amount} of normal rows", _caution(calibration, far))
+    rate = budget.rate(step)
+    assert rate is not None  # the other kinds returned above
+    expected = rate * calibration.n_rows
+    value = calibration.threshold_for(expected, rules)
+    alarms = "one false alarm" if budget.amount == 1 else f"{amount} false alarms"
+    span = f"in {DEFAULT_ROWS:,} rows" if budget.per == "rows" else f"a {budget.per}"
+    note = _caution(calibration, expected < _FAR)
+    if expected > calibration.count(float(calibration.scores.min()), rules) >= 1:
+        note = f"normal rows hardly make more events than this: {amount} a {budget.per} is many"
+    return Threshold(value, f"about {alarms} {span}", note)
+
+
+def _caution(calibration: Calibration, far: bool) -> str | None:
+    if not far:
+        return None
+    return (
+        f"the budget is far beyond what {calibration.n_rows:,} calibration rows can show; the "
+        "threshold is extrapolated: train on more rows, or allow more alarms"
+    )

@@ -1,0 +1,52 @@
+"""From scores to stretches of rows: joined across dips, long enough, not too soon again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.errors import ConfigError
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What makes one event of the rows above a threshold."""
+
+    join: int = 0  # dips below the threshold of up to this many rows do not end an event
+    min_length: int = 1  # events of fewer rows are dropped
+    cooldown: int = 0  # events that begin within this many rows after one ended are dropped
+
+    def __post_init__(self) -> None:
+        for name, least in (("join", 0), ("min_length", 1), ("cooldown", 0)):
+            value = getattr(self, name)
+            if value < least:
+                raise ConfigError(f"{name}={value!r}: must be at least {least} rows")
+
+
+def runs_above(scores: NDArray[np.float64], threshold: float, rules: Rules) -> NDArray[np.intp]:
+    """The half-open row ranges [start, end) of events, shape (n_events, 2).
+
+    NaN is never above. The rules apply in the order they are listed in.
+    """
+    return group_rows(np.flatnonzero(scores > threshold), rules)
+
+
+def group_rows(above: NDArray[np.intp], rules: Rules) -> NDArray[np.intp]:
+    """Events of sorted row numbers; the same as `runs_above`, for rows already picked."""
+    if len(above) == 0:
+        return np.empty((0, 2), dtype=np.intp)
+    breaks = np.flatnonzero(np.diff(above) > rules.join + 1)
+    starts = above[np.concatenate([[0], breaks + 1])]
+    ends = above[np.concatenate([breaks, [len(above) - 1]])] + 1
+    runs: NDArray[np.intp] = np.stack([starts, ends], axis=1)
+    runs = runs[runs[:, 1] - runs[:, 0] >= rules.min_length]
+    if rules.cooldown == 0:
+        return runs
+    kept, quiet_until = [], -1
+    for start, end in runs.tolist():
+        if start >= quiet_until:
+            kept.append((start, end))
+            quiet_until = end + rules.cooldown
+    return np.array(kept, dtype=np.intp).reshape(-1, 2)

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import numpy as np
+
+from vace_ad.alarms.silence import no_data_events
+from vace_ad.frames.time import check_time
+
+
+def test_jumps_in_time_and_silent_channels() -> None:
+    minutes = np.r_[0:20, 22:40, 60:100]  # one row missing, then twenty
+    time = np.datetime64("2026-01-01", "ns") + minutes * np.timedelta64(60 * 10**9, "ns")
+    values = np.random.default_rng(0).normal(size=(len(time), 3))
+    values[5:9, 0] = np.nan  # short
+    values[50:60, 1] = np.inf
+    values[50:60, 2] = np.nan
+    values[70:, 0] = np.nan
+    report = check_time(time)
+    events = no_data_events(
+        values, "abc", longer_than=5, time=time, step=report.step, gaps=report.gaps
+    )
+    assert [(e.start, e.end, e.kind) for e in events] == [
+        (38, 38, "no data"),
+        (50, 60, "no data"),
+        (70, 78, "no data"),
+    ]
+    assert (events[0].start_time, events[0].end_time) == (time[37], time[38])
+    assert events[1].shares == (("b", 0.5), ("c", 0.5))
+    assert events[2].shares == (("a", 1.0),)
+    assert np.isnan(events[0].severity)
+
+
+def test_nothing_missing() -> None:
+    assert no_data_events(np.zeros((10, 2)), "ab", longer_than=0) == []
