@@ -61,7 +61,8 @@ def readout(page: Chromium, channel: str) -> str:
     return str(
         page.js(
             "[...document.querySelectorAll('.panel')].find((p) => "
-            f"p.querySelector('b').textContent === {channel!r}).querySelector('output').textContent"
+            f"p.querySelector('b').textContent === {channel!r})"
+            ".querySelector('header span').textContent"
         )
     )
 
@@ -225,6 +226,39 @@ def test_the_overview_moves_the_window(show: Open, plant: ReportData) -> None:
     assert window(page)[0] > before
 
 
+def test_curves_fit_their_height_to_the_view_unless_told_otherwise(
+    show: Open, plant: ReportData
+) -> None:
+    page = show(plant)
+    page.key("n")
+    picture = "document.querySelector('.panel.channel canvas').toDataURL()"
+    page.js("fit.click()")
+    page.settle()
+    whole = page.js(picture)
+    page.js("fit.click()")
+    page.settle()
+    assert page.js(picture) != whole
+
+
+def test_events_can_be_sorted_by_severity(show: Open, plant: ReportData) -> None:
+    page = show(plant)
+    order = (
+        "[...document.querySelectorAll('#events tbody tr')].map((tr) => Number(tr.dataset.event))"
+    )
+    page.js("document.getElementById('by-severity').click()")
+    severity = [plant.events[i].severity for i in page.js(order)]
+    assert severity[:-1] == sorted(severity[:-1], reverse=True)
+    assert math.isnan(severity[-1])
+    page.js("document.getElementById('by-time').click()")
+    assert page.js(order) == list(range(6))
+
+
+def test_the_command_is_copied_or_at_least_selected(show: Open, plant: ReportData) -> None:
+    page = show(plant)
+    page.js("copy.click()")
+    page.until("copy.textContent === 'Copied' || String(getSelection()) === command.textContent")
+
+
 def test_channels_can_be_found_and_shown(show: Open, plant: ReportData) -> None:
     page = show(plant)
     names = "[...document.querySelectorAll('.panel.channel b')].map((b) => b.textContent)"
@@ -254,7 +288,7 @@ def test_values_under_the_pointer_are_those_of_the_table(show: Open) -> None:
         shown = float(readout(page, name).replace(",", ""))
         local = data.values[row - 50 : row + 50, i]
         assert shown == pytest.approx(data.values[row, i], abs=np.ptp(local) / 50)
-    assert page.js("document.querySelector('.hair output').textContent") == f"row {row:,}"
+    assert page.js("document.querySelector('.hair span').textContent") == f"row {row:,}"
 
 
 def test_hostile_names_stay_text(show: Open) -> None:

@@ -53,7 +53,7 @@ def test_hostile_text_adds_no_element(tmp_path: Path) -> None:
             signal_words={text: text}, notes=[text], facts={text: text}, geometry={text: 1.0},
             **words,
         )  # fmt: skip
-        return Tags(written(data, tmp_path / "report.html")).tags
+        return [tag for tag in Tags(written(data, tmp_path / "report.html")).tags if tag != "wbr"]
 
     assert tags(HOSTILE) == tags("harmless")
 

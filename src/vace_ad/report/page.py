@@ -6,6 +6,7 @@ text as text, and the page's own security policy lets no other script or style r
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from html import escape
 
@@ -32,7 +33,7 @@ def headline(data: ReportData, clock: Clock) -> str:
     text += stamp(data, worst.start, clock)
     text += f" and lasted {length(worst, data, clock)}"
     if worst.shares:
-        text += f"; {max(worst.shares, key=lambda pair: pair[1])[0]} is the first suspect"
+        text += f"; first suspect: {max(worst.shares, key=lambda pair: pair[1])[0]}"
     return escape(text + ".")
 
 
@@ -96,7 +97,7 @@ def _event_row(i: int, event: ReportEvent, data: ReportData, clock: Clock) -> st
     chance = odds(event.probability)
     severe = np.isfinite(event.severity)
     names = [name for name, _ in sorted(event.shares, key=lambda pair: -pair[1])[:2]]
-    what = "".join(f'<span class="channel">{escape(name)}</span>' for name in names)
+    what = f'<span class="blame">{", ".join(map(_breakable, names))}</span>' if names else ""
     if event.kind == "no data":
         what = '<span class="tag">no data</span>'
     bar = (
@@ -110,6 +111,11 @@ def _event_row(i: int, event: ReportEvent, data: ReportData, clock: Clock) -> st
         f'<td class="severity"{f""" title="by chance: {chance}" """ if chance else ""}>'
         f"{bar if severe else '–'}</td></tr>"
     )
+
+
+def _breakable(name: str) -> str:
+    """Escape a name and let long ones break where a reader would break them."""
+    return re.sub(r"([./_:-])(?=\w)", r"\1<wbr>", escape(name))
 
 
 def _detail(data: ReportData, embedding: Embedding, watched: Sequence[int]) -> str:

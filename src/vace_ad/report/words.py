@@ -91,7 +91,7 @@ def stamp(data: ReportData, row: int, clock: Clock) -> str:
     text += f"{when: %H:%M}"
     if clock.step < 60_000 or when.second:
         text += f"{when::%S}"
-    return text + (f".{when.microsecond // 1000:03d}" if clock.step < 1_000 else "")
+    return text + (f".{when.microsecond // 1000:03d}" if clock.step < 100 else "")
 
 
 def length(event: ReportEvent, data: ReportData, clock: Clock) -> str:

@@ -83,10 +83,11 @@ function wireButtons(view, timeline, detail, rows, step) {
   order("by-severity", "by-time", (a, b) => (b.severity ?? -1) - (a.severity ?? -1));
   on("theme", () => repaint(timeline, detail, document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (change) => repaint(timeline, detail, change.matches ? "dark" : "light"));
-  on("copy", () => navigator.clipboard.writeText($("command").textContent).then(
-    () => { $("copy").textContent = "Copied"; },
-    () => getSelection().selectAllChildren($("command")), // not allowed: leave it selected, to copy by hand
-  ));
+  const selectIt = () => getSelection().selectAllChildren($("command")); // where copying is not allowed, to do it by hand
+  on("copy", () => {
+    if (!navigator.clipboard) return selectIt();
+    return navigator.clipboard.writeText($("command").textContent).then(() => { $("copy").textContent = "Copied"; }, selectIt);
+  });
 }
 
 function repaint(timeline, detail, theme) {

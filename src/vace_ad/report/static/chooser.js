@@ -15,7 +15,7 @@ class Chooser {
     for (const series of channels) {
       const tick = make("input", { type: "checkbox" });
       tick.addEventListener("change", () => this.toggle(series));
-      const item = make("li", {}, make("label", { title: series.name }, tick, make("span", { textContent: series.name })));
+      const item = make("li", {}, make("label", {}, tick, make("span", {}, ...breakable(series.name))));
       this.boxes.set(series, { tick, item });
       list.append(item);
     }

@@ -47,7 +47,7 @@ class Clock {
   /** A place as text, as finely as `step` asks for. */
   text(place, step = this.step) {
     if (this.origin === null) return `row ${Math.round(Math.min(Math.max(place, 0), this.count - 1)).toLocaleString("en-US")}`;
-    return moment(this.origin + place, step);
+    return moment(this.origin + place, step < 100 ? step : Math.max(step, SECOND));
   }
 
   ticks(from, to, count) {

@@ -14,7 +14,7 @@ class Detail {
     this.charts = [];
     const place = this.doc.events.indexOf(event) + 1;
     $("detail-title").textContent = event ? `Event ${place} of ${this.doc.events.length}` : "No events";
-    this.body.replaceChildren(make("p", { className: "lead", textContent: event ? this.#words(event) : "Nothing in this table rose above the threshold." }));
+    this.body.replaceChildren(make("p", { className: "lead", textContent: event ? this.#words(event) : "No stretch of this table became an event." }));
     const parts = make("div", { className: "two" });
     if (event?.blame.length) parts.append(this.#suspects(event));
     if (this.trajectory) parts.append(this.#path(event));
@@ -55,7 +55,7 @@ class Detail {
       button.addEventListener("click", () => { this.toggle(series); label(); });
       label();
       list.append(make("li", { className: "suspect" },
-        make("div", { className: "line" }, make("b", { textContent: series.name, title: series.name }),
+        make("div", { className: "line" }, make("b", {}, ...breakable(series.name)),
           make("span", { className: "share" }, bar, make("span", { textContent: `${(100 * share).toFixed(0)} %` })), button),
         canvas, this.#typical(typical)));
       this.charts.push({ canvas, series, first: this.charts.length === 0 });

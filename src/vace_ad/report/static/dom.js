@@ -12,6 +12,9 @@ function make(tag, set = {}, ...inside) {
   return element;
 }
 
+/** A name as text that may break after its dots, dashes and strokes, where a reader would break it. */
+const breakable = (name) => name.split(/(?<=[./_:-])(?=\w)/).flatMap((part) => [make("wbr"), part]).slice(1);
+
 /** Fit a canvas to its place on the page; returns its context, one unit being one CSS pixel. */
 function prepare(canvas) {
   const ratio = Math.min(devicePixelRatio || 1, 2);

@@ -67,10 +67,10 @@ class Panel {
   /** `lines`: [{series, colour, dash}]; `threshold` draws a level and colours what is above it. */
   constructor(kind, title, lines, threshold = null) {
     Object.assign(this, { kind, lines, threshold });
-    this.output = make("output");
+    this.value = make("span");
     this.canvas = make("canvas", { role: "img", "aria-label": `Curve of ${title}` });
     this.blame = make("em");
-    this.element = make("div", { className: `panel ${kind}` }, make("header", {}, make("b", { textContent: title, title }), this.blame, this.output), this.canvas);
+    this.element = make("div", { className: `panel ${kind}` }, make("header", {}, make("b", { textContent: title, title }), this.blame, this.value), this.canvas);
     this.curves = [];
   }
 
@@ -102,7 +102,7 @@ class Panel {
   /** Put the values under the crosshair into the heading. */
   read(x) {
     const ratio = this.canvas.width / Math.max(1, this.canvas.clientWidth);
-    this.output.textContent = x === null ? "" : this.curves
+    this.value.textContent = x === null ? "" : this.curves
       .map((curve, i) => (this.curves.length > 1 ? `${this.lines[i].series.name} ` : "") + readOff(curve, (x - gutter()) * ratio)).join("  ·  ");
   }
 

@@ -19,7 +19,7 @@ class Timeline {
     this.overview = new Overview($("overview"), view, clock, score, doc.events);
     this.stack = $("stack");
     this.axis = make("canvas", { "aria-hidden": "true" });
-    this.hair = make("div", { className: "hair", hidden: true }, make("output"));
+    this.hair = make("div", { className: "hair", hidden: true }, make("span"));
     this.band = make("div", { className: "band", hidden: true });
     this.#wire();
     this.#legend(signals);
@@ -103,7 +103,7 @@ class Timeline {
     const { view } = this;
     view.watch(() => this.draw());
     new ResizeObserver(() => this.draw()).observe(this.stack);
-    addEventListener("scroll", () => this.draw(), { passive: true });
+    addEventListener("scroll", () => { if (this.panels.length > MANY) this.draw(); }, { passive: true });
     listen(this.stack, view, () => this.plot(), {
       hovered: (x) => this.#hover(x),
       clicked: (place) => this.#click(place),
