@@ -50,7 +50,7 @@ class Timeline {
   #draw() {
     const { clock, view, doc } = this, { width } = this.plot();
     this.stack.style.setProperty("--gutter", `${gutter()}px`);
-    const ticks = clock.ticks(view.from, view.to, Math.max(2, Math.floor(width / 80)));
+    const ticks = clock.ticks(view.from, view.to, Math.max(2, Math.floor(width / 72)));
     const step = view.span > 3 * DAY ? HOUR : clock.step;
     const words = fromTo(clock.text(Math.max(view.from, clock.at[0]), step), clock.text(Math.min(view.to, clock.at[clock.at.length - 1]), step));
     const frame = { from: view.from, to: view.to, clock, events: doc.events, selected: this.selected, training: this.training, fit: this.fit, ticks, words };
