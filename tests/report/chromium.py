@@ -130,7 +130,7 @@ class Chromium:
     def settle(self) -> None:
         """Wait for a few frames, so that what was asked for is drawn."""
         frame = "await new Promise((done) => requestAnimationFrame(done));"
-        self.js(f"(async () => {{ {frame * 6} }})()")
+        self.js(f"(async () => {{ {frame * 4} }})()")
 
     def box(self, selector: str) -> tuple[float, float, float, float]:
         """Return left, top, width and height of an element in the window."""

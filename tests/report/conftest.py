@@ -9,10 +9,14 @@ import subprocess
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from report.chromium import Chromium, find_chromium
+from report.plant import make_plant
+from report.reader import Open
+from vace_ad.report import ReportData, write_report
 
 INSTALL_SECONDS = 240
 
@@ -26,6 +30,26 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     page = Chromium(program, tmp_path_factory.mktemp("profile"))
     yield page
     page.close()
+
+
+@pytest.fixture(scope="session")
+def plant() -> ReportData:
+    return make_plant(20_000, 10)
+
+
+@pytest.fixture
+def show(browser: Chromium, tmp_path: Path) -> Open:
+    """Write a report, open it, and insist that it loads without a complaint or a request."""
+
+    def open_report(data: ReportData, **how: Any) -> Chromium:
+        path = tmp_path / "report.html"
+        write_report(data, path)
+        browser.open(path, **how)
+        assert browser.complaints == []
+        assert browser.requests == [path.as_uri()]
+        return browser
+
+    return open_report
 
 
 def _install() -> str | None:
