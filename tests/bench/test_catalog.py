@@ -1,4 +1,5 @@
 import pytest
+
 from bench.toys import make_folder
 from vace_ad.bench.catalog import find_series
 from vace_ad.errors import ConfigError, InputError

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from bench.toys import make_folder
 from vace_ad.bench.local import run_local
 from vace_ad.bench.tasks import Task

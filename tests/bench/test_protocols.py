@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+
 from bench.toys import make_folder
 from vace_ad.bench.protocols import exam
 from vace_ad.bench.series import load

@@ -3,6 +3,7 @@ import gzip
 import numpy as np
 import polars as pl
 import pytest
+
 from bench.toys import make_table, write
 from vace_ad.bench.series import SeriesName, load
 from vace_ad.errors import InputError, TableReadError

@@ -2,6 +2,7 @@ import subprocess
 import sys
 
 import pytest
+
 from vace_ad.bench.lock import BusyError
 from vace_ad.bench.rows import Row
 from vace_ad.bench.store import Store, read_rows

@@ -1,5 +1,6 @@
 import polars as pl
 import pytest
+
 from bench.toys import make_folder, make_table, write
 from vace_ad import __version__
 from vace_ad.baselines import resolve

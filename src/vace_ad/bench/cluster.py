@@ -7,6 +7,7 @@ whose node died; this process alone writes rows, one set for each task.
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 
 from vace_ad.bench.local import thread_limits
@@ -53,5 +54,10 @@ def run_ray(
 
 
 def _search_path() -> str:
-    """Where workers look for modules: here too, for detectors of the user's own."""
-    return os.pathsep.join(filter(None, [os.getcwd(), os.environ.get("PYTHONPATH")]))
+    """This process's own folders of modules, where detectors of the user's may lie.
+
+    What the interpreter and its packages brought along is left out: each node has its own.
+    """
+    brought = (sys.prefix, sys.base_prefix)
+    ours = [path or os.getcwd() for path in sys.path if not path.startswith(brought)]
+    return os.pathsep.join(filter(None, [*ours, os.environ.get("PYTHONPATH")]))

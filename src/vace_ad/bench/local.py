@@ -1,8 +1,9 @@
 """Tasks in processes on this machine, one task a process at a time.
 
 Each process has its own thread limit, set before NumPy loads, so that jobs do not fight for the
-same cores. A process that dies (memory, a crash in a library) fails its own task only, and is
-replaced. If this process is killed, the workers end too.
+same cores, and serves one method, so that its memory is that method's. A process that dies (memory,
+a crash in a library) fails its own task only, and is replaced. If this process is killed, the
+workers end too.
 """
 
 from __future__ import annotations
@@ -45,6 +46,10 @@ def run_local(
         if task is None:
             worker.dismiss()
             return
+        if worker.method not in (None, task.method):
+            worker.dismiss()
+            worker = _Worker(threads)
+        worker.method = task.method
         with suppress(BrokenPipeError, ConnectionResetError):  # dead already: seen when it is read
             worker.pipe.send(task)
         busy[worker.pipe] = worker, task
@@ -70,6 +75,8 @@ def run_local(
 
 class _Worker:
     """A process and the pipe to it."""
+
+    method: str | None = None  # the one it serves, once it has had a task
 
     def __init__(self, threads: int) -> None:
         context = get_context("spawn")  # nothing inherited: no lock, no loaded library

@@ -31,7 +31,7 @@ class Plan:
     keep_scores: bool = False
 
     def tasks(self) -> list[Task]:
-        """Every task: by seed, then largest series first, so that none is left alone at the end."""
+        """Every task: by seed, then by method, largest series first to pack the jobs well."""
         check_protocols(self.protocols)
         if self.seeds < 1:
             raise ConfigError(f"seeds={self.seeds}: must be 1 or more")
@@ -48,9 +48,9 @@ class Plan:
                 keep_scores=self.keep_scores,
             )
             for seed in range(self.seeds)
-            for entry in largest_first
             for name, seeded in methods
             if seeded or seed == 0
+            for entry in largest_first
         ]
 
 

@@ -11,7 +11,6 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from math import isfinite
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -95,8 +94,9 @@ def failures(task: Task, error: Exception | str) -> list[Result]:
 
 def _compute(task: Task) -> Iterator[Result]:
     from vace_ad.bench.protocols import exam
+    from vace_ad.bench.series import load
 
-    series = _load(task.path)
+    series = load(task.path)
     method = resolve(task.method)
     fitted: tuple[Detector, float] | None = None
     for protocol in task.protocols:
@@ -124,14 +124,6 @@ def _compute(task: Task) -> Iterator[Result]:
             ),
             scores if task.keep_scores else None,
         )
-
-
-@lru_cache(maxsize=1)
-def _load(path: str) -> Series:
-    """The series, kept for the next task: methods take turns on one series."""
-    from vace_ad.bench.series import load
-
-    return load(path)
 
 
 def _fit(method: Method, seed: int, paper: Exam) -> tuple[Detector, float]:
