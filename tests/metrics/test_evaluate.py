@@ -57,11 +57,16 @@ def test_best_thresholds_equal_tsb_ad(case: tuple) -> None:
     assert result["Affiliation-F"] == pytest.approx(expected, abs=1e-9, nan_ok=True)
 
 
+BORDER = np.array([0, 1, 1, 0, 0, 0, 0, 1, 1, 0])  # affiliation zones meet between rows 4 and 5
+
+
 @settings(max_examples=50)
 @given(labelled_predictions())
 @example((np.array([1, 1, 0]), np.array([0, 1.0, 0]), np.array([0, 1, 0])))  # row 0 not adjusted
 @example((np.array([0, 1, 1]), np.array([0, 1.0, 0]), np.array([0, 0, 1])))  # last row not seen
 @example((np.array([0, 1, 0]), np.array([0, 1.0, 0]), np.array([1, 1, 1])))  # every row predicted
+@example((BORDER, np.arange(10.0), np.array([0, 0, 0, 0, 1, 0, 0, 0, 0, 0])))
+@example((BORDER, np.arange(10.0), np.array([0, 0, 0, 0, 0, 1, 0, 0, 0, 0])))
 def test_given_predictions_equal_tsb_ad(case: tuple) -> None:
     labels, scores, predictions = case
     expected = load_oracle().nine(labels, scores, 0, predictions)

@@ -80,6 +80,19 @@ def test_affiliation_recall_near_the_end_of_a_zone() -> None:
     assert measure("Affiliation-F", "011110", "000001") == pytest.approx(f(precision, recall))
 
 
+@pytest.mark.parametrize("predictions", ["0000100000", "0000010000"])
+def test_affiliation_of_a_prediction_that_ends_at_the_border(predictions: str) -> None:
+    # zones [0, 5) and [5, 10): the prediction touches the other zone, but does not reach into it,
+    # so that zone has no precision and its event no recall. In its own, with the event at distance
+    # 1 to 2: precision mean of 1 - (2 + d + 1) / 5, recall mean over d in [1, 3] of
+    # 1 - (d + min(d, 4 - d)) / 5.
+    precision = 1 - 4.5 / 5
+    recall = (1 - 7 / 2 / 5 + 0) / 2
+    assert measure("Affiliation-F", "0110000110", predictions) == pytest.approx(
+        f(precision, recall)
+    )
+
+
 def test_affiliation_of_the_truth_and_of_nothing() -> None:
     assert measure("Affiliation-F", "0110010", "0110010") == pytest.approx(1)
     assert math.isnan(measure("Affiliation-F", "0110010", "0000000"))

@@ -84,3 +84,7 @@ def test_bad_limits() -> None:
 
 def test_too_short_for_a_period() -> None:
     assert sliding_window([1.0, 2.0, 1.0]) == 125
+
+
+def test_only_the_first_20_000_rows_count() -> None:
+    assert sliding_window(np.append(wave(50, 20_000), 9 * wave(77, 60_000))) == 50
