@@ -68,13 +68,11 @@ def split_time(
             )
         notes.append(f"{missing.sum():,} of {len(time):,} rows left out: they have no time")
         frame, time = frame.filter(pl.Series(~missing)), time[~missing]
-    back = np.flatnonzero(np.diff(time) < np.timedelta64(0))
-    if len(back) and not sort:
-        raise InputError(_backwards(time, int(back[0]), len(back), stamps.zone))
-    if len(back):
+    back = int((np.diff(time) < np.timedelta64(0)).sum())
+    if back and sort:
         order = np.argsort(time, kind="stable")
         frame, time = frame[order], time[order]
-        notes.append(f"rows put in order of time ({len(back):,} steps went backwards)")
+        notes.append(f"rows put in order of time ({back:,} steps went backwards)")
     return frame, time, check_time(time, name, stamps.zone, notes)
 
 
@@ -84,9 +82,11 @@ def check_time(
     zone: str | None = None,
     notes: list[str] | None = None,
 ) -> TimeReport:
-    """Find the step of times in order, and what departs from it."""
+    """Find the step of a table's times, and what departs from it; refuse times out of order."""
     notes = list(notes or ())
-    pauses = np.diff(time).astype(np.int64)  # (n - 1,) nanoseconds, never negative
+    pauses = np.diff(time).astype("timedelta64[ns]").astype(np.int64)  # (n - 1,)
+    if (pauses < 0).any():
+        raise InputError(_backwards(time, pauses, zone))
     moving = pauses[pauses > 0]
     duplicates = int((pauses == 0).sum())
     if duplicates:
@@ -184,13 +184,15 @@ def _with_clock(
     return name, stamps, [name]
 
 
-def _backwards(time: NDArray[np.datetime64], row: int, times: int, zone: str | None) -> str:
-    before, after = (str(t.astype("datetime64[ms]")).replace("T", " ") for t in time[row : row + 2])
-    hour = np.timedelta64(3600, "s")
-    if times == len(time) - 1:
+def _backwards(time: NDArray[np.datetime64], pauses: NDArray[np.int64], zone: str | None) -> str:
+    back = np.flatnonzero(pauses < 0)
+    if len(back) == len(pauses):
         return "the newest row comes first; put the oldest first, or pass --sort"
+    row = int(back[0])
+    before, after = (str(t.astype("datetime64[ms]")).replace("T", " ") for t in time[row : row + 2])
     message = f"time goes backwards: {after} follows {before} (row {row + 1})"
-    if zone is None and times <= 3 and abs(time[row] - time[row + 1] - hour) <= hour / 2:
+    hours = -pauses[row] / 3600e9
+    if zone is None and len(back) <= 3 and 0.5 <= hours <= 1.5:
         return (
             f"{message}, which looks like the end of summer time; "
             "name the clock's zone, for example --time-zone Europe/Berlin"
