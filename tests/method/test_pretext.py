@@ -33,6 +33,8 @@ SMALL = {
     "channel_expansion": 3,
     "batch_size": 32,
     "pretext_offset": 16,
+    "stride": 1,
+    "fit_stride": 1,
 }
 
 
