@@ -125,7 +125,7 @@ def scale(rows: int, events: int) -> list[dict[str, Any]]:
         ("VUS", lambda: vus(labels, scores, WINDOW)),
         ("all nine", lambda: evaluate(labels, scores, WINDOW)),
     ]:
-        taken, _ = seconds(call, repeats=3)
+        taken, _ = seconds(call, repeats=5)
         lines.append(
             {
                 "what": what,
@@ -172,8 +172,9 @@ def main() -> None:
     options = parser.parse_args()
 
     if options.scale:
-        cases = [(rows, 100) for rows in (10_000, 100_000, 1_000_000, 10_000_000)]
+        cases = [(100_000, events) for events in (10, 200, 800)]
         cases += [(1_000_000, events) for events in (10, 1000, 10_000)]
+        cases += [(rows, 100) for rows in (10_000, 100_000, 1_000_000, 10_000_000)]
         lines = [line for case in cases for line in scale(*case)]
     else:
         lines = [line for events in options.events for line in compare(options.rows, events)]
@@ -183,7 +184,9 @@ def main() -> None:
     table = Table(*(name for name in lines[0] if name not in facts), box=SIMPLE)
     for line in lines:
         table.add_row(*(str(value) for name, value in line.items() if name not in facts))
-    Console().print(table)
+    console = Console()
+    console.width = max(console.width, 120)  # a file has no width to keep to
+    console.print(table)
     out = options.out or RESULTS / ("metrics-scale.csv" if options.scale else "metrics.csv")
     out.parent.mkdir(parents=True, exist_ok=True)
     with out.open("w", newline="") as file:
