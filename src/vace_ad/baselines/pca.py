@@ -20,6 +20,8 @@ from vace_ad.baselines.contract import Method
 from vace_ad.baselines.windows import centred, windows
 from vace_ad.errors import TooShortError
 
+Array = NDArray[np.float64]
+
 
 @dataclass
 class PCA:
@@ -50,13 +52,36 @@ class PCA:
         n, features = samples.shape
         if n < 2 or features == 0:  # one row, or nothing varies: no component to measure from
             return np.zeros((1, features)), np.ones(1)
-        eigenvalues, vectors = np.linalg.eigh(samples.T @ samples)
-        ratios = np.maximum(eigenvalues[::-1], 0.0) / max(eigenvalues.sum(), 1e-300)
-        kept = int(np.searchsorted(np.cumsum(ratios), self.explained, side="right")) + 1
-        components = vectors.T[::-1][:kept]
+        components, ratios = _leading(samples, self.explained)
         judged = samples @ components.T if self.sign == "projection" else components.T
-        largest = judged[np.abs(judged).argmax(axis=0), np.arange(kept)]
-        return components * np.where(largest < 0, -1.0, 1.0)[:, None], ratios[:kept]
+        largest = judged[np.abs(judged).argmax(axis=0), np.arange(len(ratios))]
+        return components * np.where(largest < 0, -1.0, 1.0)[:, None], ratios
+
+
+def _leading(samples: NDArray[np.float64], explained: float) -> tuple[Array, Array]:
+    """Components (k, n_features) and their shares, until they explain more than `explained`.
+
+    Through the smaller of the two matrices of products, and only as many eigenvectors as needed:
+    windows of many channels are wide.
+    """
+    from scipy.linalg import eigh
+
+    wide = samples.shape[1] > samples.shape[0]
+    products = samples @ samples.T if wide else samples.T @ samples
+    size, total, count = len(products), float(np.trace(products)), 16
+    while True:
+        count = min(count, size)
+        values, vectors = eigh(products, subset_by_index=[size - count, size - 1])
+        ratios = np.maximum(values[::-1], 0.0) / total
+        kept = int(np.searchsorted(np.cumsum(ratios), explained, side="right")) + 1
+        if kept <= count or count == size:
+            break
+        count *= 2
+    components = vectors[:, ::-1][:, :kept].T
+    if wide:  # from the other side: vᵢ = Xᵀuᵢ / ‖Xᵀuᵢ‖
+        components = components @ samples
+        components /= np.linalg.norm(components, axis=1, keepdims=True)
+    return components, ratios[:kept]
 
 
 def _standardised(samples: NDArray[np.float64]) -> NDArray[np.float64]:
