@@ -24,6 +24,7 @@ def test_counts_and_delays() -> None:
     assert result.median_delay_seconds == 10
     assert result.worst_delay_seconds == 20
     assert result.false_alarms_per_day == pytest.approx(2 / (8 * 10 / 86_400))
+    assert type(result.false_alarms_per_day) is float  # not of NumPy: it goes into JSON
 
 
 def test_alarm_that_was_on_before_the_event() -> None:

@@ -93,7 +93,7 @@ def operational(
 
     per_day = median = worst = None
     if step_seconds is not None:
-        normal_days = np.count_nonzero(~anomalous) * step_seconds / _DAY
+        normal_days = int(np.count_nonzero(~anomalous)) * step_seconds / _DAY
         per_day = false / normal_days if normal_days else None
         if delays.size:
             median = float(np.median(delays)) * step_seconds
