@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alarms.plants import KINDS, PATCH, Simple, break_sensor, plant
-from vace_ad.alarms.explain import TOTAL, Explainer, focus
+from vace_ad.alarms.explain import TOTAL, Explainer, ScoreRows, focus
 from vace_ad.alarms.reference import Normal, reference_rows
 from vace_ad.errors import InputError
 
@@ -16,7 +16,7 @@ def made(channels: int, seed: int = 0) -> tuple[np.ndarray, Explainer, Simple]:
     score = Simple(values[:TRAIN])
     names = [f"sensor {i}" for i in range(channels)]
     reference = reference_rows([values[:TRAIN]], 5 * PATCH)
-    return values, Explainer(score, names, reference, before=PATCH, after=PATCH), score
+    return values, Explainer(lambda _: score, names, reference, before=PATCH, after=PATCH), score
 
 
 @pytest.mark.parametrize("channels", [12, 40, 200])
@@ -53,12 +53,20 @@ def test_groups_save_work_and_agree_with_trying_each(monkeypatch: pytest.MonkeyP
 
 def test_only_the_events_rows_and_what_they_look_at_are_scored() -> None:
     values, explainer, score = made(12)
-    lengths = []
-    explainer.score_rows = lambda window: lengths.append(len(window)) or score(window)  # type: ignore[func-returns-value]
+    scored, memories = [], []
+
+    def scorer_after(history: np.ndarray) -> ScoreRows:
+        memories.append(history)
+        return lambda window: scored.append(len(window)) or score(window)  # type: ignore[func-returns-value]
+
+    explainer.scorer_after, explainer.memory = scorer_after, 500
     explainer.explain(values, 3000, 3060)
-    assert set(lengths) == {60 + 2 * PATCH}
+    assert set(scored) == {60 + 2 * PATCH}
+    assert len(memories) == 1
+    np.testing.assert_array_equal(memories[0], values[2500 - PATCH : 3000 - PATCH])
     explainer.explain(values, 0, 10)
-    assert lengths[-1] == 10 + PATCH
+    assert scored[-1] == 10 + PATCH
+    assert len(memories[1]) == 0
 
 
 def test_which_signal_spoke() -> None:

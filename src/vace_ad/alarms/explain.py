@@ -13,6 +13,7 @@ from vace_ad.errors import InputError
 
 Array = NDArray[np.float64]
 ScoreRows = Callable[[Array], Mapping[str, Array]]  # (n, D) -> evidence of each signal, (n,)
+ScorerAfter = Callable[[Array], ScoreRows]  # rows that came before (m, D) -> how to score others
 TOTAL = "score"
 
 _SINGLY = 24  # up to so many channels, each is tried; beyond, groups are tried first
@@ -39,25 +40,27 @@ class Explainer:
 
     def __init__(
         self,
-        score_rows: ScoreRows,
+        scorer_after: ScorerAfter,
         names: Sequence[str],
         reference: Array,
         *,
         before: int,
         after: int,
+        memory: int = 0,
     ) -> None:
         """`reference` holds normal stretches, (k, n, D).
 
         `before` and `after` are the rows around a row that its score looks at: patch length and
-        velocity offset, and patch length.
+        velocity offset, and patch length. What a detector is used to comes from the `memory`
+        rows before those; it is worked out once for each event.
         """
-        self.score_rows, self.names = score_rows, tuple(names)
-        self.before, self.after = before, after
+        self.scorer_after, self.names = scorer_after, tuple(names)
+        self.before, self.after, self.memory = before, after, memory
         self.normal = Normal(reference)
         stretch = reference[len(reference) // 2]
         self.levels = {
             signal: (float(np.nanmean(rows)), float(np.nanstd(rows)) + 1e-12)
-            for signal, rows in score_rows(stretch).items()
+            for signal, rows in scorer_after(stretch[:0])(stretch).items()
         }
 
     def explain(self, values: Array, start: int, end: int) -> Blame:
@@ -70,23 +73,20 @@ class Explainer:
         first = max(0, start - self.before)
         window = values[first : end + self.after]  # (w, D)
         inside = slice(start - first, end - first)
-        found = self._evidence(window, inside)
+        score_rows = self.scorer_after(values[max(0, first - self.memory) : first])
+
+        def evidence(rows: Array) -> dict[str, float]:
+            return _means(score_rows(rows), inside)
+
+        found = evidence(window)
         drops = {signal: np.zeros(len(self.names)) for signal in found}
-        for channel in self._suspects(window, inside, found):
-            left = self._evidence(self._without(window, [channel]), inside)
+        for channel in self._suspects(window, evidence, found):
+            left = evidence(self._without(window, [channel]))
             for signal in found:
                 drops[signal][channel] = found[signal] - left[signal]
         fallback = self.normal.strangeness(window[inside])
         shares = {signal: _shares(drop, fallback) for signal, drop in drops.items()}
         return Blame(self.names, shares, self._loudest(found))
-
-    def _evidence(self, window: Array, inside: slice) -> dict[str, float]:
-        """The mean evidence of each signal over the event's rows; 0 where no patch covers them."""
-        rows = {signal: score[inside] for signal, score in self.score_rows(window).items()}
-        return {
-            signal: float(score[~np.isnan(score)].mean()) if not np.isnan(score).all() else 0.0
-            for signal, score in rows.items()
-        }
 
     def _without(self, window: Array, channels: Sequence[int]) -> Array:
         changed = window.copy()
@@ -94,7 +94,12 @@ class Explainer:
         changed[:, picked] = self.normal.rebuilt(window, picked)
         return changed
 
-    def _suspects(self, window: Array, inside: slice, found: Mapping[str, float]) -> list[int]:
+    def _suspects(
+        self,
+        window: Array,
+        evidence: Callable[[Array], dict[str, float]],
+        found: Mapping[str, float],
+    ) -> list[int]:
         """Channels worth a try: all of a few; of many, those of groups that matter.
 
         Groups of about √D channels are put back together, neighbours in different groups, since
@@ -106,9 +111,9 @@ class Explainer:
         count = int(np.ceil(np.sqrt(channels)))
         groups = [list(range(g, channels, count)) for g in range(count)]
         suspects: set[int] = set()
-        left = [self._evidence(self._without(window, group), inside) for group in groups]
-        for signal, evidence in found.items():
-            drops = np.array([evidence - rest[signal] for rest in left])
+        left = [evidence(self._without(window, group)) for group in groups]
+        for signal, before in found.items():
+            drops = np.array([before - rest[signal] for rest in left])
             for g in np.flatnonzero((drops > 0) & (drops >= 2 * _NOISE * drops.max())):
                 suspects.update(groups[g])
         return sorted(suspects)
@@ -129,6 +134,12 @@ def focus(scores: Array, start: int, end: int, rows: int) -> tuple[int, int]:
     total = np.cumsum(np.insert(np.nan_to_num(scores[start:end]), 0, 0.0))
     best = start + int(np.argmax(total[rows:] - total[:-rows]))
     return best, best + rows
+
+
+def _means(signals: Mapping[str, Array], inside: slice) -> dict[str, float]:
+    """The mean of each signal over some rows; 0 where no patch covers any of them."""
+    known = {name: rows[inside][~np.isnan(rows[inside])] for name, rows in signals.items()}
+    return {name: float(rows.mean()) if len(rows) else 0.0 for name, rows in known.items()}
 
 
 def _shares(drops: Array, fallback: Array) -> Array:

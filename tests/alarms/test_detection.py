@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from alarms.plants import PATCH, break_sensor, plant
+from alarms.toys import Toy
+from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.detection import detect, explain_rows
+from vace_ad.alarms.runs import Rules
+from vace_ad.errors import ChannelMismatchError, InputError
+from vace_ad.frames.table import Table
+
+NAMES = tuple("abcdefghijkl")
+TRAIN, N = 4000, 8000
+TIME = (np.datetime64("2026-01-01", "ns") + np.arange(N) * np.timedelta64(60 * 10**9, "ns")).astype(
+    "datetime64[ns]"
+)
+
+
+@pytest.fixture(scope="module")
+def values() -> np.ndarray:
+    values = plant(N, len(NAMES), np.random.default_rng(3))
+    break_sensor(values[:, 2], slice(5000, 5080), "shifted", np.random.default_rng(0))
+    break_sensor(values[:, 7], slice(6500, 6580), "inverted", np.random.default_rng(0))
+    return values
+
+
+@pytest.fixture(scope="module")
+def toy(values: np.ndarray) -> Toy:
+    return Toy(values[:TRAIN], NAMES)
+
+
+def test_events_with_time_blame_and_words(toy: Toy, values: np.ndarray) -> None:
+    found = detect(toy, Table(values, NAMES, TIME), budget=Budget(1, "week"), first=TRAIN)
+    assert found.threshold.words == "about one false alarm a week"
+    first, second = found.events
+    assert (first.shares[0][0], second.shares[0][0]) == ("c", "h")
+    assert sum(share for _, share in first.shares) == pytest.approx(1)
+    assert first.signal in ("position", "direction")
+    assert first.start_time == TIME[first.start]
+    assert 5000 - PATCH <= first.start <= 5000 + PATCH
+    assert first.severity > 50
+    assert found.predictions.sum() == first.rows + second.rows
+    assert set(found.signals) == {"position", "direction"}
+    np.testing.assert_allclose(found.scores, sum(found.signals.values()))
+
+
+def test_rows_of_the_training_make_no_events(toy: Toy, values: np.ndarray) -> None:
+    table = Table(values, NAMES, TIME)
+    assert [e.start >= 6000 for e in detect(toy, table, first=6000).events] == [True]
+    assert detect(toy, table, budget=Budget(0, "threshold"), first=N).events == ()
+
+
+def test_gaps_are_events_and_patches_do_not_cross_them(toy: Toy, values: np.ndarray) -> None:
+    keep = np.r_[0:4500, 4700:N]  # two hundred rows are missing
+    table = Table(values[keep].copy(), NAMES, TIME[keep])
+    table.values[5500:5530, 4] = np.nan
+    found = detect(toy, table, first=TRAIN)
+    assert [(e.kind, e.start, e.end) for e in found.events if e.kind == "no data"] == [
+        ("no data", 4500, 4500),
+        ("no data", 5500, 5530),
+    ]
+    gap, silence = (event for event in found.events if event.kind == "no data")
+    assert (gap.start_time, gap.end_time) == (TIME[4499], TIME[4700])
+    assert silence.shares == (("e", 1.0),)
+    assert len(found.scores) == len(table)
+    assert len(found.anomalies) == 2
+    before = toy.signals(Table(values[:4500], NAMES))
+    np.testing.assert_array_equal(found.signals["position"][:4500], before["position"])
+
+
+def test_few_events_are_explained_if_asked(toy: Toy, values: np.ndarray) -> None:
+    table = Table(values, NAMES)
+    assert [bool(e.shares) for e in detect(toy, table, first=TRAIN, explain=1).events].count(
+        True
+    ) == 1
+    assert not any(e.shares for e in detect(toy, table, first=TRAIN, explain=0).events)
+
+
+def test_steps_come_from_table_then_argument_then_fit(toy: Toy, values: np.ndarray) -> None:
+    budget, table = Budget(1, "day"), Table(values, NAMES)
+    with pytest.raises(InputError, match="no time column"):
+        detect(toy, table, budget=budget)
+    given = detect(toy, table, budget=budget, step=60 * 10**9, explain=0).threshold
+    assert given == detect(toy, Table(values, NAMES, TIME), budget=budget, explain=0).threshold
+    toy.facts_["step_seconds"] = 60.0
+    assert detect(toy, table, budget=budget, explain=0).threshold == given
+    toy.facts_["step_seconds"] = None
+
+
+def test_rules_and_progress(toy: Toy, values: np.ndarray) -> None:
+    said: list[str] = []
+    found = detect(
+        toy,
+        Table(values, NAMES),
+        rules=Rules(join=N),
+        first=TRAIN,
+        progress=lambda stage, done, total: said.append(stage),
+    )
+    assert len(found.events) == 1
+    assert set(said) == {"scoring", "explaining"}
+
+
+def test_explain_rows(toy: Toy, values: np.ndarray) -> None:
+    shuffled = Table(values[:, ::-1], NAMES[::-1])
+    blame = explain_rows(toy, shuffled, 5000, 5080)
+    assert blame.top(1)[0][0] == "c"
+    assert set(blame.shares) == {"position", "direction", "score"}
+
+
+def test_bad_tables(toy: Toy, values: np.ndarray) -> None:
+    with pytest.raises(ChannelMismatchError, match="missing: 'l'"):
+        detect(toy, Table(values[:, :-1], NAMES[:-1]))
+    with pytest.raises(InputError, match="goes backwards"):
+        detect(toy, Table(values, NAMES, TIME[np.r_[0:100, 50, 101:N]]))
