@@ -11,6 +11,7 @@ help:  ## this list
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
 	    --constraint constraints.txt --editable '.[train,plot,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps TSB-AD==1.5
 	touch $@
 
 demo: .venv/ready  ## find the faults of a simulated plant; results in demo-results/

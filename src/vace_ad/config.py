@@ -16,9 +16,10 @@ class VACEConfig:
 
     # patches
     patch_length: int = 96  # P, rows that a patch covers
-    stride: int = 8  # every how many rows a patch is scored
-    fit_stride: int = 8  # every how many rows a training patch enters the statistics
-    max_fit_patches: int = 20_000  # above this, evenly spaced training patches are taken
+    stride: int = 16  # every how many rows a patch is scored
+    fit_stride: int = 1  # every how many rows a training patch enters the statistics, at least
+    max_fit_patches: int = 2_000  # the stride grows, up to δ, until at most so many enter
+    max_fit_rows: int = 100_000  # longer training parts are thinned to evenly spaced pieces
     max_gap: int = 5  # missing rows in a row that are interpolated; longer gaps are left out
     variance_floor: Literal["absolute", "relative"] = "relative"  # ε of the patch normalisation:
     # 1e-5 in squared units of the data, or in units of each channel's training variance
@@ -26,9 +27,9 @@ class VACEConfig:
     # encoder
     encoder: Literal["channel", "shared"] = "channel"  # depthwise then pointwise, or one kernel
     channel_expansion: int = 8  # c_e, filters a channel
-    widths: tuple[int, int, int, int] = (128, 256, 128, 64)  # of stages 2 to 5; the last is d_z
+    widths: tuple[int, int, int, int] = (32, 64, 64, 64)  # of stages 2 to 5; the last is d_z
     batch_norm: bool = True
-    encoders: int = 1  # independently seeded encoders whose evidence is averaged
+    encoders: int = 4  # independently seeded encoders whose evidence is averaged
     batch_norm_statistics: Literal["calibrated", "running"] = "calibrated"  # a pass over training
     # patches, or the running averages (momentum 0.1) that training leaves behind
     batch_norm_blend: float = 0.95  # α: statistics are (1 − α)·(0, 1) + α·data; calibrated only
@@ -48,7 +49,7 @@ class VACEConfig:
 
     # position
     position: Literal["mahalanobis", "memory"] = "mahalanobis"  # Gaussian, or a memory bank
-    position_distance: Literal["squared", "root"] = "root"  # the Mahalanobis distance
+    position_distance: Literal["squared", "root"] = "squared"  # the Mahalanobis distance
     regularisation: float = 1e-6  # ε added to the covariance's eigenvalues
 
     # direction
@@ -59,13 +60,21 @@ class VACEConfig:
     prototypes: int = 500  # K at most
     prototype_share: float = 0.1  # of the training patches, if that is less than K
     prototype_neighbours: int = 3  # k_np
+    prototype_method: Literal["spherical", "minibatch"] = "spherical"  # k-means by cosine, or
+    # scikit-learn's MiniBatch k-means
     prototype_seed: int | None = None  # of the k-means; None takes random_state
     missing_direction: Literal["training", "mean"] = "training"  # of patches without a velocity:
     # the median of training, or the mean of the scored series
 
     # composition
-    normalisation: Literal["training", "zscore", "minmax"] = "training"  # of both signals: fixed
-    # at fit, or over the scored series
+    normalisation: Literal["training", "zscore", "minmax"] = "training"  # of both signals: in
+    # units of held-out training scores, composed on a log scale; or over the scored series
+
+    # amplitude
+    amplitude: bool = True  # whether level and scale count, which patch normalisation removes
+    drift_half_life: int = 4000  # rows in which a level that stays becomes half normal
+
+    # diagnostics
     active_dimension: Literal["share", "eigenvalue"] = "share"  # above 1/d_z, or above 1e-10
 
     # computing
@@ -107,6 +116,11 @@ class VACEConfig:
         return self.pretext_offset or self.offset
 
     @property
+    def windows(self) -> tuple[int, ...]:
+        """The window lengths of the amplitude signals, in rows; the last is for spikes."""
+        return tuple(max(2, self.patch_length // part) for part in (1, 3, 12))
+
+    @property
     def embedding_size(self) -> int:
         """The length d_z of an embedding."""
         return self.widths[-1]
@@ -135,6 +149,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "stride": (1, 100_000),
     "fit_stride": (1, 100_000),
     "max_fit_patches": (100, _LIMIT),
+    "max_fit_rows": (1000, _LIMIT),
     "max_gap": (0, _LIMIT),
     "channel_expansion": (1, 1024),
     "encoders": (1, 256),
@@ -152,6 +167,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "prototype_share": (1e-6, 1.0),
     "prototype_neighbours": (1, 1000),
     "prototype_seed": (0, _LIMIT),
+    "drift_half_life": (1, _LIMIT),
     "random_state": (0, _LIMIT),
 }
 
@@ -160,13 +176,18 @@ _PAPER: dict[str, Any] = {
     "stride": 1,
     "fit_stride": 1,
     "max_fit_patches": _LIMIT,
+    "max_fit_rows": _LIMIT,
     "variance_floor": "absolute",
+    "widths": (128, 256, 128, 64),
+    "encoders": 1,
     "iterations": 20,
     "batch_norm_statistics": "running",
     "position_distance": "squared",
+    "prototype_method": "minibatch",
     "velocity": "forward",
     "missing_direction": "mean",
     "normalisation": "zscore",
+    "amplitude": False,
 }
 # What the authors' code does where it parts from the text.
 _RELEASED: dict[str, Any] = {

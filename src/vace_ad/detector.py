@@ -16,16 +16,19 @@ from vace_ad.engine import Engine, make_engine
 from vace_ad.errors import InputError, NotFittedError, TooShortError, VaceWarning
 from vace_ad.frames.gaps import Stretch, stretches
 from vace_ad.frames.table import Table, as_table
+from vace_ad.method.amplitude import Amplitude, Channels
 from vace_ad.method.encoder import Encoder, calibrate, init_encoder
 from vace_ad.method.geometry import Geometry
 from vace_ad.method.patches import PatchSet, fill_skipped, patch_means_to_points
 from vace_ad.method.position import moments
 from vace_ad.method.shape import EncoderEvidence, Shape, Signals
-from vace_ad.method.trajectory import embed, training_index
+from vace_ad.method.trajectory import embed, training_stride, velocity_pairs
 from vace_ad.progress import Progress, silent
 
 Scores = NDArray[np.float64]
-CALIBRATION_PATCHES = 512  # that BatchNorm is calibrated on
+CALIBRATION_PATCHES = 256  # that BatchNorm is calibrated on
+AMPLITUDE_WEIGHTS = np.array([[0.5, 1.0], [0.5, 1.0], [0.0, 0.5]])  # window × (level, scale)
+PIECES = 16  # that a training part beyond max_fit_rows is thinned to
 
 
 class VACE:
@@ -41,8 +44,9 @@ class VACE:
     >>> VACE(random_state=0).fit(normal[:400]).score(normal[400:]).shape
     (200,)
 
-    Learned by `fit`: `channels_`, `encoders_` (weights), `shape_` (statistics), `geometry_`
-    (diagnostics of the embeddings), `facts_` (what happened in the fit).
+    Learned by `fit`: `channels_`, `encoders_` (weights), `shape_` and `amplitude_` (statistics),
+    `geometry_` (diagnostics of the embeddings), `calibration_scores_` (of training rows, each
+    scored by statistics that did not see it), `facts_` (what happened in the fit).
     """
 
     def __init__(self, *, preset: str | None = None, **settings: Any) -> None:
@@ -70,47 +74,79 @@ class VACE:
         Patches never cross the border between two tables, nor a gap longer than `max_gap`.
         `y` is ignored; it is there for scikit-learn's tools.
         """
-        config = self.config
         started = time.perf_counter()
         tables = _tables(data)
         self.channels_ = tables[0].names
         values = [table.aligned(self.channels_).values for table in tables]
-        parts = _training_parts(values, self.channels_, config)
-        self.scale_ = _channel_scale(parts, config)
-        patches = PatchSet(parts, config.patch_length, self.scale_)
+        parts = _training_parts(values, self.channels_, self.config)
         self.facts_: dict[str, Any] = {
             "rows": sum(map(len, values)),
             "rows_used": sum(map(len, parts)),
-            "patches": len(patches),
             "step_seconds": _step_seconds(tables),
             "seconds": {},
         }
+        held = self._fit_shape(parts, progress, started)
+        self.amplitude_ = None
+        if self.config.amplitude:
+            self.amplitude_, evidence = Amplitude.fit(
+                parts, self.config.windows, self.config.drift_half_life
+            )
+            held = [
+                rows + _weighted(more).sum(axis=0)
+                for rows, more in zip(held, evidence, strict=True)
+            ]
+            self._stamp("amplitude", started)
+        self.calibration_scores_ = np.concatenate(held)
+        return self
+
+    def _fit_shape(
+        self, parts: Sequence[NDArray[np.float64]], progress: Progress, started: float
+    ) -> list[Scores]:
+        """Learn the encoders and their statistics; returns held-out row scores of each part."""
+        config = self.config
+        self.scale_ = (
+            Channels.of(parts).scale
+            if config.variance_floor == "relative"
+            else np.ones(len(self.channels_))
+        )
+        patches = PatchSet(parts, config.patch_length, self.scale_)
+        self.facts_["patches"] = len(patches)
         seeds = np.random.SeedSequence(config.random_state).spawn(config.encoders)
         rngs = [np.random.default_rng(seed) for seed in seeds]
         self.encoders_ = tuple(self._learn_encoder(patches, rng, progress) for rng in rngs)
         self._stamp("encoders", started)
 
-        index, pairs = training_index(
-            patches, config.fit_stride, config.offset, config.max_fit_patches
+        stride = training_stride(
+            len(patches), config.offset, config.fit_stride, config.max_fit_patches
         )
+        index = patches.grid(stride)
+        pairs = velocity_pairs(patches, index, config.offset)
         self._engine = make_engine(self.encoders_, len(self.channels_), config)
         self.facts_["engine"] = self._engine.name
         embeddings = np.concatenate(
             list(embed(self._engine, patches, index, progress, "embedding"))
         )  # (n, n_encoders, d_z)
         self._stamp("embedding", started)
-        self.shape_ = Shape(
-            tuple(
-                EncoderEvidence.fit(embeddings[:, e], pairs, config, int(rng.integers(2**31)))
-                for e, rng in enumerate(rngs)
-            ),
-            config,
+        starts = patches.rows(index)
+        fitted = [
+            EncoderEvidence.fit(
+                embeddings[:, e], starts, pairs, len(patches), config, int(rng.integers(2**31))
+            )
+            for e, rng in enumerate(rngs)
+        ]
+        self.shape_ = Shape(tuple(evidence for evidence, _, _ in fitted), config)
+        spectra = [moments(embeddings[:, e])[1] for e in range(config.encoders)]
+        self.geometry_ = Geometry.of(spectra, config.active_dimension)
+        composed = self.shape_.composed(
+            Signals(np.stack([p for _, p, _ in fitted]), np.stack([d for _, _, d in fitted]))
         )
-        self.geometry_ = Geometry.of(
-            [moments(embeddings[:, e])[1] for e in range(config.encoders)], config.active_dimension
-        )
+        total = composed.position + composed.direction
         self._stamp("statistics", started)
-        return self
+        edges = np.searchsorted(index, patches.borders)
+        return [
+            _to_rows(total[a:b], stride, len(part), config.patch_length)
+            for part, a, b in zip(parts, edges, edges[1:], strict=False)
+        ]
 
     def _learn_encoder(
         self, patches: PatchSet, rng: np.random.Generator, progress: Progress
@@ -144,25 +180,55 @@ class VACE:
 
     def score(self, data: Any, *, progress: Progress = silent) -> Scores:
         """How anomalous each row is, float64 (n_rows,); NaN where no patch covers a row."""
+        return sum(self.signals(data, progress=progress).values(), np.zeros(1))
+
+    def signals(self, data: Any, *, progress: Progress = silent) -> dict[str, Scores]:
+        """The evidence that adds up to the score, row by row, (n_rows,) each.
+
+        "position" and "direction" speak of shape, "level" and "scale" of amplitude.
+        """
         table = self._table(data)
         pieces = self._pieces(table)
-        signals = [self.shape_.signals(self.engine, patches, progress) for _, patches in pieces]
-        composed = self.shape_.composed(_joined(signals))
-        scores = np.full(len(table), np.nan)
-        borders = np.cumsum([0] + [s.position.shape[1] for s in signals])
-        for (stretch, patches), a, b in zip(pieces, borders, borders[1:], strict=False):
-            every = fill_skipped(composed[a:b], self.config.stride, len(patches))
-            rows = patch_means_to_points(every, self.config.patch_length)
-            scores[stretch.start : stretch.start + len(rows)] = rows
-        missing = int(np.isnan(scores).sum())
+        names = ("position", "direction", "level", "scale")
+        signals = {name: np.full(len(table), np.nan) for name in names}
+        if pieces:
+            self._fill_shape(signals, pieces, progress)
+            self._fill_amplitude(signals, pieces)
+        missing = int(np.isnan(signals["position"]).sum())
         if missing:
             warnings.warn(
-                f"{missing} of {len(scores)} rows have no score (NaN): no complete patch of "
+                f"{missing} of {len(table)} rows have no score (NaN): no complete patch of "
                 f"{self.config.patch_length} rows covers them",
                 VaceWarning,
-                stacklevel=2,
+                stacklevel=3,
             )
-        return scores
+        return signals
+
+    def _fill_shape(
+        self,
+        signals: dict[str, Scores],
+        pieces: Sequence[tuple[Stretch, PatchSet]],
+        progress: Progress,
+    ) -> None:
+        found = [self.shape_.signals(self.engine, patches, progress) for _, patches in pieces]
+        composed = self.shape_.composed(Signals.joined(found))
+        edges = np.cumsum([0] + [part.position.shape[1] for part in found])
+        for (stretch, _), a, b in zip(pieces, edges, edges[1:], strict=False):
+            for name, values in composed._asdict().items():
+                signals[name][stretch.rows] = _to_rows(
+                    values[a:b], self.config.stride, len(stretch.values), self.config.patch_length
+                )
+
+    def _fill_amplitude(
+        self, signals: dict[str, Scores], pieces: Sequence[tuple[Stretch, PatchSet]]
+    ) -> None:
+        states = self.amplitude_.start() if self.amplitude_ else []
+        for stretch, _ in pieces:
+            evidence = np.zeros((len(self.config.windows), 2, len(stretch.values)))
+            if self.amplitude_:
+                evidence, states = self.amplitude_.evidence(stretch.values, states)
+            for name, rows in zip(("level", "scale"), _weighted(evidence), strict=True):
+                signals[name][stretch.rows] = rows
 
     def position_scores(self, data: Any) -> Scores:
         """The position signal of each patch, (n_patches,), mean over encoders."""
@@ -272,27 +338,37 @@ def _training_parts(
             VaceWarning,
             stacklevel=3,
         )
-    return parts
+    return _thinned(parts, config.max_fit_rows, needed)
 
 
-def _channel_scale(parts: Sequence[NDArray[np.float64]], config: VACEConfig) -> NDArray[np.float64]:
-    """The unit of the variance floor in each channel, (n_channels,)."""
-    n_channels = parts[0].shape[1]
-    if config.variance_floor == "absolute":
-        return np.ones(n_channels)
-    n = sum(map(len, parts))
-    centre = parts[0][0]  # any row: keeps a huge offset from eating the variance
-    mean = sum((part - centre).sum(axis=0) for part in parts) / n + centre
-    spread = np.sqrt(sum(((part - mean) ** 2).sum(axis=0) for part in parts) / n)
-    rounding = 1e-14 * np.abs(mean)
-    return np.where(spread > rounding, spread, 1.0)
+def _weighted(evidence: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Evidence (n_windows, 2, n_rows) of amplitude as that of level and of scale, (2, n_rows)."""
+    return np.asarray(np.einsum("wkn,wk->kn", evidence, AMPLITUDE_WEIGHTS))
 
 
-def _joined(signals: Sequence[Signals]) -> Signals:
-    """The signals of several stretches, end to end."""
-    if not signals:
-        return Signals(np.empty((1, 0)), np.empty((1, 0)))
-    return Signals(*(np.concatenate(part, axis=1) for part in zip(*signals, strict=True)))
+def _to_rows(values: Scores, stride: int, n_rows: int, patch_length: int) -> Scores:
+    """Row scores (n_rows,) from those of the patches on a grid."""
+    every = fill_skipped(values, stride, n_rows - patch_length + 1)
+    return patch_means_to_points(every, patch_length)
+
+
+def _thinned(
+    parts: Sequence[NDArray[np.float64]], most: int, least: int
+) -> list[NDArray[np.float64]]:
+    """Evenly spaced pieces of long parts, about `most` rows in all, none below `least`."""
+    total = sum(map(len, parts))
+    if total <= most:
+        return list(parts)
+    size = max(least, most // PIECES)
+    pieces = []
+    for part in parts:
+        count = max(1, round(PIECES * len(part) / total))
+        if count * size >= len(part):
+            pieces.append(part)
+            continue
+        starts = np.linspace(0, len(part) - size, count).astype(np.intp)
+        pieces += [part[a : a + size] for a in starts.tolist()]
+    return pieces
 
 
 def _step_seconds(tables: Sequence[Table]) -> float | None:

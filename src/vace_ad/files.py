@@ -26,6 +26,7 @@ import vace_ad
 from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, ModelFileError
 from vace_ad.method.geometry import Geometry
+from vace_ad.state import Layout, detector_arrays, detector_layout, restore
 
 if TYPE_CHECKING:
     from vace_ad.detector import VACE
@@ -39,7 +40,9 @@ _COMPUTING = ("engine", "precision", "device")
 
 def save(detector: VACE, path: str | PathLike[str]) -> None:
     """Write a fitted detector to one file, whole or not at all."""
-    arrays = {name: np.ascontiguousarray(array) for name, array in detector.arrays().items()}
+    arrays = {
+        name: np.ascontiguousarray(array) for name, array in detector_arrays(detector).items()
+    }
     description = {
         "format_version": FORMAT_VERSION,
         "package_version": vace_ad.__version__,
@@ -76,7 +79,7 @@ def read(path: str | PathLike[str], **computing: Any) -> VACE:
         with safe_open(path, framework="numpy") as file:
             description, text, digest = _description(file.metadata(), path)
             config, channels, geometry = _settings(description, path)
-            arrays = _arrays(file, VACE.array_shapes(config, len(channels)), path)
+            arrays = _arrays(file, detector_layout(config, len(channels)), path)
     except SafetensorError as error:
         raise ModelFileError(f"{path} is not a model file, or is truncated: {error}") from error
     if _digest(text, arrays) != digest:
@@ -84,7 +87,7 @@ def read(path: str | PathLike[str], **computing: Any) -> VACE:
     detector = VACE(**{**config.to_dict(), **computing})
     detector.channels_, detector.geometry_ = channels, geometry
     detector.facts_ = description["facts"]
-    detector.restore(arrays)
+    restore(detector, arrays)
     return detector
 
 
@@ -114,7 +117,9 @@ def _settings(
     description: dict[str, Any], path: str | PathLike[str]
 ) -> tuple[VACEConfig, tuple[str, ...], Geometry]:
     try:
-        settings = {k: tuple(v) if isinstance(v, list) else v for k, v in description["config"].items()}
+        settings = {
+            k: tuple(v) if isinstance(v, list) else v for k, v in description["config"].items()
+        }
         config = VACEConfig.from_preset(None, **settings)
         channels = tuple(description["channels"])
         geometry = Geometry(**description["geometry"])
@@ -128,7 +133,7 @@ def _settings(
 
 def _arrays(
     file: Any,
-    expected: dict[str, tuple[str, tuple[int | None, ...]]],
+    expected: Layout,
     path: str | PathLike[str],
 ) -> Arrays:
     """The arrays, each of the type and shape that is expected (None: any length)."""
@@ -159,7 +164,7 @@ def _digest(text: str, arrays: Arrays) -> str:
     sha = hashlib.sha256(text.encode())
     for name in sorted(arrays):
         sha.update(name.encode())
-        sha.update(memoryview(np.ascontiguousarray(arrays[name])).cast("B"))
+        sha.update(np.ascontiguousarray(arrays[name]).tobytes())
     return sha.hexdigest()
 
 

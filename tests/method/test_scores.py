@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vace_ad.method.compose import compose, normalised, training_unit
+from vace_ad.method.compose import compose, compose_log, over_the_set
 from vace_ad.method.direction import Direction
 from vace_ad.method.geometry import Geometry
 from vace_ad.method.position import Gaussian, MemoryBank
@@ -40,9 +40,10 @@ def test_direction_equals_loops(seed, k, near):
     assert got[0] == 1
 
 
-def test_prototypes_are_unit_vectors_and_repeat_for_a_seed(rng):
+@pytest.mark.parametrize("method", ["minibatch", "spherical"])
+def test_prototypes_are_unit_vectors_and_repeat_for_a_seed(rng, method):
     units = unit(rng.normal(size=(300, 5)))
-    first, second = cluster(units, 20, 7), cluster(units, 20, 7)
+    first, second = cluster(units, 20, 7, method), cluster(units, 20, 7, method)
     np.testing.assert_array_equal(first, second)
     np.testing.assert_allclose(np.linalg.norm(first, axis=1), 1)
     assert len(first) == 20
@@ -70,21 +71,22 @@ def test_the_memory_bank_keeps_real_embeddings(rng):
     assert far.shape == (1,)
 
 
-def test_normalisations():
+def test_normalisations_over_the_scored_set():
     scores = np.array([1.0, 2.0, 5.0])
-    np.testing.assert_allclose(normalised(scores, "minmax", 9), [0, 0.25, 1])
-    np.testing.assert_allclose(
-        normalised(scores, "zscore", 9), (scores - scores.mean()) / scores.std()
-    )
-    np.testing.assert_allclose(normalised(scores, "training", 2), [0.5, 1, 2.5])
-    for how in ("minmax", "zscore", "training"):
-        assert np.isfinite(normalised(np.full(3, 4.0), how, training_unit(np.zeros(3)))).all()
+    np.testing.assert_allclose(over_the_set(scores, "minmax"), [0, 0.25, 1])
+    z = (scores - scores.mean()) / scores.std()
+    np.testing.assert_allclose(over_the_set(scores, "zscore"), z)
+    for how in ("minmax", "zscore"):
+        assert np.isfinite(over_the_set(np.full(3, 4.0), how)).all()
 
 
-def test_composition():
+def test_composition_in_two_parts():
     p, d = np.array([1.0, 2.0]), np.array([0.0, 3.0])
-    np.testing.assert_allclose(compose(p, d, 0.5), [1, 5])
-    np.testing.assert_allclose(compose(p, None, 0.5), p)
+    np.testing.assert_allclose(sum(compose(p, d, 0.5)), [1, 5])  # s_p · (1 + w · s_d)
+    np.testing.assert_allclose(sum(compose(p, None, 0.5)), p)
+    np.testing.assert_allclose(sum(compose_log(p, d, 0.5)), np.log1p([1, 5]))
+    np.testing.assert_allclose(compose_log(p, d, 0.5)[0], np.log1p(p))
+    np.testing.assert_allclose(sum(compose_log(p, None, 0.5)), np.log1p(p))
 
 
 @given(st.lists(st.floats(1e-3, 1e3), min_size=2, max_size=20))

@@ -62,9 +62,7 @@ def draw(
         axes.spines[["top", "right", "left"]].set_visible(False)
         axes.tick_params(axis="y", length=0, labelsize=8, colors=INK)
     sensors.tick_params(axis="x", length=0)
-    score.text(
-        plant.time[plant.train_rows // 2], top * 0.45, "training", ha="center", color=QUIET
-    )
+    score.text(plant.time[plant.train_rows // 2], top * 0.45, "training", ha="center", color=QUIET)
     score.xaxis.set_major_formatter(dates.DateFormatter("%d %b"))
     score.margins(x=0)
     figure.suptitle(

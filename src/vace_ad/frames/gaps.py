@@ -17,6 +17,11 @@ class Stretch(NamedTuple):
     start: int  # row of its table
     values: NDArray[np.float64]  # (n_rows, n_channels)
 
+    @property
+    def rows(self) -> slice:
+        """Its place in the table."""
+        return slice(self.start, self.start + len(self.values))
+
 
 def stretches(values: NDArray[np.float64], max_gap: int, min_length: int) -> list[Stretch]:
     """The complete stretches of `values` that have at least `min_length` rows.

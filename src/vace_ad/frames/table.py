@@ -42,7 +42,7 @@ class Table:
         if missing or extra:
             raise ChannelMismatchError(missing, extra)
         order = [self.names.index(name) for name in names]
-        return Table(self.values[:, order], tuple(names), self.time)
+        return Table(np.ascontiguousarray(self.values[:, order]), tuple(names), self.time)
 
 
 def as_table(data: Any) -> Table:
@@ -84,7 +84,8 @@ def _array_values(array: NDArray[Any]) -> NDArray[np.float64]:
         raise InputError(
             f"an array of {array.dtype} came; its values must be real numbers or truth values"
         )
-    return array.astype(np.float64, copy=False)
+    # One layout, so that sums run in one order and scores do not depend on the caller's.
+    return np.ascontiguousarray(array, np.float64)
 
 
 def _frame_table(frame: nw.DataFrame[Any], index: Any) -> Table:

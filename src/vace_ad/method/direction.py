@@ -24,9 +24,10 @@ class Direction:
         size: int,
         neighbours: int,
         seed: int,
+        method: str = "minibatch",
     ) -> Direction:
         """Prototypes of the training velocities v = (z_{t+δ} − z_t) / max(ε, ‖·‖)."""
-        return cls(cluster(unit(differences), size, seed), neighbours)
+        return cls(cluster(unit(differences), size, seed, method), neighbours)
 
     def score(self, differences: NDArray[np.floating]) -> NDArray[np.float64]:
         """A score (n,) for differences of embeddings (n, d_z)."""

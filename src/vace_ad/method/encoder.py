@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
@@ -52,23 +54,39 @@ class Stage:
 Encoder = tuple[Stage, ...]
 
 
-def init_encoder(config: VACEConfig, n_channels: int, rng: np.random.Generator) -> Encoder:
-    """A fresh encoder: uniform kernels in ±1/√fan_in, BatchNorm at (0, 1)."""
+class StageShape(NamedTuple):
+    """The sizes of one convolution."""
+
+    n_out: int
+    n_in: int  # a group
+    taps: int
+    groups: int
+
+
+def stage_shapes(config: VACEConfig, n_channels: int) -> list[StageShape]:
+    """The five convolutions, or four where one shared kernel stands for the first two."""
     w2, w3, w4, w5 = config.widths
     expanded = n_channels * config.channel_expansion
-    shapes = [  # (out, in, taps, groups)
-        (expanded, n_channels, KERNELS[0], n_channels),
-        (w2, expanded, KERNELS[1], 1),
-        (w3, w2, KERNELS[2], 1),
-        (w4, w3, KERNELS[3], 1),
-        (w5, w4, KERNELS[4], 1),
+    first = [
+        StageShape(expanded, 1, KERNELS[0], n_channels),
+        StageShape(w2, expanded, KERNELS[1], 1),
     ]
     if config.encoder == "shared":
-        shapes[:2] = [(w2, n_channels, KERNELS[0], 1)]
+        first = [StageShape(w2, n_channels, KERNELS[0], 1)]
+    return [
+        *first,
+        StageShape(w3, w2, KERNELS[2], 1),
+        StageShape(w4, w3, KERNELS[3], 1),
+        StageShape(w5, w4, KERNELS[4], 1),
+    ]
+
+
+def init_encoder(config: VACEConfig, n_channels: int, rng: np.random.Generator) -> Encoder:
+    """A fresh encoder: uniform kernels in ±1/√fan_in, BatchNorm at (0, 1)."""
     stages = []
-    for n_out, n_in, taps, groups in shapes:
-        bound = 1 / np.sqrt(n_in // groups * taps)
-        kernel = rng.uniform(-bound, bound, (n_out, n_in // groups, taps)).astype(np.float32)
+    for n_out, n_in, taps, groups in stage_shapes(config, n_channels):
+        bound = 1 / np.sqrt(n_in * taps)
+        kernel = rng.uniform(-bound, bound, (n_out, n_in, taps)).astype(np.float32)
         ones, zeros = np.ones(n_out, np.float32), np.zeros(n_out, np.float32)
         norm = Norm(ones, zeros, zeros, ones) if config.batch_norm else None
         stages.append(Stage(kernel, groups, norm))
@@ -86,11 +104,10 @@ def convolve(hidden: Array, kernel: Array, groups: int) -> Array:
     pad = taps // 2
     padded = np.pad(hidden, ((0, 0), (pad, pad), (0, 0)))
     if groups == n_in:  # depthwise: each channel with its own filters
-        filters = kernel.reshape(groups, n_out // groups, taps)  # (in, expansion, taps)
-        out = np.zeros((n, length, groups, n_out // groups), np.float32)
-        for tap in range(taps):
-            out += padded[:, tap : tap + length, :, None] * filters[:, :, tap]
-        return out.reshape(n, length, n_out)
+        filters = kernel.reshape(groups, n_out // groups, taps).transpose(0, 2, 1)
+        windows = sliding_window_view(padded, taps, axis=1)  # (n, P, in, taps)
+        made = np.matmul(windows.transpose(2, 0, 1, 3).reshape(groups, -1, taps), filters)
+        return np.ascontiguousarray(made.transpose(1, 0, 2)).reshape(n, length, n_out)
     flat = padded.reshape(-1, n_in)
     rows = len(flat) - 2 * pad
     made = np.empty((len(flat), n_out), np.float32)
@@ -108,26 +125,37 @@ def calibrate(encoder: Encoder, patches: Array, blend: float) -> Encoder:
     statistics expect, and ReLU clips more.
     """
     calibrated = []
-    hidden = patches.transpose(0, 2, 1)  # (n, P, in)
+    size = 32  # patches whose activations stay in the processor's cache
+    blocks = [  # (≤ size, P, in) each
+        patches[a : a + size].transpose(0, 2, 1) for a in range(0, len(patches), size)
+    ]
     for stage in encoder:
-        hidden = convolve(hidden, stage.kernel, stage.groups)
+        blocks = [convolve(block, stage.kernel, stage.groups) for block in blocks]
         if stage.norm is not None:
-            mean = hidden.mean(axis=(0, 1), dtype=np.float64)  # (out,)
-            var = hidden.var(axis=(0, 1), dtype=np.float64)
+            mean, var = _moments(blocks)
             kept = replace(
                 stage.norm,
                 mean=(blend * mean).astype(np.float32),
                 var=(1 - blend + blend * var).astype(np.float32),
             )
-            calibrated.append(replace(stage, norm=kept))
-            gain = stage.norm.gamma / np.sqrt(var + BATCH_NORM_EPSILON)
-            shift = stage.norm.beta - mean * gain
-            hidden *= gain.astype(np.float32)
-            hidden += shift.astype(np.float32)
-        else:
-            calibrated.append(stage)
-        np.maximum(hidden, 0, out=hidden)
+            stage = replace(stage, norm=kept)
+            gain = kept.gamma / np.sqrt(var + BATCH_NORM_EPSILON)
+            shift = kept.beta - mean * gain
+            for block in blocks:
+                block *= gain.astype(np.float32)
+                block += shift.astype(np.float32)
+        for block in blocks:
+            np.maximum(block, 0, out=block)
+        calibrated.append(stage)
     return tuple(calibrated)
+
+
+def _moments(blocks: Sequence[Array]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Mean and population variance of each channel over all patches and rows."""
+    n = sum(block.shape[0] * block.shape[1] for block in blocks)
+    mean = sum(block.sum(axis=(0, 1), dtype=np.float64) for block in blocks) / n
+    squares = [np.square(block - mean.astype(np.float32)) for block in blocks]
+    return mean, sum(square.sum(axis=(0, 1), dtype=np.float64) for square in squares) / n
 
 
 def encode(encoder: Encoder, patches: Array) -> Array:

@@ -29,9 +29,9 @@ class Geometry:
         if len(each) == 1:
             return each[0]
         names = ("effective_rank_pr", "effective_rank_entropy", "active_dims", "top1_variance")
-        means = [float(np.mean([getattr(g, name) for g in each])) for name in names]
+        means = {name: float(np.mean([getattr(g, name) for g in each])) for name in names}
         verdicts = [g.verdict for g in each]
-        return cls(*means, max(set(verdicts), key=verdicts.count))
+        return cls(**means, verdict=max(verdicts, key=verdicts.count))
 
     @classmethod
     def _one(cls, eigenvalues: NDArray[np.float64], active: str) -> Geometry:

@@ -51,6 +51,10 @@ class PatchSet:
         inside = (moved >= self.borders[owner]) & (moved < self.borders[owner + 1])
         return moved, inside
 
+    def rows(self, index: NDArray[np.intp]) -> NDArray[np.intp]:
+        """The rows where patches start, if the stretches are laid end to end."""
+        return np.asarray(index + self._owner(index) * (self._views[0].shape[2] - 1))
+
     def grid(self, stride: int) -> NDArray[np.intp]:
         """Every `stride`-th patch of each stretch."""
         return np.concatenate(

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from vace_ad.method.prototypes import cluster, mean_cosine_distance, unit
 
 Embeddings = NDArray[np.floating]  # (n, d_z)
+BANK_NEIGHBOURS = 3
 
 
 class Position(Protocol):
@@ -39,7 +40,7 @@ class Gaussian:
         """Mahalanobis distance of each embedding, (n,)."""
         white = (embeddings - self.mean) @ self.whitening
         squared = np.einsum("nd,nd->n", white, white)
-        return np.sqrt(squared) if self.root else squared
+        return np.asarray(np.sqrt(squared) if self.root else squared)
 
 
 @dataclass(frozen=True)
@@ -47,20 +48,19 @@ class MemoryBank:
     """Mean cosine distance to the nearest of a coreset of training embeddings."""
 
     bank: NDArray[np.float64]  # (n_kept, d_z), unit length
-    neighbours: int
 
     @classmethod
-    def fit(cls, embeddings: Embeddings, seed: int, neighbours: int = 3) -> MemoryBank:
+    def fit(cls, embeddings: Embeddings, seed: int) -> MemoryBank:
         """Keep the real embedding nearest each k-means centre: 10 %, at least 500."""
         units = unit(embeddings)
         size = min(len(units), max(500, round(0.1 * len(units))))
         centres = cluster(units, size, seed)
         nearest = np.unique([int(np.argmax(units @ centre)) for centre in centres])
-        return cls(units[nearest], min(neighbours, len(nearest)))
+        return cls(units[nearest])
 
     def score(self, embeddings: Embeddings) -> NDArray[np.float64]:
         """Distance of each embedding, (n,)."""
-        return mean_cosine_distance(unit(embeddings), self.bank, self.neighbours)
+        return mean_cosine_distance(unit(embeddings), self.bank, BANK_NEIGHBOURS)
 
 
 def moments(

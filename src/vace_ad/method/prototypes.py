@@ -14,17 +14,35 @@ def unit(vectors: NDArray[np.floating]) -> NDArray[np.float64]:
     return np.asarray(v / np.maximum(EPSILON, np.linalg.norm(v, axis=1, keepdims=True)))
 
 
-def cluster(units: NDArray[np.float64], size: int, seed: int) -> NDArray[np.float64]:
-    """At most `size` centres of unit vectors by MiniBatch k-means, back on the sphere."""
-    from sklearn.cluster import MiniBatchKMeans
-
+def cluster(
+    units: NDArray[np.float64], size: int, seed: int, method: str = "minibatch"
+) -> NDArray[np.float64]:
+    """At most `size` centres of unit vectors, on the sphere, by MiniBatch or spherical k-means."""
     distinct = np.unique(units, axis=0)
     if len(distinct) <= size:
         return unit(distinct)
+    if method == "spherical":
+        return _spherical(units, size, np.random.default_rng(seed))
+    from sklearn.cluster import MiniBatchKMeans
+
     means = MiniBatchKMeans(
         n_clusters=size, random_state=seed, batch_size=max(1024, size), n_init=1
     ).fit(units)
     return unit(means.cluster_centers_)
+
+
+def _spherical(
+    units: NDArray[np.float64], size: int, rng: np.random.Generator, rounds: int = 8
+) -> NDArray[np.float64]:
+    """A few rounds of k-means by cosine, from vectors drawn at random."""
+    centres = units[rng.choice(len(units), size, replace=False)]
+    for _ in range(rounds):
+        nearest = np.argmax(units @ centres.T, axis=1)
+        sums = np.zeros_like(centres)
+        np.add.at(sums, nearest, units)
+        norms = np.linalg.norm(sums, axis=1, keepdims=True)
+        centres = np.where(norms > EPSILON, sums / np.maximum(norms, EPSILON), centres)
+    return centres
 
 
 def mean_cosine_distance(

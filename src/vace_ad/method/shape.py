@@ -10,24 +10,41 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.engine import Engine
-from vace_ad.method.compose import compose, normalised, training_unit
+from vace_ad.method.compose import TINY, compose, compose_log, over_the_set
 from vace_ad.method.direction import Direction
+from vace_ad.method.folds import contiguous_folds
 from vace_ad.method.patches import PatchSet
 from vace_ad.method.position import Gaussian, MemoryBank, Position
 from vace_ad.method.trajectory import embed
 from vace_ad.progress import Progress, silent
 
+Array = NDArray[np.float64]
+POSITION_QUANTILE, DIRECTION_QUANTILE = 0.9, 0.99  # of held-out training scores: their units
+LEAST_DIRECTION = 1e-3  # unit of direction where training hardly turns
+
 
 class Signals(NamedTuple):
     """The two signals of each encoder at each patch on the grid, as they come."""
 
-    position: NDArray[np.float64]  # (n_encoders, n_grid)
-    direction: NDArray[np.float64]  # (n_encoders, n_grid); NaN where a patch has no velocity
+    position: Array  # (n_encoders, n_grid)
+    direction: Array  # (n_encoders, n_grid); NaN where a patch has no velocity
+
+    @classmethod
+    def joined(cls, parts: list[Signals]) -> Signals:
+        """The signals of several stretches, end to end."""
+        return cls(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
+
+
+class Parts(NamedTuple):
+    """Composed evidence (n_grid,): that of position alone, and what direction adds."""
+
+    position: Array
+    direction: Array
 
 
 @dataclass(frozen=True)
 class EncoderEvidence:
-    """What one encoder learned about training: where embeddings lie, where they move, scales."""
+    """What one encoder learned about training: where embeddings lie, where they move, units."""
 
     position: Position
     direction: Direction | None
@@ -39,28 +56,66 @@ class EncoderEvidence:
     def fit(
         cls,
         embeddings: NDArray[np.float32],  # (n, d_z)
+        starts: NDArray[np.intp],  # (n,), rows where their patches start
         pairs: NDArray[np.intp],  # (n_pairs, 2)
+        n_patches: int,  # of training in all, of which these are some
         config: VACEConfig,
         seed: int,
-    ) -> EncoderEvidence:
-        """Statistics of the training embeddings of one encoder."""
-        position: Position
-        if config.position == "mahalanobis":
-            root = config.position_distance == "root"
-            position = Gaussian.fit(embeddings, config.regularisation, root)
-        else:
-            position = MemoryBank.fit(embeddings, seed)
-        position_unit = training_unit(position.score(embeddings))
-        if not config.direction:
-            return cls(position, None, position_unit, 1.0, 0.0)
-        moves = embeddings[pairs[:, 1]] - embeddings[pairs[:, 0]]
-        size = max(1, min(config.prototypes, round(config.prototype_share * len(embeddings))))
-        chosen = config.prototype_seed if config.prototype_seed is not None else seed
-        direction = Direction.fit(moves, size, config.prototype_neighbours, chosen)
-        scores = direction.score(moves)
-        return cls(
-            position, direction, position_unit, training_unit(scores), float(np.median(scores))
-        )
+    ) -> tuple[EncoderEvidence, Array, Array]:
+        """Statistics of training embeddings, and both signals of each, held out, (n,)."""
+        most = max(1, min(config.prototypes, round(config.prototype_share * n_patches)))
+        position, direction = _statistics(embeddings, pairs, most, config, seed)
+        held_position = np.zeros(len(embeddings))
+        held_direction = np.full(len(embeddings), np.nan)
+        at = pairs[:, 1 if config.velocity == "backward" else 0]  # patch that owns a velocity
+        for fit, held in contiguous_folds(starts, config.patch_length):
+            fitted, is_held = np.zeros((2, len(embeddings)), bool)
+            fitted[fit], is_held[held] = True, True
+            own = pairs[fitted[pairs].all(axis=1)]
+            own = own if len(own) else pairs
+            fold_position, fold_direction = _statistics(embeddings, own, most, config, seed, fit)
+            held_position[held] = fold_position.score(embeddings[held])
+            chosen = is_held[at]
+            if fold_direction is not None and chosen.any():
+                moves = _moves(embeddings, pairs[chosen])
+                held_direction[at[chosen]] = fold_direction.score(moves)
+        position_unit = max(float(np.quantile(held_position, POSITION_QUANTILE)), TINY)
+        known = held_direction[~np.isnan(held_direction)]
+        unit, median = 1.0, 0.0
+        if len(known):
+            unit = max(float(np.quantile(known, DIRECTION_QUANTILE)), LEAST_DIRECTION)
+            median = float(np.median(known))
+        evidence = cls(position, direction, position_unit, unit, median)
+        return evidence, held_position, held_direction
+
+
+def _statistics(
+    embeddings: NDArray[np.float32],
+    pairs: NDArray[np.intp],
+    most: int,
+    config: VACEConfig,
+    seed: int,
+    fit: NDArray[np.intp] | slice = slice(None),
+) -> tuple[Position, Direction | None]:
+    """Position from the embeddings at `fit`, direction from the pairs with `most` prototypes."""
+    position: Position
+    if config.position == "mahalanobis":
+        root = config.position_distance == "root"
+        position = Gaussian.fit(embeddings[fit], config.regularisation, root)
+    else:
+        position = MemoryBank.fit(embeddings[fit], seed)
+    if not config.direction:
+        return position, None
+    moves = _moves(embeddings, pairs)
+    size = max(1, min(most, len(moves) // 2))  # a prototype stands for two velocities at least
+    chosen = config.prototype_seed if config.prototype_seed is not None else seed
+    return position, Direction.fit(
+        moves, size, config.prototype_neighbours, chosen, config.prototype_method
+    )
+
+
+def _moves(embeddings: NDArray[np.float32], pairs: NDArray[np.intp]) -> NDArray[np.float32]:
+    return np.asarray(embeddings[pairs[:, 1]] - embeddings[pairs[:, 0]])
 
 
 @dataclass(frozen=True)
@@ -93,20 +148,27 @@ class Shape:
             done = upto
         return Signals(position, direction)
 
-    def composed(self, signals: Signals) -> NDArray[np.float64]:
-        """The mean over encoders of s̃_p · (1 + w · s̃_d), (n_grid,)."""
-        how, weight = self.config.normalisation, self.config.direction_weight
+    def composed(self, signals: Signals) -> Parts:
+        """The mean evidence of the encoders."""
+        weight, how = self.config.direction_weight, self.config.normalisation
         complete = self.complete(signals) if self.config.direction else None
-        total = np.zeros(signals.position.shape[1])
+        totals = np.zeros((2, signals.position.shape[1]))
         for e, evidence in enumerate(self.encoders):
-            position = normalised(signals.position[e], how, evidence.position_unit)
-            direction = None
-            if complete is not None:
-                direction = normalised(complete[e], how, evidence.direction_unit)
-            total += compose(position, direction, weight)
-        return total / len(self.encoders)
+            position = signals.position[e]
+            direction = None if complete is None else complete[e]
+            if how == "training":
+                position = position / evidence.position_unit
+                if direction is not None:
+                    direction = direction / evidence.direction_unit
+                totals += compose_log(position, direction, weight)
+            else:
+                position = over_the_set(position, how)
+                if direction is not None:
+                    direction = over_the_set(direction, how)
+                totals += compose(position, direction, weight)
+        return Parts(*(totals / len(self.encoders)))
 
-    def complete(self, signals: Signals) -> NDArray[np.float64]:
+    def complete(self, signals: Signals) -> Array:
         """Direction with a value also for the patches that have no velocity."""
         direction = signals.direction.copy()
         for e, evidence in enumerate(self.encoders):

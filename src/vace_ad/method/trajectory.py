@@ -32,21 +32,18 @@ def embed(
         progress(stage, min(a + BLOCK, len(index)), len(index))
 
 
-def training_index(
-    patches: PatchSet, stride: int, offset: int, most: int
-) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Which training patches to embed, and which of them form velocities.
+def training_stride(n_patches: int, offset: int, least: int, most: int) -> int:
+    """The smallest divisor of the offset, from `least` on, that leaves at most `most` patches.
 
-    Every `stride`-th patch, or, where these are more than `most`, evenly spaced ones among them
-    together with their neighbours `offset` rows on. Returns patch numbers (n,), and pairs
-    (n_pairs, 2) of places in them: where a velocity starts and where it ends.
+    A divisor, so that the neighbour of a patch on the grid is on the grid too.
     """
-    index = patches.grid(stride)
-    if len(index) > most:
-        starts = index[np.linspace(0, len(index) - 1, most // 2).astype(np.intp)]
-        ends, inside = patches.shifted(starts, offset)
-        index = np.union1d(starts, ends[inside])
+    divisors = [d for d in range(least, offset + 1) if offset % d == 0]
+    return next((d for d in divisors if n_patches <= d * most), divisors[-1])
+
+
+def velocity_pairs(patches: PatchSet, index: NDArray[np.intp], offset: int) -> NDArray[np.intp]:
+    """Places (n_pairs, 2) in `index` of patches that lie `offset` rows apart."""
     ends, inside = patches.shifted(index, offset)
     place = np.minimum(np.searchsorted(index, ends), len(index) - 1)
     found = inside & (index[place] == ends)
-    return index, np.stack([np.flatnonzero(found), place[found]], axis=1)
+    return np.stack([np.flatnonzero(found), place[found]], axis=1)

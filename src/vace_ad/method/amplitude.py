@@ -1,0 +1,199 @@
+"""Amplitude: what the patch normalisation removes, level and scale of every channel.
+
+For windows of several lengths, each channel's mean and log-deviation are held against their
+training envelope. A level that stays outside becomes the new normal at a stated rate, and a
+signal that speaks all the time loses weight, both from the past alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from vace_ad.method.drift import past_average
+from vace_ad.method.folds import contiguous_folds
+from vace_ad.method.patches import fill_skipped, patch_means_to_points
+
+Array = NDArray[np.float64]
+
+EDGE = 0.01  # share of training windows beyond the envelope on either side
+NARROWEST = 0.1  # width of an envelope at least, in units of the channel's deviation
+DEVIATION_FLOOR = 0.05  # added to a window's deviation before the logarithm
+FARTHEST = 1e4  # deviations beyond which a value counts no more
+STEPS = 8  # windows that cover a row
+MOST_WINDOWS = 20_000  # that an envelope is learned from
+BLOCK = 2048  # windows held at a time
+
+
+class Channels(NamedTuple):
+    """The units in which channels are compared."""
+
+    mean: Array  # (n_channels,)
+    scale: Array  # (n_channels,)
+
+    @classmethod
+    def of(cls, parts: Sequence[Array]) -> Channels:
+        """Mean and deviation of the training rows; a constant channel counts in per cents."""
+        n = sum(map(len, parts))
+        centre = parts[0][0]  # any row: keeps a huge offset from eating the variance
+        mean = sum((part - centre).sum(axis=0) for part in parts) / n + centre
+        scale = np.sqrt(sum(((part - mean) ** 2).sum(axis=0) for part in parts) / n)
+        level = np.abs(mean)
+        constant = scale <= 1e-14 * level
+        scale = np.where(constant, np.where(level > 0, 0.01 * level, 1.0), scale)
+        return cls(np.asarray(mean), scale)
+
+    def scaled(self, rows: Array) -> Array:
+        """Rows in deviations from the training mean, within ±FARTHEST."""
+        return np.clip((rows - self.mean) / self.scale, -FARTHEST, FARTHEST)
+
+
+class State(NamedTuple):
+    """What one window length has been used to."""
+
+    above: Array  # (2 · n_channels,) average excess above the envelope
+    below: Array  # (2 · n_channels,)
+    evidence: Array  # (2,), average evidence of level and scale
+
+
+@dataclass(frozen=True)
+class Envelope:
+    """The range of window means and log-deviations in training, for one window length."""
+
+    window: int
+    low: Array  # (2 · n_channels,)
+    high: Array  # (2 · n_channels,)
+    usual: Array  # (2,), mean evidence of held-out training rows, of level and scale
+
+    @classmethod
+    def fit(
+        cls, parts: Sequence[Array], channels: Channels, window: int
+    ) -> tuple[Envelope, list[Array]]:
+        """The envelope of training rows, and their evidence (2, n_rows) a part, held out."""
+        step = _step(window)
+        counts = [(len(part) - window) // step + 1 for part in parts]
+        thin = max(1, -(-sum(counts) // MOST_WINDOWS))
+        features = np.concatenate(
+            [_features(channels.scaled(part), window, step * thin) for part in parts]
+        )
+        first = np.cumsum([0] + [len(part) for part in parts])
+        starts = np.concatenate(
+            [
+                np.arange(0, len(p) - window + 1, step * thin) + a
+                for p, a in zip(parts, first, strict=False)
+            ]
+        )
+        sums = np.empty((2, len(features)))
+        for fit, held in contiguous_folds(starts, window):
+            low, high = _edges(features[fit])
+            above, below = _excess(features[held], low, high)
+            sums[:, held] = _halves(np.log1p(above + below))
+        rows = []
+        done = 0
+        for part in parts:
+            n = (len(part) - window) // (step * thin) + 1
+            held_out = sums[:, done : done + n]
+            rows.append(np.log1p(_to_rows(held_out, window, step * thin, len(part))))
+            done += n
+        usual = np.concatenate(rows, axis=1).mean(axis=1)
+        weighted = [evidence / (1 + usual[:, None]) for evidence in rows]
+        return cls(window, *_edges(features), usual), weighted
+
+    def start(self) -> State:
+        """What a series is used to before its first row."""
+        zeros = np.zeros_like(self.low)
+        return State(zeros, zeros, self.usual)
+
+    def evidence(self, rows: Array, state: State, half_life: float) -> tuple[Array, State]:
+        """Evidence (2, n) of scaled rows (n, n_channels), level and scale, and the state after."""
+        step = _step(self.window)
+        above_used, below_used = state.above, state.below
+        sums = []
+        last = len(rows) - self.window
+        for a in range(0, last + 1, step * BLOCK):
+            part = rows[a : a + step * (BLOCK - 1) + self.window]
+            features = _features(part, self.window, step)
+            above, below = _excess(features, self.low, self.high)
+            used_up, above_used = past_average(above, above_used, half_life / step)
+            used_down, below_used = past_average(below, below_used, half_life / step)
+            fresh = np.maximum(above - used_up, 0) + np.maximum(below - used_down, 0)
+            sums.append(_halves(np.log1p(fresh / (1 + used_up + used_down))))
+        raw = np.log1p(_to_rows(np.concatenate(sums, axis=1), self.window, step, len(rows)))
+        usual, evidence_used = past_average(raw.T, state.evidence, half_life)
+        return raw / (1 + usual.T), State(above_used, below_used, evidence_used)
+
+
+@dataclass(frozen=True)
+class Amplitude:
+    """The envelopes of all window lengths, in units of the training rows."""
+
+    channels: Channels
+    envelopes: tuple[Envelope, ...]
+    half_life: int  # rows
+
+    @classmethod
+    def fit(
+        cls, parts: Sequence[Array], windows: Sequence[int], half_life: int
+    ) -> tuple[Amplitude, list[Array]]:
+        """Learn from training parts; also their evidence, held out, (n_windows, 2, n_rows) each."""
+        channels = Channels.of(parts)
+        fitted = [Envelope.fit(parts, channels, window) for window in windows]
+        held = [np.stack(rows) for rows in zip(*(rows for _, rows in fitted), strict=True)]
+        return cls(channels, tuple(envelope for envelope, _ in fitted), half_life), held
+
+    def start(self) -> list[State]:
+        """What a series is used to before its first row, for each window length."""
+        return [envelope.start() for envelope in self.envelopes]
+
+    def evidence(self, rows: Array, states: list[State]) -> tuple[Array, list[State]]:
+        """Evidence (n_windows, 2, n) of rows (n, n_channels), and the states after them."""
+        scaled = self.channels.scaled(rows)
+        found = [
+            envelope.evidence(scaled, state, self.half_life)
+            for envelope, state in zip(self.envelopes, states, strict=True)
+        ]
+        return np.stack([rows for rows, _ in found]), [state for _, state in found]
+
+
+def _step(window: int) -> int:
+    return max(1, window // STEPS)
+
+
+def _features(scaled: Array, window: int, step: int) -> Array:
+    """Mean and log-deviation of every `step`-th window, (n_windows, 2 · n_channels)."""
+    view = sliding_window_view(scaled, window, axis=0)[::step]  # (n_windows, n_channels, window)
+    out = np.empty((len(view), 2 * scaled.shape[1]))
+    for a in range(0, len(view), BLOCK):
+        part = view[a : a + BLOCK]
+        n_channels = part.shape[1]
+        out[a : a + BLOCK, :n_channels] = part.mean(axis=2)
+        out[a : a + BLOCK, n_channels:] = np.log(part.std(axis=2) + DEVIATION_FLOOR)
+    return out
+
+
+def _halves(values: Array) -> Array:
+    """Sums over the features of level and over those of scale, (2, n_windows)."""
+    half = values.shape[1] // 2
+    return np.stack([values[:, :half].sum(axis=1), values[:, half:].sum(axis=1)])
+
+
+def _edges(features: Array) -> tuple[Array, Array]:
+    low, high = np.quantile(features, [EDGE, 1 - EDGE], axis=0)
+    return low, high
+
+
+def _excess(features: Array, low: Array, high: Array) -> tuple[Array, Array]:
+    """How far features lie above and below their envelope, in widths of it."""
+    width = np.maximum(high - low, NARROWEST)
+    return np.maximum(features - high, 0) / width, np.maximum(low - features, 0) / width
+
+
+def _to_rows(values: Array, window: int, step: int, n_rows: int) -> Array:
+    """A row's value is the mean over the windows that cover it, for each line of `values`."""
+    every = [fill_skipped(line, step, n_rows - window + 1) for line in values]
+    return np.stack([patch_means_to_points(line, window) for line in every])
