@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.errors import ConfigError
 from vace_ad.method.encoder import Encoder, Stage
+from vace_ad.method.workers import thread_count
+
+Array = NDArray[np.float32]
+SIZE = 8  # patches a request: enough to be quick, few enough to stay in cache and to be prompt
+AHEAD = 2  # requests a thread: one that is computed, one that waits
 
 
 class OpenVINOEngine:
-    """All encoders in one graph over the same patches, a fixed number of patches a call.
+    """All encoders in one graph over the same patches, several requests at a time.
 
-    The shape is fixed so that a patch's embedding never depends on how many others came with it;
-    a last, smaller batch is filled up with zeros.
+    A request holds a fixed number of patches and is computed by one thread, so a patch's
+    embedding depends neither on how many others came with it nor on the number of threads. The
+    last, smaller request is filled up with zeros.
     """
 
-    batch = 64
+    batch = 16 * SIZE
 
     def __init__(
         self, encoders: Sequence[Encoder], n_channels: int, patch_length: int, precision: str
@@ -26,35 +34,68 @@ class OpenVINOEngine:
         import openvino as ov
 
         core = ov.Core()
-        half = precision != "float32" and "BF16" in core.get_property(
-            "CPU", "OPTIMIZATION_CAPABILITIES"
-        )
-        if precision == "bfloat16":
-            half = True
-        graph = _graph(encoders, (self.batch, n_channels, patch_length))
-        self._request = core.compile_model(
-            graph,
+        half = _use_bfloat16(precision, core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"))
+        threads = thread_count()
+        self._model = core.compile_model(
+            _graph(encoders, (SIZE, n_channels, patch_length)),
             "CPU",
             {
                 "INFERENCE_PRECISION_HINT": "bf16" if half else "f32",
-                "PERFORMANCE_HINT": "LATENCY",
+                "INFERENCE_NUM_THREADS": threads,
+                "NUM_STREAMS": threads,
+                "ENABLE_CPU_PINNING": False,  # or two processes may share one core
             },
-        ).create_infer_request()
+        )
+        self._most = AHEAD * threads
+        self._idle: deque[Any] = deque()  # requests nobody waits for; threads may share an engine
         self.name = f"openvino {'bfloat16' if half else 'float32'}"
 
-    def embed(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
+    def embed(self, patches: Array) -> Array:
         """(n, n_channels, P) to (n, n_encoders, d_z)."""
-        made = []
-        for a in range(0, len(patches), self.batch):
-            part = patches[a : a + self.batch]
-            if len(part) < self.batch:
-                fill = np.zeros((self.batch - len(part), *part.shape[1:]), np.float32)
-                full = np.concatenate([part, fill])
-            else:
-                full = part
-            out = self._request.infer([full], share_inputs=True)[0]
-            made.append(np.array(out[: len(part)], np.float32))
-        return np.concatenate(made)
+        made: list[Array] = []
+        running: deque[tuple[Any, Array]] = deque()  # the patches must live until they are read
+        for a in range(0, len(patches), SIZE):
+            part = _filled(patches[a : a + SIZE])
+            request = self._collect(running, made) if len(running) == self._most else self._take()
+            request.start_async([part], share_inputs=True)
+            running.append((request, part))
+        while running:
+            self._idle.append(self._collect(running, made))
+        return np.concatenate(made)[: len(patches)]
+
+    def _take(self) -> Any:
+        try:
+            return self._idle.pop()
+        except IndexError:
+            return self._model.create_infer_request()
+
+    @staticmethod
+    def _collect(running: deque[tuple[Any, Array]], made: list[Array]) -> Any:
+        """Wait for the oldest request and keep its embeddings."""
+        request, _ = running.popleft()
+        request.wait()
+        made.append(np.array(request.get_output_tensor(0).data, np.float32))
+        return request
+
+
+def _filled(part: Array) -> Array:
+    """The patches of one request, contiguous, zeros for those that lack."""
+    if len(part) == SIZE:
+        return np.ascontiguousarray(part)
+    full = np.zeros((SIZE, *part.shape[1:]), np.float32)
+    full[: len(part)] = part
+    return full
+
+
+def _use_bfloat16(precision: str, capabilities: Sequence[str]) -> bool:
+    """Whether to compute in bfloat16: only where the processor itself does."""
+    has = "BF16" in capabilities
+    if precision == "bfloat16" and not has:
+        raise ConfigError(
+            "precision='bfloat16': this processor has no bfloat16 arithmetic; use "
+            "precision='auto', which takes bfloat16 where there is some and float32 elsewhere"
+        )
+    return has and precision != "float32"
 
 
 def _graph(encoders: Sequence[Encoder], shape: tuple[int, int, int]) -> Any:

@@ -10,16 +10,28 @@ from contextlib import contextmanager
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 
+def thread_count() -> int:
+    """As many threads as BLAS would use.
+
+    So OMP_NUM_THREADS, the processors this process may run on, and limits set by threadpoolctl
+    (as joblib does in its workers) all hold for us too.
+    """
+    return _count(ThreadpoolController().select(user_api="blas"))
+
+
 @contextmanager
 def workers() -> Iterator[Executor]:
-    """As many threads as BLAS would use, while BLAS itself uses one in each.
+    """That many threads, while BLAS itself uses one in each.
 
     Threads that each work on their own part are quicker than one product at a time shared by all
     threads, above all on a busy machine, and what they compute does not depend on their number.
-    OMP_NUM_THREADS and threadpoolctl limits of the caller hold here too.
     """
     controller = ThreadpoolController().select(user_api="blas")
-    counts = [library["num_threads"] for library in controller.info()]
-    threads = max(counts) if counts else os.cpu_count() or 1
+    threads = _count(controller)
     with controller.limit(limits=1), ThreadPoolExecutor(threads, "vace") as executor:
         yield executor
+
+
+def _count(controller: ThreadpoolController) -> int:
+    counts = [library["num_threads"] for library in controller.info()]
+    return max(counts) if counts else os.cpu_count() or 1
