@@ -5,29 +5,36 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Sequence
+from functools import cached_property
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.calibration import Calibration
+from vace_ad.alarms.explain import Blame
+from vace_ad.alarms.reference import reference_rows
 from vace_ad.config import VACEConfig
 from vace_ad.engine import Engine, make_engine
 from vace_ad.errors import InputError, NotFittedError, TooShortError, VaceWarning
 from vace_ad.frames.gaps import Stretch, stretches
 from vace_ad.frames.table import Table, as_table
-from vace_ad.method.amplitude import Amplitude, Channels
+from vace_ad.method.amplitude import Amplitude, Channels, State
 from vace_ad.method.encoder import Encoder, calibrate, init_encoder
 from vace_ad.method.geometry import Geometry
 from vace_ad.method.patches import PatchSet, fill_skipped, patch_means_to_points
 from vace_ad.method.position import moments
 from vace_ad.method.shape import EncoderEvidence, Shape, Signals
 from vace_ad.method.trajectory import embed, training_stride, velocity_pairs
+from vace_ad.method.workers import workers
 from vace_ad.progress import Progress, silent
 
 Scores = NDArray[np.float64]
 CALIBRATION_PATCHES = 256  # that BatchNorm is calibrated on
 AMPLITUDE_WEIGHTS = np.array([[0.5, 1.0], [0.5, 1.0], [0.0, 0.5]])  # window × (level, scale)
+REFERENCES = 4  # normal stretches kept to explain events by
 PIECES = 16  # that a training part beyond max_fit_rows is thinned to
 
 
@@ -97,6 +104,10 @@ class VACE:
             ]
             self._stamp("amplitude", started)
         self.calibration_scores_ = np.concatenate(held)
+        self.reference_ = reference_rows(
+            parts, 2 * (self.config.patch_length + self.config.offset), stretches=REFERENCES
+        )
+        self.__dict__.pop("calibration_", None)
         return self
 
     def _fit_shape(
@@ -128,12 +139,14 @@ class VACE:
         )  # (n, n_encoders, d_z)
         self._stamp("embedding", started)
         starts = patches.rows(index)
-        fitted = [
-            EncoderEvidence.fit(
-                embeddings[:, e], starts, pairs, len(patches), config, int(rng.integers(2**31))
-            )
-            for e, rng in enumerate(rngs)
-        ]
+        chosen = [int(rng.integers(2**31)) for rng in rngs]
+
+        def statistics(e: int) -> tuple[EncoderEvidence, Scores, Scores]:
+            of_one = embeddings[:, e]
+            return EncoderEvidence.fit(of_one, starts, pairs, len(patches), config, chosen[e])
+
+        with workers() as executor:
+            fitted = list(executor.map(statistics, range(config.encoders)))
         self.shape_ = Shape(tuple(evidence for evidence, _, _ in fitted), config)
         spectra = [moments(embeddings[:, e])[1] for e in range(config.encoders)]
         self.geometry_ = Geometry.of(spectra, config.active_dimension)
@@ -182,10 +195,13 @@ class VACE:
         """How anomalous each row is, float64 (n_rows,); NaN where no patch covers a row."""
         return sum(self.signals(data, progress=progress).values(), np.zeros(1))
 
-    def signals(self, data: Any, *, progress: Progress = silent) -> dict[str, Scores]:
+    def signals(
+        self, data: Any, *, used: list[State] | None = None, progress: Progress = silent
+    ) -> dict[str, Scores]:
         """The evidence that adds up to the score, row by row, (n_rows,) each.
 
-        "position" and "direction" speak of shape, "level" and "scale" of amplitude.
+        "position" and "direction" speak of shape, "level" and "scale" of amplitude. `used` is
+        what `used_to` gave for the rows before these; without it, training is what came before.
         """
         table = self._table(data)
         pieces = self._pieces(table)
@@ -193,7 +209,7 @@ class VACE:
         signals = {name: np.full(len(table), np.nan) for name in names}
         if pieces:
             self._fill_shape(signals, pieces, progress)
-            self._fill_amplitude(signals, pieces)
+            self._fill_amplitude(signals, pieces, used)
         missing = int(np.isnan(signals["position"]).sum())
         if missing:
             warnings.warn(
@@ -219,10 +235,23 @@ class VACE:
                     values[a:b], self.config.stride, len(stretch.values), self.config.patch_length
                 )
 
+    def used_to(self, data: Any) -> list[State]:
+        """What level and scale are used to after these rows, for `signals` of rows that follow."""
+        table = self._table(data, least=0)
+        if self.amplitude_ is None:
+            return []
+        states = self.amplitude_.start()
+        for stretch, _ in self._pieces(table):
+            states = self.amplitude_.evidence(stretch.values, states)[1]
+        return states
+
     def _fill_amplitude(
-        self, signals: dict[str, Scores], pieces: Sequence[tuple[Stretch, PatchSet]]
+        self,
+        signals: dict[str, Scores],
+        pieces: Sequence[tuple[Stretch, PatchSet]],
+        used: list[State] | None,
     ) -> None:
-        states = self.amplitude_.start() if self.amplitude_ else []
+        states = used or (self.amplitude_.start() if self.amplitude_ else [])
         for stretch, _ in pieces:
             evidence = np.zeros((len(self.config.windows), 2, len(stretch.values)))
             if self.amplitude_:
@@ -265,12 +294,12 @@ class VACE:
             out[stretch.start : stretch.start + len(every)] = every
         return out
 
-    def _table(self, data: Any) -> Table:
-        """A table with the channels of the fit, long enough for one patch."""
+    def _table(self, data: Any, least: int | None = None) -> Table:
+        """A table with the channels of the fit, long enough for one patch, or `least` rows."""
         if not hasattr(self, "shape_"):
             raise NotFittedError("this detector has learned nothing yet: call fit first")
         table = as_table(data).aligned(self.channels_)
-        if len(table) < self.config.patch_length:
+        if len(table) < (self.config.patch_length if least is None else least):
             raise TooShortError(
                 f"{len(table)} rows came; a patch has {self.config.patch_length}, so at least "
                 "that many are needed"
@@ -288,6 +317,38 @@ class VACE:
         if getattr(self, "_engine", None) is None:
             self._engine = make_engine(self.encoders_, len(self.channels_), self.config)
         return self._engine
+
+    # ------------------------------------------------------------------ alarms
+
+    @cached_property
+    def calibration_(self) -> Calibration:
+        """How scores are distributed in normal operation, from `calibration_scores_`."""
+        return Calibration.from_scores(self.calibration_scores_, self.config.patch_length)
+
+    def detect(self, data: Any, *, budget: Budget | None = None, **options: Any) -> Any:
+        """The events of a table, as a table of the caller's kind.
+
+        `budget` says how many alarms a person will bear on normal data, by default one in 10,000
+        rows: ``Budget(1, "week")``. Other options are those of `vace_ad.alarms.detection.detect`.
+        """
+        from vace_ad.alarms.detection import detect
+        from vace_ad.alarms.events import event_columns
+        from vace_ad.frames.write import frame_like
+
+        found = detect(self, as_table(data), budget=budget, **options)
+        return frame_like(data, event_columns(found.events))
+
+    def predict(self, data: Any, *, budget: Budget | None = None) -> NDArray[np.int8]:
+        """1 for each row of an event, 0 for all others, (n_rows,)."""
+        from vace_ad.alarms.detection import detect
+
+        return detect(self, as_table(data), budget=budget, explain=0).predictions
+
+    def explain(self, data: Any, start: int, end: int) -> Blame:
+        """Each channel's share of the score of rows [start, end), and of each signal."""
+        from vace_ad.alarms.detection import explain_rows
+
+        return explain_rows(self, as_table(data), start, end)
 
     # ------------------------------------------------------------------- files
 

@@ -118,6 +118,7 @@ def detector_arrays(detector: VACE) -> dict[str, NDArray[Any]]:
     arrays: dict[str, NDArray[Any]] = {
         "scale": detector.scale_,
         "calibration_scores": detector.calibration_scores_,
+        "reference": detector.reference_,
     }
     learned = zip(detector.encoders_, detector.shape_.encoders, strict=True)
     for e, (encoder, evidence) in enumerate(learned):
@@ -132,6 +133,7 @@ def detector_layout(config: VACEConfig, n_channels: int) -> Layout:
     layout: Layout = {
         "scale": ("F64", (n_channels,)),
         "calibration_scores": ("F64", (None,)),
+        "reference": ("F64", (None, None, n_channels)),
     }
     for e in range(config.encoders):
         layout |= _prefixed(f"encoder.{e}.", encoder_layout(config, n_channels))
@@ -145,6 +147,7 @@ def restore(detector: VACE, arrays: Arrays) -> None:
     config, n_channels = detector.config, len(detector.channels_)
     detector.scale_ = arrays["scale"]
     detector.calibration_scores_ = arrays["calibration_scores"]
+    detector.reference_ = arrays["reference"]
     learned = [
         encoder_restored(_under(f"encoder.{e}.", arrays), config, n_channels)
         for e in range(config.encoders)

@@ -39,13 +39,16 @@ class Detector(Protocol):
     """What alarms need of a fitted detector."""
 
     channels_: tuple[str, ...]
-    calibration_: Calibration
     reference_: Array  # (n_stretches, n_rows, n_channels)
     facts_: dict[str, Any]
 
     @property
     def config(self) -> _Config:
         """The settings."""
+
+    @property
+    def calibration_(self) -> Calibration:
+        """How scores are distributed in normal operation."""
 
     def used_to(self, data: Any) -> Any:
         """What the detector is used to after some rows."""

@@ -2,21 +2,64 @@
 
 from __future__ import annotations
 
+import sys
+from typing import Annotated
+
+import click
 import typer
+
+import vace_ad
+from vace_ad.cli.demo import demo_command
+from vace_ad.cli.evaluate import evaluate_command
+from vace_ad.errors import VaceError
 
 app = typer.Typer(
     help="Find anomalies in multivariate time series.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"vace-ad {vace_ad.__version__}")
+        raise typer.Exit
+
+
 @app.callback()
-def _vace() -> None:
-    """Find anomalies in multivariate time series."""
+def _vace(
+    context: typer.Context,
+    debug: Annotated[bool, typer.Option(help="Show the traceback of an error.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Say the version.")
+    ] = False,
+) -> None:
+    """Find anomalies in multivariate time series.
+
+    Start with `vace demo`, then `vace detect your.csv`.
+    """
+    context.obj = {"debug": debug}
+
+
+app.command("demo")(demo_command)
+app.command("evaluate")(evaluate_command)
 
 
 def main() -> None:
-    """Run the command."""
-    app()
+    """Run the command; an error of ours is one sentence and exit status 2."""
+    try:
+        status = app(standalone_mode=False)
+    except VaceError as error:
+        if "--debug" in sys.argv:
+            raise
+        typer.echo(f"error: {error}", err=True)
+        sys.exit(2)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
+    except (KeyboardInterrupt, click.Abort):
+        typer.echo("interrupted", err=True)
+        sys.exit(130)
+    sys.exit(status if isinstance(status, int) else 0)

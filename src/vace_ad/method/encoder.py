@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
+from vace_ad.method.workers import workers
 
 Array = NDArray[np.float32]
 BATCH_NORM_EPSILON = 1e-5
@@ -130,7 +132,9 @@ def calibrate(encoder: Encoder, patches: Array, blend: float) -> Encoder:
         patches[a : a + size].transpose(0, 2, 1) for a in range(0, len(patches), size)
     ]
     for stage in encoder:
-        blocks = [convolve(block, stage.kernel, stage.groups) for block in blocks]
+        with workers() as executor:
+            convolution = partial(convolve, kernel=stage.kernel, groups=stage.groups)
+            blocks = list(executor.map(convolution, blocks))
         if stage.norm is not None:
             mean, var = _moments(blocks)
             kept = replace(
