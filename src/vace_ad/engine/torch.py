@@ -35,21 +35,20 @@ class TorchEngine:
         self._half = precision == "bfloat16"
         self._device = device
         self._modules = [to_module(encoder, device).eval() for encoder in encoders]
-        if self._half:
-            self._modules = [module.bfloat16() for module in self._modules]
         self.name = f"torch {'bfloat16' if self._half else 'float32'} on {device}"
 
     def embed(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """(n, n_channels, P) to (n, n_encoders, d_z)."""
         torch = self._torch
-        with torch.inference_mode():
+        kind = torch.device(self._device).type
+        with torch.inference_mode(), torch.autocast(kind, torch.bfloat16, enabled=self._half):
             x = torch.from_numpy(patches).to(self._device)
-            x = x.bfloat16() if self._half else x
-            z = torch.stack([module(x).float() for module in self._modules], dim=1)
+            hidden = [module[:-2](x).float() for module in self._modules]  # (n, d_z, P)
+            z = torch.stack([h.mean(dim=2) for h in hidden], dim=1)
         return np.asarray(z.cpu().numpy(), np.float32)
 
 
-def to_module(encoder: Encoder, device: str) -> torch.nn.Module:
+def to_module(encoder: Encoder, device: str) -> torch.nn.Sequential:
     """The torch module of an encoder, with its weights and BatchNorm statistics."""
     import torch
     from torch import nn
