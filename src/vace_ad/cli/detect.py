@@ -1,0 +1,126 @@
+"""`vace detect`: train on the first part of a table, find the events of the rest."""
+
+from __future__ import annotations
+
+import time
+from typing import Annotated
+
+import typer
+
+from vace_ad.cli import alarm_options as alarm
+from vace_ad.cli import finish as end
+from vace_ad.cli import fitting as fit
+from vace_ad.cli import output as say
+from vace_ad.cli import tables as read
+
+_TRAINING = "Which rows are normal (give one; default: the first 30 %)"
+
+
+def detect_command(
+    path: read.TablePath,
+    out: end.Out = None,
+    train_share: Annotated[
+        float | None,
+        typer.Option(help="Train on this first share of rows.", rich_help_panel=_TRAINING),
+    ] = None,
+    train_rows: Annotated[
+        int | None,
+        typer.Option(help="Train on so many first rows.", rich_help_panel=_TRAINING),
+    ] = None,
+    train_until: Annotated[
+        str | None,
+        typer.Option(
+            help="Train on the rows before this time, for example 2026-03-01.",
+            rich_help_panel=_TRAINING,
+        ),
+    ] = None,
+    train_file: Annotated[
+        str | None,
+        typer.Option(help="Train on this table instead.", rich_help_panel=_TRAINING),
+    ] = None,
+    alarms_per_day: alarm.AlarmsPerDay = None,
+    alarms_per_week: alarm.AlarmsPerWeek = None,
+    alarms_per_month: alarm.AlarmsPerMonth = None,
+    false_alarm_rate: alarm.FalseAlarmRate = None,
+    quantile: alarm.Quantile = None,
+    threshold: alarm.ThresholdOption = None,
+    step: alarm.Step = None,
+    join: alarm.Join = None,
+    min_length: alarm.MinLength = 1,
+    cooldown: alarm.Cooldown = 0,
+    explain: alarm.Explain = 20,
+    preset: fit.Preset = None,
+    patch_length: fit.PatchLength = None,
+    seed: fit.Seed = 0,
+    settings: fit.Set = None,
+    time_column: read.TimeColumn = None,
+    time_zone: read.TimeZone = None,
+    sort: read.Sort = False,
+    resample: read.Resample = None,
+    columns: read.Columns = None,
+    drop: read.Drop = None,
+    delimiter: read.Delimiter = None,
+    decimal: read.Decimal = None,
+    encoding: read.Encoding = None,
+    header: read.Header = None,
+    score_format: end.Format = end.ScoreFormat.parquet,
+    fail_on_events: end.FailOnEvents = False,
+    as_json: say.Json = False,
+    quiet: say.Quiet = False,
+    debug: say.Debug = False,
+) -> None:
+    """Find what went wrong in a table of sensors, when, how surely, and in which sensors.
+
+    The first 30 % of the rows are taken as normal operation, unless told otherwise.
+
+    Examples:
+
+    vace detect plant.csv
+
+    vace detect plant.csv --train-until 2026-03-01 --alarms-per-week 1 --out results/
+
+    vace detect today.csv --train-file last-month.parquet --fail-on-events || page-someone
+    """
+    from vace_ad.alarms.detection import detect
+    from vace_ad.cli.results import check_out
+
+    started = time.perf_counter()
+    output = say.Output(as_json=as_json, quiet=quiet)
+    how = read.Reading(
+        time_column, time_zone, sort, resample, columns, drop, delimiter, decimal, encoding, header
+    )
+    budget = alarm.make_budget(
+        alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
+    )
+    config = fit.make_config(preset, patch_length, seed, settings)
+    rules = alarm.make_rules(join, min_length, cooldown, config.patch_length)
+    between = alarm.make_step(step)
+    if out is not None:
+        check_out(out)
+
+    loaded = read.load_table(path, how)
+    training = fit.choose_training(
+        loaded,
+        config,
+        share=train_share,
+        rows=train_rows,
+        until=train_until,
+        file=train_file,
+        how=how,
+    )
+    budget.rate(loaded.clock.step or between)  # a budget in time without time: say so at once
+    with output.progress() as progress:
+        detector, notes = fit.fit_detector(config, training, progress)
+        found = detect(
+            detector,
+            loaded.table,
+            budget=budget,
+            rules=rules,
+            first=training.rows or 0,
+            step=between,
+            explain=explain,
+            progress=progress,
+        )
+    notes = [*loaded.notes, *notes, *found.notes]
+    run = end.Run(loaded, detector, found, budget, rules, training, notes, started)
+    end.finish(run, out, score_format, output, fail_on_events)

@@ -1,0 +1,238 @@
+"""`vace fit`, `vace score`, `vace inspect`: a model kept in a file between runs."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vace_ad.cli import alarm_options as alarm
+from vace_ad.cli import finish as end
+from vace_ad.cli import fitting as fit
+from vace_ad.cli import output as say
+from vace_ad.cli import tables as read
+from vace_ad.errors import ModelFileError, VaceError
+
+if TYPE_CHECKING:
+    from vace_ad.detector import VACE
+
+_SUFFIX = ".vace"
+
+
+def fit_command(
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="TABLE…",
+            help="Tables of normal operation: CSV (also .gz or .zst), Parquet or Arrow; - for "
+            "standard input. Patches never reach from one into the next.",
+        ),
+    ],
+    model: Annotated[Path, typer.Option(help=f"File to write the model to, *{_SUFFIX}.")],
+    preset: fit.Preset = None,
+    patch_length: fit.PatchLength = None,
+    seed: fit.Seed = 0,
+    settings: fit.Set = None,
+    time_column: read.TimeColumn = None,
+    time_zone: read.TimeZone = None,
+    sort: read.Sort = False,
+    resample: read.Resample = None,
+    columns: read.Columns = None,
+    drop: read.Drop = None,
+    delimiter: read.Delimiter = None,
+    decimal: read.Decimal = None,
+    encoding: read.Encoding = None,
+    header: read.Header = None,
+    as_json: say.Json = False,
+    quiet: say.Quiet = False,
+    debug: say.Debug = False,
+) -> None:
+    """Learn normal operation from tables and keep it in a file.
+
+    Examples:
+
+    vace fit normal.parquet --model plant.vace
+
+    vace fit january.csv february.csv --model plant.vace --drop operator_note
+    """
+    output = say.Output(as_json=as_json, quiet=quiet)
+    how = read.Reading(
+        time_column, time_zone, sort, resample, columns, drop, delimiter, decimal, encoding, header
+    )
+    config = fit.make_config(preset, patch_length, seed, settings)
+    tables = [read.load_table(paths[0], how)]
+    tables += [read.load_table(path, how, tables[0].table.names) for path in paths[1:]]
+    rows = sum(len(loaded.table) for loaded in tables)
+    with output.progress() as progress:
+        detector, notes = fit.fit_detector(
+            config, fit.Training(tables, None, f"{rows:,} rows"), progress
+        )
+    _save(detector, model)
+    notes = [note for loaded in tables for note in loaded.notes] + notes
+    output.say(f"{model}: {rows:,} rows × {len(detector.channels_)} channels learned", "bold")
+    output.notes(notes)
+    _describe(detector, output)
+    output.json({"model": str(model), "notes": notes, **_record(detector)})
+
+
+def score_command(
+    path: read.TablePath,
+    model: Annotated[Path, typer.Option(help="Model file, from `vace fit` or a results folder.")],
+    scores: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Write the scores here, as .parquet or .csv; - prints CSV."
+        ),
+    ] = None,
+    out: end.Out = None,
+    alarms_per_day: alarm.AlarmsPerDay = None,
+    alarms_per_week: alarm.AlarmsPerWeek = None,
+    alarms_per_month: alarm.AlarmsPerMonth = None,
+    false_alarm_rate: alarm.FalseAlarmRate = None,
+    quantile: alarm.Quantile = None,
+    threshold: alarm.ThresholdOption = None,
+    step: alarm.Step = None,
+    join: alarm.Join = None,
+    min_length: alarm.MinLength = 1,
+    cooldown: alarm.Cooldown = 0,
+    explain: alarm.Explain = 20,
+    time_column: read.TimeColumn = None,
+    time_zone: read.TimeZone = None,
+    sort: read.Sort = False,
+    resample: read.Resample = None,
+    delimiter: read.Delimiter = None,
+    decimal: read.Decimal = None,
+    encoding: read.Encoding = None,
+    header: read.Header = None,
+    score_format: end.Format = end.ScoreFormat.parquet,
+    fail_on_events: end.FailOnEvents = False,
+    as_json: say.Json = False,
+    quiet: say.Quiet = False,
+    debug: say.Debug = False,
+) -> None:
+    """Score a table with a model from `vace fit`, and find its events.
+
+    Examples:
+
+    vace score new.csv --model plant.vace
+
+    vace score new.csv --model plant.vace --scores - | head
+
+    vace score new.csv --model plant.vace --alarms-per-month 1 --out results/ --fail-on-events
+    """
+    from vace_ad.alarms.detection import detect
+    from vace_ad.cli.results import check_out
+    from vace_ad.detector import load
+
+    started = time.perf_counter()
+    output = say.Output(as_json=as_json, quiet=quiet or scores == "-")
+    how = read.Reading(
+        time_column, time_zone, sort, resample, None, None, delimiter, decimal, encoding, header
+    )
+    budget = alarm.make_budget(
+        alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
+    )
+    if out is not None:
+        check_out(out)
+    detector = load(_existing(model))
+    rules = alarm.make_rules(join, min_length, cooldown, detector.config.patch_length)
+    loaded = read.load_table(path, how, detector.channels_)
+    with output.progress() as progress:
+        found = detect(
+            detector,
+            loaded.table,
+            budget=budget,
+            rules=rules,
+            step=alarm.make_step(step),
+            explain=explain,
+            progress=progress,
+        )
+    if scores is not None:
+        end.write_scores(scores, loaded.table, found)
+    notes = [*loaded.notes, *found.notes]
+    training = fit.Training([], None, f"{detector.facts_['rows']:,} rows, in {model}")
+    run = end.Run(loaded, detector, found, budget, rules, training, notes, started)
+    end.finish(run, out, score_format, output, fail_on_events)
+
+
+def inspect_command(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")],
+    as_json: say.Json = False,
+    debug: say.Debug = False,
+) -> None:
+    """Say what a model file holds: channels, settings, training, geometry, thresholds.
+
+    Example: vace inspect plant.vace
+    """
+    from vace_ad.detector import load
+
+    output = say.Output(as_json=as_json, quiet=False)
+    detector = load(_existing(model))
+    rows = detector.facts_["rows"]
+    output.say(f"{model}: {len(detector.channels_)} channels, learned from {rows:,} rows", "bold")
+    output.say(f"  channels: {', '.join(detector.channels_)}")
+    output.say(f"  settings: {detector!r}")
+    _describe(detector, output)
+    output.json({"model": str(model), **_record(detector)})
+
+
+def _existing(model: Path) -> Path:
+    if not model.is_file():
+        raise ModelFileError(
+            f"{model} {'is a folder' if model.is_dir() else 'does not exist'}; give a model file "
+            "that `vace fit` wrote"
+        )
+    return model
+
+
+def _save(detector: VACE, model: Path) -> None:
+    from vace_ad.cli.results import disk_error
+
+    if not model.absolute().parent.is_dir():
+        raise VaceError(f"the folder of {model} does not exist; create it, or give another place")
+    try:
+        detector.save(model)
+    except OSError as error:
+        raise disk_error(error, str(model)) from error
+
+
+def _describe(detector: VACE, output: say.Output) -> None:
+    """Print what is worth knowing about a fitted detector."""
+    from vace_ad.cli.page import VERDICTS
+    from vace_ad.frames.time import duration_words
+
+    facts, geometry = detector.facts_, detector.geometry_
+    if facts.get("step_seconds"):
+        output.say(f"  a row every {duration_words(facts['step_seconds'] * 1e9)}")
+    output.say(f"  fitted in {sum(facts['seconds'].values()):.1f} s, engine {facts['engine']}")
+    output.say(f"  geometry {geometry.verdict}: {VERDICTS[geometry.verdict]}")
+    for words, value in _thresholds(detector).items():
+        output.say(f"  alarm above {value:.3g}: {words}")
+
+
+def _thresholds(detector: VACE) -> dict[str, float]:
+    """A few budgets and the thresholds they mean."""
+    from vace_ad.alarms import Budget, choose_threshold
+
+    rules = alarm.make_rules(None, 1, 0, detector.config.patch_length)
+    seconds = detector.facts_.get("step_seconds")
+    budgets = [Budget()]
+    if seconds:
+        budgets += [Budget(1, "day"), Budget(1, "week"), Budget(1, "month")]
+    step = None if not seconds else round(seconds * 1e9)
+    chosen = [choose_threshold(budget, detector.calibration_, rules, step) for budget in budgets]
+    return {threshold.words: threshold.value for threshold in chosen}
+
+
+def _record(detector: VACE) -> dict[str, Any]:
+    from dataclasses import asdict
+
+    return {
+        "channels": list(detector.channels_),
+        "config": detector.config.to_dict(),
+        "facts": detector.facts_,
+        "geometry": asdict(detector.geometry_),
+        "thresholds": _thresholds(detector),
+    }

@@ -1,0 +1,212 @@
+"""What the commands say on a terminal: progress, a sparkline, a table of events, JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from itertools import pairwise
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vace_ad.progress import Progress, silent
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from rich.console import Console
+
+    from vace_ad.alarms import Event
+
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
+Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+
+_BLOCKS, _PLAIN_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
+_MOST_EVENTS = 20  # rows of the table on a terminal
+
+
+class Output:
+    """Says things in the way that was asked for: to people, to programs, or not at all."""
+
+    def __init__(self, *, as_json: bool, quiet: bool) -> None:
+        from rich.console import Console
+
+        self.as_json = as_json
+        # A table that is piped on keeps its width; colours need a terminal (rich sees to that).
+        width = None if sys.stdout.isatty() else 120
+        self.console: Console = Console(
+            quiet=quiet or as_json, highlight=False, soft_wrap=False, width=width
+        )
+        self.bars = not quiet and not as_json and sys.stderr.isatty()
+
+    def say(self, text: str, style: str | None = None) -> None:
+        """Print a line for people."""
+        self.console.print(text, style=style, markup=False)
+
+    def notes(self, notes: Sequence[str]) -> None:
+        """Print what the reader should know."""
+        for note in notes:
+            self.say(f"  note: {note}", "yellow")
+
+    def json(self, answer: dict[str, Any]) -> None:
+        """Print the answer for programs, if they asked."""
+        if self.as_json:
+            sys.stdout.write(json.dumps(plain(answer), indent=2, allow_nan=False) + "\n")
+
+    @contextmanager
+    def progress(self) -> Iterator[Progress]:
+        """Bars with the time left, one a stage, on standard error while it is a terminal."""
+        if not self.bars:
+            yield silent
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        columns = (
+            TextColumn("{task.description:>12}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+        )
+        with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
+            tasks: dict[str, Any] = {}
+
+            def show(stage: str, done: int, total: int) -> None:
+                if stage not in tasks:
+                    tasks[stage] = bars.add_task(stage, total=total)
+                bars.update(tasks[stage], completed=done, total=total)
+
+            yield show
+
+    def sparkline(
+        self, scores: NDArray[np.float64], threshold: float, alarmed: NDArray[np.int8]
+    ) -> None:
+        """Draw the scores in one line, the highest of each span, alarms in red and marked."""
+        from rich.text import Text
+
+        blocks = _BLOCKS if self.console.encoding.lower().startswith("utf") else _PLAIN_BLOCKS
+        line, marks = Text("  "), "  "
+        for height, alarm in spark_heights(
+            scores, threshold, alarmed, max(20, self.console.width - 4)
+        ):
+            line.append(" " if height is None else blocks[height], "red" if alarm else "cyan")
+            marks += "^" if alarm else " "
+        self.console.print(line)
+        if marks.strip():
+            self.say(marks.rstrip(), "red")
+
+    def events(self, events: Sequence[Event], step: int | None) -> None:
+        """Print the most severe events as a table, in order of time."""
+        from rich.table import Table
+
+        if not events:
+            return
+        worst = sorted(events, key=_urgency, reverse=True)[:_MOST_EVENTS]
+        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+        table.add_column("")
+        timed = any(event.start_time is not None for event in events)
+        for name in ("start" if timed else "start row", "lasts", "kind"):
+            table.add_column(name, no_wrap=True)
+        for name in ("severity", "chance"):
+            table.add_column(name, justify="right", no_wrap=True)
+        table.add_column("signal", no_wrap=True)
+        table.add_column("sensors", overflow="fold")
+        for number, event in enumerate(events, 1):
+            if event in worst:
+                table.add_row(*_cells(number, event, step), style=None)
+        self.console.print(table)
+        if len(events) > _MOST_EVENTS:
+            self.say(f"  and {len(events) - _MOST_EVENTS} less severe ones; --out keeps them all")
+
+
+def spark_heights(
+    scores: NDArray[np.float64], threshold: float, alarmed: NDArray[np.int8], width: int
+) -> Iterator[tuple[int | None, bool]]:
+    """For each span of rows its highest score as a height from 0 to 7, None without any score.
+
+    Heights follow the logarithm above the lowest score, so that a giant does not flatten the
+    rest.
+    """
+    import numpy as np
+
+    known = scores[np.isfinite(scores)]
+    low = float(np.quantile(known, 0.05)) if len(known) else 0.0
+    top = max(float(known.max()) if len(known) else 0.0, threshold) - low
+    unit = max((threshold - low) / 4, top * 1e-6, 1e-12)
+    edges = np.linspace(0, len(scores), min(width, len(scores)) + 1).astype(int)
+    for a, b in pairwise(edges.tolist()):
+        part = scores[a:b][np.isfinite(scores[a:b])]
+        if not len(part):
+            yield None, bool(alarmed[a:b].any())
+            continue
+        share = math.log1p(max(float(part.max()) - low, 0) / unit) / math.log1p(top / unit)
+        yield min(7, int(8 * share)), bool(alarmed[a:b].any())
+
+
+def event_record(event: Event) -> dict[str, Any]:
+    """An event for programs."""
+    times = {
+        name: None if value is None else str(value)
+        for name in ("start_time", "end_time", "peak_time")
+        for value in (getattr(event, name),)
+    }
+    return {
+        "kind": event.kind,
+        "start": event.start,
+        "end": event.end,
+        "peak": event.peak,
+        **times,
+        "score": event.score,
+        "severity": event.severity,
+        "probability": event.probability,
+        "signal": event.signal,
+        "shares": dict(event.shares),
+    }
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it: NaN becomes null, NumPy's numbers become Python's."""
+    import numpy as np
+
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value
+
+
+def stamp(time: np.datetime64) -> str:
+    """A time as people write it: no fraction of a second where there is none."""
+    text = str(time.astype("datetime64[ms]")).replace("T", " ")
+    return text.removesuffix(".000")
+
+
+def _urgency(event: Event) -> float:
+    """Severity, with missing data in the middle of the scale."""
+    return 50.0 if math.isnan(event.severity) else event.severity
+
+
+def _cells(number: int, event: Event, step: int | None) -> list[str]:
+    from vace_ad.frames.time import duration_words
+
+    start = str(event.start) if event.start_time is None else stamp(event.start_time)
+    lasts = f"{event.rows} rows"
+    if event.start_time is not None and event.end_time is not None and step is not None:
+        whole = float(event.end_time - event.start_time) + (step if event.rows else 0)
+        lasts = duration_words(whole)
+    if math.isnan(event.severity):
+        strength = ["", ""]
+    else:
+        chance = f"{event.probability:.0e}" if event.probability < 0.01 else "> 0.01"
+        strength = [f"{event.severity:.0f}", chance]
+    sensors = ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:3])
+    return [f"{number}", start, lasts, event.kind, *strength, event.signal or "", sensors]

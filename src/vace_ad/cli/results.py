@@ -1,0 +1,113 @@
+"""The results folder: written beside its place and moved there whole, or not at all."""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import platform
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vace_ad.errors import InputError, VaceError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from vace_ad.alarms.detection import Detection
+    from vace_ad.frames.table import Table
+
+RUN = "run.json"  # marks a folder as one of ours
+
+
+def check_out(out: Path) -> None:
+    """Refuse a place where results cannot go, before any work is done."""
+    if out.is_file():
+        raise InputError(f"--out {out} is a file; give a folder")
+    if out.is_dir() and any(out.iterdir()) and not (out / RUN).is_file():
+        raise InputError(
+            f"--out {out} holds other files; give a new folder, or one of an earlier run"
+        )
+
+
+@contextmanager
+def results_folder(out: Path) -> Iterator[Path]:
+    """A folder to write into, which becomes `out` at the end and vanishes on any failure.
+
+    Results of an earlier run are replaced in one step.
+    """
+    check_out(out)
+    out = out.absolute()
+    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
+    old = out.with_name(f".{out.name}.{os.getpid()}.old")
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        if out.exists():
+            out.rename(old)
+        partial.rename(out)
+    except OSError as error:
+        raise disk_error(error, str(out)) from error
+    finally:
+        if old.exists() and not out.exists():
+            old.rename(out)  # the new folder did not make it: the earlier one stays
+        shutil.rmtree(partial, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def disk_error(error: OSError, place: str) -> VaceError:
+    """One sentence on why something could not be written."""
+    if error.errno in (errno.ENOSPC, errno.EDQUOT):
+        return VaceError(
+            f"no space left to write {place}; nothing was kept: free some, or give another place"
+        )
+    return VaceError(f"{place} cannot be written: {error.strerror or error}")
+
+
+def score_frame(table: Table, found: Detection) -> pl.DataFrame:
+    """Scores row by row, with time, signals and whether the row is part of an event."""
+    import numpy as np
+    import polars as pl
+
+    columns: dict[str, Any] = {"row": np.arange(len(table))}
+    if table.time is not None:
+        columns["time"] = table.time
+    columns["score"] = found.scores
+    columns |= {name: rows for name, rows in found.signals.items() if name not in columns}
+    columns["alarm"] = found.predictions
+    return pl.DataFrame(columns).with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def write_tables(folder: Path, table: Table, found: Detection, kind: str) -> None:
+    """Write the scores and the events."""
+    import polars as pl
+
+    from vace_ad.alarms.events import event_columns
+    from vace_ad.frames.write import write_frame
+
+    write_frame(score_frame(table, found), folder / f"scores.{kind}")
+    events = pl.DataFrame(event_columns(found.events))
+    write_frame(events.with_columns(pl.col(pl.Float64).fill_nan(None)), folder / "events.csv")
+
+
+def write_run(folder: Path, facts: dict[str, Any]) -> None:
+    """Write how the results came about."""
+    from vace_ad.cli.output import plain
+
+    text = json.dumps(plain({**facts, "versions": versions()}), indent=2, allow_nan=False)
+    (folder / RUN).write_text(text + "\n", encoding="utf-8")
+
+
+def versions() -> dict[str, str]:
+    """The versions that results depend on."""
+    packages = ("vace-ad", "numpy", "scipy", "scikit-learn", "openvino", "polars")
+    return {
+        "python": platform.python_version(),
+        "platform": f"{sys.platform} {platform.machine()}",
+        **{name: version(name) for name in packages},
+    }
