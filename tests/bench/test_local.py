@@ -37,13 +37,17 @@ def test_a_process_that_dies_fails_its_own_task_only(paths):
     assert [row.status for row in others] == ["ok"] * 3
 
 
+def test_no_task_starts_after_the_time_is_up(paths):
+    assert list(run_local(tasks(paths, "Distance"), 1, 1, stop_after=0)) == []
+
+
 @pytest.mark.skipif(not Path("/proc").is_dir(), reason="looks up processes in /proc")
 def test_workers_end_with_a_killed_parent(paths):
     code = (
         "import os, sys\n"
         "from vace_ad.bench.local import _Worker\n"
         "if __name__ == '__main__':\n"
-        "    worker = _Worker(1); print(worker.process.pid, flush=True); sys.stdin.read()"
+        "    worker = _Worker('m', 1); print(worker.process.pid, flush=True); sys.stdin.read()"
     )
     script = paths[0].parent / "parent.py"
     script.write_text(code)

@@ -8,6 +8,7 @@ workers end too.
 
 from __future__ import annotations
 
+import math
 import os
 import signal
 import threading
@@ -16,6 +17,7 @@ from contextlib import contextmanager, suppress
 from multiprocessing import connection, get_context, parent_process
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from time import monotonic
 
 from vace_ad.bench.tasks import Result, Task, compute, failures
 
@@ -35,50 +37,51 @@ def thread_limits(threads: int) -> dict[str, str]:
 
 
 def run_local(
-    tasks: Sequence[Task], jobs: int, threads: int
+    tasks: Sequence[Task], jobs: int, threads: int, stop_after: float = math.inf
 ) -> Iterator[tuple[Task, list[Result]]]:
-    """Yield each task with its results, in the order in which they end."""
+    """Yield each task with its results, in the order in which they end.
+
+    No task starts later than `stop_after` seconds from now; those under way are waited for.
+    """
     waiting = iter(tasks)
+    deadline = monotonic() + stop_after
     busy: dict[Connection, tuple[_Worker, Task]] = {}
 
-    def give(worker: _Worker) -> None:
-        task = next(waiting, None)
-        if task is None:
+    def give(worker: _Worker | None) -> None:
+        """Hand the next task to this worker, or to a new one where it cannot take it."""
+        task = next(waiting, None) if monotonic() < deadline else None
+        if worker and (task is None or worker.method != task.method):
             worker.dismiss()
-            return
-        if worker.method not in (None, task.method):
-            worker.dismiss()
-            worker = _Worker(threads)
-        worker.method = task.method
-        with suppress(BrokenPipeError, ConnectionResetError):  # dead already: seen when it is read
-            worker.pipe.send(task)
-        busy[worker.pipe] = worker, task
+            worker = None
+        if task is not None:
+            worker = worker or _Worker(task.method, threads)
+            with suppress(BrokenPipeError, ConnectionResetError):  # dead: seen when it is read
+                worker.pipe.send(task)
+            busy[worker.pipe] = worker, task
 
     try:
-        for _ in range(min(jobs, len(tasks))):
-            give(_Worker(threads))
+        for _ in range(jobs):
+            give(None)
         while busy:
             for pipe in connection.wait(list(busy)):
                 assert isinstance(pipe, Connection)
                 worker, task = busy.pop(pipe)
                 try:
-                    results = pipe.recv()
+                    results, free = pipe.recv(), worker
                 except (EOFError, ConnectionResetError):
-                    results = failures(task, worker.post_mortem())
-                    worker = _Worker(threads)
+                    results, free = failures(task, worker.post_mortem()), None
                 yield task, results
-                give(worker)
+                give(free)
     finally:
         for worker, _ in busy.values():
             worker.kill()
 
 
 class _Worker:
-    """A process and the pipe to it."""
+    """A process that serves one method, and the pipe to it."""
 
-    method: str | None = None  # the one it serves, once it has had a task
-
-    def __init__(self, threads: int) -> None:
+    def __init__(self, method: str, threads: int) -> None:
+        self.method = method
         context = get_context("spawn")  # nothing inherited: no lock, no loaded library
         self.pipe, theirs = context.Pipe()
         self.process: BaseProcess = context.Process(target=_serve, args=(theirs,), daemon=True)

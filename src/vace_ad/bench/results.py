@@ -38,6 +38,12 @@ class Results:
             )
         return cls(protocol, [row for row in rows if row.protocol == protocol])
 
+    def common(self) -> Results:
+        """Only the series on which every method has a result."""
+        each = [set(self.values(method, "VUS-PR")) for method in self.methods]
+        shared = set.intersection(*each) if each else set()
+        return Results(self.protocol, [row for row in self.rows if row.series in shared])
+
     @cached_property
     def methods(self) -> tuple[str, ...]:
         """The methods that have a result, in the order of their first row."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -62,6 +63,7 @@ class Engine:
     jobs: int = 1  # processes of this machine
     threads: int | None = None  # of each task; None shares the cores among the jobs
     address: str | None = None  # of a Ray cluster; None starts one here
+    stop_after: float = inf  # seconds; no local task starts later
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, list[Result]]]:
         """Yield each task with its results, in the order in which they end."""
@@ -70,7 +72,10 @@ class Engine:
         if self.kind == "local":
             from vace_ad.bench.local import run_local
 
-            return run_local(tasks, self.jobs, self.threads or max(1, _cores() // self.jobs))
+            threads = self.threads or max(1, _cores() // self.jobs)
+            return run_local(tasks, self.jobs, threads, self.stop_after)
+        if self.stop_after < inf:
+            raise ConfigError("stop_after needs the local engine: Ray gets all tasks at once")
         from vace_ad.bench.cluster import run_ray
 
         return run_ray(tasks, self.threads or 1, self.address)
@@ -83,7 +88,10 @@ def run(
     progress: Progress | None = None,
     retry_failed: bool = False,
 ) -> list[Row]:
-    """Compute what the folder does not hold yet; return the rows that the plan asks for."""
+    """Compute what the folder does not hold yet; return the rows that the plan asks for.
+
+    They are fewer than that only where the engine stopped early.
+    """
     tasks = plan.tasks()
     with Store(folder) as store:
         _refuse_other_settings(tasks, store.rows)
@@ -100,7 +108,7 @@ def run(
                     progress.update(task, [result.row for result in results])
         finally:
             finish()
-        return [store.rows[key] for task in tasks for key in task.keys]
+        return [store.rows[key] for task in tasks for key in task.keys if key in store.rows]
 
 
 def scores_path(folder: str | Path, key: Key) -> Path:

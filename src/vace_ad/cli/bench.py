@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Collection
 from enum import StrEnum
+from math import inf
 from pathlib import Path
 from typing import Annotated
 
@@ -88,6 +89,9 @@ def run_command(
     ] = None,
     keep_scores: Annotated[bool, typer.Option(help="Keep each row's scores as .npy.")] = False,
     retry_failed: Annotated[bool, typer.Option(help="Try failed rows once more.")] = False,
+    stop_after: Annotated[
+        float | None, typer.Option(metavar="MINUTES", help="Start no task later than this.")
+    ] = None,
 ) -> None:
     """Run methods over series; killed or finished, the same command goes on where it was.
 
@@ -109,7 +113,8 @@ def run_command(
         seeds=seeds,
         keep_scores=keep_scores,
     )
-    place = Engine(engine.value, jobs, threads, address)
+    limit = inf if stop_after is None else 60 * stop_after
+    place = Engine(engine.value, jobs, threads, address, limit)
     try:
         rows = run(plan, out, place, progress_for(Console(stderr=True)), retry_failed)
     except KeyboardInterrupt:
@@ -118,7 +123,12 @@ def run_command(
     good = sum(row.status == "ok" for row in rows)
     failed = sum(row.status == "failed" for row in rows)
     quiet = len(rows) - good - failed
-    typer.echo(f"{good} rows, {failed} failed, {quiet} without anomalies in {out}", err=True)
+    left = sum(len(task.keys) for task in plan.tasks()) - len(rows)
+    typer.echo(
+        f"{good} rows with measures, {failed} failed, {quiet} without anomalies in {out}"
+        + (f"; {left} are left, the same command goes on" if left else ""),
+        err=True,
+    )
     for note in dict.fromkeys(f"{row.series}: {note}" for row in rows for note in row.notes):
         typer.echo(f"note: {note}", err=True)
 
@@ -138,6 +148,9 @@ def table_command(
     reference: Annotated[
         str | None, typer.Option(help="main: the method that others are compared with.")
     ] = None,
+    common: Annotated[
+        bool, typer.Option("--common", help="Only series on which every method has a result.")
+    ] = False,
     out: Annotated[Path | None, typer.Option(help="A file instead of the terminal.")] = None,
 ) -> None:
     """Write a table of the paper from a run, each number beside the published one.
@@ -151,6 +164,8 @@ def table_command(
     _one_of(name, TABLES)
     part = split.value if split else SPLITS.get(name, "all")
     results = Results.load(run, protocol, part)
+    if common:
+        results = results.common()
     table = main_table(results, reference) if name == "main" else TABLES[name](results)
     writers = {
         Format.table: table.to_text,

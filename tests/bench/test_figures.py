@@ -1,0 +1,101 @@
+import sys
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from bench.made_runs import full_rows, make_run
+from bench.toys import Here, make_folder
+from vace_ad.bench.catalog import find_series
+from vace_ad.bench.figures import FIGURES
+from vace_ad.bench.figures.series import _thinned, draw_series
+from vace_ad.bench.figures.style import save
+from vace_ad.bench.results import Results
+from vace_ad.bench.runner import Plan, run
+from vace_ad.errors import ConfigError, InputError, MissingExtraError
+
+pytest.importorskip("matplotlib", reason="matplotlib is not installed (extra plot)")
+
+
+@pytest.fixture
+def results(tmp_path):
+    return Results.load(make_run(tmp_path / "run", full_rows(["vace", "pca", "iforest"])))
+
+
+def texts(figure):
+    from matplotlib.text import Text
+
+    return [found.get_text() for found in figure.findobj(Text)]
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_a_picture_and_a_drawing_of_each(results, tmp_path, name):
+    figure = FIGURES[name](results, [])
+    png, svg = save(figure, tmp_path / "out", name)
+    assert png.read_bytes().startswith(b"\x89PNG")
+    assert ElementTree.parse(svg).getroot().tag.endswith("svg")
+    again = save(FIGURES[name](results, []), tmp_path / "again", name)
+    assert again[1].read_bytes() == svg.read_bytes()
+
+
+def test_scatter_counts_wins_also_against_published_values(results):
+    figure = FIGURES["scatter"](results, ["pca", "vace", "PCA"])
+    assert "pca 5 : 0 vace" in texts(figure)
+    assert any("95 % interval" in text for text in texts(figure))
+    assert len(figure.axes) == 2
+
+
+def test_scatter_needs_two_methods_that_exist(results):
+    with pytest.raises(ConfigError, match="2 methods or more"):
+        FIGURES["scatter"](results, ["pca"])
+    with pytest.raises(ConfigError, match="no result of 'usad'"):
+        FIGURES["scatter"](results, ["pca", "usad"])
+
+
+def test_density_puts_every_series_in_a_bin(results):
+    (ax,) = FIGURES["density"](results, []).axes
+    labels = [label.get_text() for label in ax.get_xticklabels()]
+    assert sum(int(text.split("n = ")[1].rstrip(")")) for text in labels) == 5
+
+
+def test_a_radar_needs_three_families(tmp_path):
+    few = make_run(
+        tmp_path / "few", full_rows(["pca"], stems=("001_Genesis_id_1_Sensor_tr_4055_1st_15538",))
+    )
+    with pytest.raises(InputError, match="three families"):
+        FIGURES["categories"](Results.load(few), [])
+
+
+def test_geometry_needs_a_method_that_has_it(tmp_path):
+    run = make_run(tmp_path / "pca", full_rows(["pca"]))
+    with pytest.raises(InputError, match="geometry"):
+        FIGURES["geometry"](Results.load(run), [])
+
+
+def test_a_series_with_its_scores(tmp_path):
+    data = make_folder(tmp_path / "data")
+    plan = Plan(find_series(data), ["bench.toys:Distance", "pca"], ("test-only",), keep_scores=True)
+    run(plan, tmp_path / "run", Here())
+    results = Results.load(tmp_path / "run")
+    figure, name = draw_series(results, [], tmp_path / "run", data, "MSL id_1")
+    assert name == "series-MSL-1"
+    assert len(figure.axes) == 3
+    assert any(text.startswith("pca   VUS-PR") for text in texts(figure))
+    with pytest.raises(ConfigError, match="fits 2 series"):
+        draw_series(results, [], tmp_path / "run", data, "MSL")
+    with pytest.raises(InputError, match="--keep-scores"):
+        draw_series(results, ["pca"], tmp_path / "elsewhere", data, "MSL id_1")
+
+
+def test_a_thinned_line_keeps_its_extremes(rng):
+    values = rng.normal(size=100_001)
+    x, y = _thinned(values)
+    assert len(x) <= 4000
+    assert (np.diff(x) > 0).all()
+    assert (y.min(), y.max()) == (values.min(), values.max())
+
+
+def test_without_matplotlib_the_install_line_is_said(results, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'vace-ad\[plot\]'"):
+        FIGURES["density"](results, [])
