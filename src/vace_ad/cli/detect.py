@@ -16,6 +16,7 @@ from vace_ad.cli import tables as read
 _TRAINING = "Which rows are normal (give one; default: the first 30 %)"
 
 
+@say.interruptible
 def detect_command(
     path: read.TablePath,
     out: end.Out = None,

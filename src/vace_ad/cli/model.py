@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 _SUFFIX = ".vace"
 
 
+@say.interruptible
 def fit_command(
     paths: Annotated[
         list[str],
@@ -77,6 +78,7 @@ def fit_command(
     output.json({"model": str(model), "notes": notes, **_record(detector)})
 
 
+@say.interruptible
 def score_command(
     path: read.TablePath,
     model: Annotated[Path, typer.Option(help="Model file, from `vace fit` or a results folder.")],

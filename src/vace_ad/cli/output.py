@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from itertools import pairwise
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
+from vace_ad.errors import VaceError
 from vace_ad.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -21,12 +23,27 @@ if TYPE_CHECKING:
 
     from vace_ad.alarms import Event
 
+P = ParamSpec("P")
+
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
 Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
 
 _BLOCKS, _PLAIN_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 _MOST_EVENTS = 20  # rows of the table on a terminal
+
+
+def interruptible(command: Callable[P, None]) -> Callable[P, None]:
+    """A command that ends in one sentence when it is interrupted."""
+
+    @wraps(command)
+    def run(*args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except KeyboardInterrupt as error:
+            raise VaceError("interrupted; nothing was written") from error
+
+    return run
 
 
 class Output:

@@ -108,11 +108,13 @@ def _look(column: pl.Series, *, chosen: bool) -> _Look:
 
 
 def _is_counter(values: NDArray[np.float64]) -> bool:
-    """Whether a column rises by the same step in every row, as a row number does."""
+    """Whether a column rises in every row, nearly always by the same step, as a row number does."""
     if len(values) < 3:
         return False
     steps = np.diff(values)
-    return bool(steps[0] > 0 and (np.abs(steps - steps[0]) <= 1e-9 * np.abs(values[1:])).all())
+    usual = float(np.median(steps))
+    same = np.abs(steps - usual) <= 1e-9 * np.abs(values[1:])
+    return bool((steps > 0).all() and same.mean() >= 0.99)
 
 
 def _copies(columns: dict[str, NDArray[np.float64]]) -> list[ColumnNote]:

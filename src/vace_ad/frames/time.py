@@ -105,7 +105,7 @@ def check_time(
         )
     if len(gaps):
         longest = duration_words(float(pauses[gaps - 1].max()))
-        notes.append(f"{len(gaps):,} gaps in time, the longest {longest}")
+        notes.append(f"{len(gaps):,} gap{'s' * (len(gaps) > 1)} in time, the longest {longest}")
     return TimeReport(
         column, zone, round(step), irregular, duplicates, tuple(gaps.tolist()), tuple(notes)
     )

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import errno
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from cli.runs import FAULT, NAMES, QUICK, ROWS, Runner, frame, values
+from vace_ad import load
+
+
+@pytest.fixture
+def vace(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner(monkeypatch, capsys)
+
+
+@pytest.fixture
+def model(vace: Runner, tmp_path: Path) -> Path:
+    frame(fault=False).write_parquet(tmp_path / "normal.parquet")
+    path = tmp_path / "plant.vace"
+    answer = vace("fit", tmp_path / "normal.parquet", "--model", path, *QUICK)
+    assert answer.status == 0, answer.err
+    assert "1,500 rows × 4 channels learned" in answer.out
+    return path
+
+
+def test_fit_then_score_finds_the_fault(vace: Runner, model: Path, tmp_path: Path) -> None:
+    table = frame().select("time", "power", "flow", "pressure", "speed")  # another order
+    table.with_columns(extra=pl.lit(3)).write_csv(tmp_path / "new.csv")
+    answer = vace(
+        "score", tmp_path / "new.csv", "--model", model, "--out", tmp_path / "r", "--json"
+    )
+    record = json.loads(answer.out)
+    assert any("does not know are left out: extra" in note for note in record["notes"])
+    (event, *_) = [
+        e for e in record["events"] if e["start"] < FAULT.stop and e["end"] > FAULT.start
+    ]
+    assert next(iter(event["shares"])) == "pressure"
+    scores = pl.read_parquet(tmp_path / "r" / "scores.parquet")["score"].to_numpy()
+    np.testing.assert_array_equal(scores, load(model).score(values()))
+
+
+def test_scores_to_a_file_and_to_standard_output(vace: Runner, model: Path, tmp_path: Path) -> None:
+    frame().write_csv(tmp_path / "new.csv")
+    options = ["score", tmp_path / "new.csv", "--model", model, "--explain", "0"]
+    assert vace(*options, "--scores", tmp_path / "s.csv").status == 0
+    written = pl.read_csv(tmp_path / "s.csv")
+    assert written.height == ROWS
+    printed = vace(*options, "--scores", "-").out
+    assert printed == (tmp_path / "s.csv").read_text()
+    answer = vace(*options, "--scores", tmp_path / "s.xlsx")
+    assert answer.status == 2
+    assert ".parquet or .csv" in answer.err
+
+
+def test_several_tables(vace: Runner, tmp_path: Path) -> None:
+    for seed in (0, 1):
+        frame(fault=False)[seed * 700 : seed * 700 + 700].write_csv(tmp_path / f"{seed}.csv")
+    answer = vace(
+        "fit",
+        tmp_path / "0.csv",
+        tmp_path / "1.csv",
+        "--model",
+        tmp_path / "m.vace",
+        "--json",
+        *QUICK,
+    )
+    record = json.loads(answer.out)
+    assert record["facts"]["rows"] == 1400
+    assert record["channels"] == list(NAMES)
+
+
+def test_inspect(vace: Runner, model: Path) -> None:
+    answer = vace("inspect", model)
+    assert answer.status == 0
+    for words in (
+        "4 channels, learned from 1,500 rows",
+        "flow, speed",
+        "patch_length=16",
+        "a week",
+    ):
+        assert words in answer.out
+    record = json.loads(vace("inspect", model, "--json").out)
+    assert record["config"]["patch_length"] == 16
+    budgets = record["thresholds"]
+    assert budgets["about one false alarm a day"] <= budgets["about one false alarm a month"]
+
+
+def test_exit_status(vace: Runner, model: Path, tmp_path: Path) -> None:
+    frame().write_csv(tmp_path / "new.csv")
+    options = ["score", tmp_path / "new.csv", "--model", model, "--quiet", "--fail-on-events"]
+    assert vace(*options) == (3, "", "")
+    assert vace(*options, "--threshold", "1e9") == (0, "", "")
+
+
+def test_other_channels(vace: Runner, model: Path, tmp_path: Path) -> None:
+    frame().drop("flow").write_csv(tmp_path / "new.csv")
+    answer = vace("score", tmp_path / "new.csv", "--model", model, "--out", tmp_path / "r")
+    assert answer.status == 2
+    assert answer.err.startswith("error: the table's channels are not those of the fit")
+    assert "missing: 'flow'" in answer.err
+    assert not (tmp_path / "r").exists()
+
+
+@pytest.mark.parametrize("content", [None, b"", b"not a model at all"])
+def test_bad_model_files(vace: Runner, tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "m.vace"
+    if content is not None:
+        path.write_bytes(content)
+    frame().write_csv(tmp_path / "new.csv")
+    for arguments in (["inspect", path], ["score", tmp_path / "new.csv", "--model", path]):
+        answer = vace(*arguments)
+        assert answer.status == 2
+        assert answer.err.startswith("error: ")
+        assert answer.err.count("\n") == 1
+
+
+def test_too_few_rows_and_places_that_do_not_exist(vace: Runner, tmp_path: Path) -> None:
+    frame()[:10].write_csv(tmp_path / "t.csv")
+    answer = vace("fit", tmp_path / "t.csv", "--model", tmp_path / "m.vace", *QUICK)
+    assert answer.status == 2
+    assert "rows" in answer.err
+    frame().write_csv(tmp_path / "t.csv")
+    answer = vace("fit", tmp_path / "t.csv", "--model", tmp_path / "no" / "m.vace", *QUICK)
+    assert answer.status == 2
+    assert "does not exist" in answer.err
+
+
+def test_disk_full(vace: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    frame().write_csv(tmp_path / "t.csv")
+    monkeypatch.setattr("vace_ad.detector.VACE.save", full)
+    answer = vace("fit", tmp_path / "t.csv", "--model", tmp_path / "m.vace", *QUICK)
+    assert answer.status == 2
+    assert "no space left to write" in answer.err
+    assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
