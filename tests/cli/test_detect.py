@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from safetensors import SafetensorError
 
 from cli.runs import FAULT, QUICK, ROWS, Runner, frame, values
 from vace_ad import load
@@ -254,11 +255,19 @@ def test_places_that_results_cannot_go(vace: Runner, plant: Path, tmp_path: Path
     assert (tmp_path / "thesis.txt").read_text() == "mine"
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        pl.exceptions.ComputeError("parquet: IO error: No space left on device (os error 28)"),
+        SafetensorError("Error while serializing: No space left on device (os error 28)"),
+    ],
+)
 def test_disk_full(
-    vace: Runner, plant: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    vace: Runner, plant: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     def full(*_: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
+        raise error
 
     monkeypatch.setattr("vace_ad.frames.write.write_frame", full)
     answer = vace("detect", plant, "--out", tmp_path / "r", "--explain", "0", *QUICK)

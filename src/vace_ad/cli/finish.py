@@ -14,11 +14,11 @@ import typer
 
 from vace_ad.cli.output import Output, event_record, stamp
 from vace_ad.cli.results import (
-    disk_error,
     results_folder,
     score_frame,
     write_run,
     write_tables,
+    writing,
 )
 
 if TYPE_CHECKING:
@@ -124,10 +124,8 @@ def write_scores(place: str, table: Table, found: Detection) -> None:
     if place == "-":
         sys.stdout.write(frame.write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.f"))
         return
-    try:
+    with writing(place):
         write_frame(frame, Path(place))
-    except OSError as error:
-        raise disk_error(error, place) from error
 
 
 def _write_report(run: Run, folder: Path) -> None:

@@ -190,14 +190,12 @@ def _existing(model: Path) -> Path:
 
 
 def _save(detector: VACE, model: Path) -> None:
-    from vace_ad.cli.results import disk_error
+    from vace_ad.cli.results import writing
 
     if not model.absolute().parent.is_dir():
         raise VaceError(f"the folder of {model} does not exist; create it, or give another place")
-    try:
+    with writing(str(model)):
         detector.save(model)
-    except OSError as error:
-        raise disk_error(error, str(model)) from error
 
 
 def _describe(detector: VACE, output: say.Output) -> None:

@@ -42,31 +42,45 @@ def results_folder(out: Path) -> Iterator[Path]:
     Results of an earlier run are replaced in one step.
     """
     check_out(out)
-    out = out.absolute()
-    partial = out.with_name(f".{out.name}.{os.getpid()}.partial")
-    old = out.with_name(f".{out.name}.{os.getpid()}.old")
+    place = out.absolute()
+    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
+    old = place.with_name(f".{place.name}.{os.getpid()}.old")
     try:
-        partial.mkdir(parents=True)
-        yield partial
-        if out.exists():
-            out.rename(old)
-        partial.rename(out)
-    except OSError as error:
-        raise disk_error(error, str(out)) from error
+        with writing(str(out)):
+            partial.mkdir(parents=True)
+            yield partial
+            if place.exists():
+                place.rename(old)
+            partial.rename(place)
     finally:
-        if old.exists() and not out.exists():
-            old.rename(out)  # the new folder did not make it: the earlier one stays
+        if old.exists() and not place.exists():
+            old.rename(place)  # the new folder did not make it: the earlier one stays
         shutil.rmtree(partial, ignore_errors=True)
         shutil.rmtree(old, ignore_errors=True)
 
 
-def disk_error(error: OSError, place: str) -> VaceError:
-    """One sentence on why something could not be written."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return VaceError(
-            f"no space left to write {place}; nothing was kept: free some, or give another place"
-        )
-    return VaceError(f"{place} cannot be written: {error.strerror or error}")
+@contextmanager
+def writing(place: str) -> Iterator[None]:
+    """Turn the ways in which writing fails into one sentence.
+
+    polars and safetensors report what the system said inside errors of their own.
+    """
+    import polars as pl
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, pl.exceptions.PolarsError, SafetensorError) as error:
+        full = isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT)
+        if full or "No space left" in str(error):
+            raise VaceError(
+                f"no space left to write {place}; nothing was kept: free some, or give another "
+                "place"
+            ) from error
+        if not isinstance(error, OSError) and "os error" not in str(error):
+            raise
+        reason = (isinstance(error, OSError) and error.strerror) or error
+        raise VaceError(f"{place} cannot be written: {reason}") from error
 
 
 def score_frame(table: Table, found: Detection) -> pl.DataFrame:
