@@ -114,3 +114,49 @@ def torch_encoder(n_channels, expansion=8, widths=(128, 256, 128, 64)):
         *stage(w3, w4, 3),
         *stage(w4, w5, 3),
     )
+
+
+def past_average(values, start, half_life):
+    """The exponential average before each step, one step at a time."""
+    keep = 0.5 ** (1 / half_life)
+    average, out = start, []
+    for value in values:
+        out.append(average)
+        average = keep * average + (1 - keep) * value
+    return np.array(out), average
+
+
+def window_features(scaled, window, step):
+    """Mean and log-deviation of each channel in every `step`-th window."""
+    out = []
+    for a in range(0, len(scaled) - window + 1, step):
+        part = scaled[a : a + window]
+        out.append([*part.mean(axis=0), *np.log(part.std(axis=0) + 0.2)])
+    return np.array(out)
+
+
+def amplitude(scaled, low, high, usual, window, step, half_life):
+    """Evidence of level and scale, row by row: excess over the envelope less what is usual."""
+    features = window_features(scaled, window, step)
+    n_channels = scaled.shape[1]
+    above, below = np.zeros((2, 2 * n_channels))
+    keep = 0.5 ** (step / half_life)
+    sums = []
+    for feature in features:
+        evidence = np.zeros(2)
+        for j, value in enumerate(feature):
+            width = max(high[j] - low[j], 0.3)
+            up, down = max(value - high[j], 0) / width, max(low[j] - value, 0) / width
+            fresh = max(up - above[j], 0) + max(down - below[j], 0)
+            evidence[j // n_channels] += math.log1p(fresh / (1 + above[j] + below[j]))
+            above[j] = keep * above[j] + (1 - keep) * up
+            below[j] = keep * below[j] + (1 - keep) * down
+        sums.append(evidence)
+    n_windows = len(scaled) - window + 1
+    rows = []
+    for k in range(2):
+        every = between([s[k] for s in sums], step, n_windows)
+        raw = np.log1p(points(every, window))
+        used, _ = past_average(raw, usual[k], half_life)
+        rows.append(raw / (1 + used))
+    return np.array(rows)

@@ -33,24 +33,27 @@ def test_the_shared_kernel_replaces_the_first_two_stages(rng):
     assert len(encoder) == 4
 
 
-def test_calibration_is_what_training_mode_batch_norm_sees(rng):
+def test_calibration_blends_the_statistics_of_each_layer_in_turn(rng):
     encoder = init_encoder(VACEConfig(widths=(16, 12, 8, 6)), 3, rng)
     patches = rng.normal(size=(40, 3, 24)).astype(np.float32)
-    plain = naive.torch_encoder(3, widths=(16, 12, 8, 6)).train()
+    plain = naive.torch_encoder(3, widths=(16, 12, 8, 6)).eval()
     convolutions = [layer for layer in plain if isinstance(layer, torch.nn.Conv1d)]
     norms = [layer for layer in plain if isinstance(layer, torch.nn.BatchNorm1d)]
     for layer, stage in zip(convolutions, encoder, strict=True):
         layer.weight.data = torch.from_numpy(stage.kernel)
-    for norm in norms:
-        norm.momentum = 0.88  # one update leaves (1 − 0.88)·(0, 1) + 0.88·data
+    hidden = torch.from_numpy(patches)
     with torch.no_grad():
-        plain(torch.from_numpy(patches))
-        wanted = plain.eval()(torch.from_numpy(patches)).mean(dim=2).numpy()
+        for layer in plain:
+            if isinstance(layer, torch.nn.BatchNorm1d):
+                mean, var = hidden.mean(dim=(0, 2)), hidden.var(dim=(0, 2), correction=0)
+                layer.running_mean, layer.running_var = 0.88 * mean, 0.12 + 0.88 * var
+            hidden = layer(hidden)
     calibrated = calibrate(encoder, patches, 0.88)
     for stage, norm in zip(calibrated, norms, strict=True):
         np.testing.assert_allclose(stage.norm.mean, norm.running_mean, atol=1e-5)
-        np.testing.assert_allclose(stage.norm.var, norm.running_var, rtol=2e-3)  # n or n − 1
-    np.testing.assert_allclose(encode(calibrated, patches), wanted, rtol=5e-3, atol=1e-4)
+        np.testing.assert_allclose(stage.norm.var, norm.running_var, rtol=1e-5)
+    wanted = hidden.mean(dim=2).numpy()
+    np.testing.assert_allclose(encode(calibrated, patches), wanted, rtol=1e-4, atol=1e-5)
 
 
 @pytest.mark.parametrize("batch_norm", [True, False])

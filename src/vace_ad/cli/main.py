@@ -9,8 +9,11 @@ import click
 import typer
 
 import vace_ad
+from vace_ad.cli.bench import bench_app
 from vace_ad.cli.demo import demo_command
+from vace_ad.cli.detect import detect_command
 from vace_ad.cli.evaluate import evaluate_command
+from vace_ad.cli.model import fit_command, inspect_command, score_command
 from vace_ad.errors import VaceError
 
 app = typer.Typer(
@@ -44,7 +47,12 @@ def _vace(
 
 
 app.command("demo")(demo_command)
+app.command("detect")(detect_command)
+app.command("fit")(fit_command)
+app.command("score")(score_command)
+app.command("inspect")(inspect_command)
 app.command("evaluate")(evaluate_command)
+app.add_typer(bench_app, name="bench")
 
 
 def main() -> None:

@@ -22,8 +22,8 @@ from vace_ad.method.patches import fill_skipped, patch_means_to_points
 Array = NDArray[np.float64]
 
 EDGE = 0.01  # share of training windows beyond the envelope on either side
-NARROWEST = 0.1  # width of an envelope at least, in units of the channel's deviation
-DEVIATION_FLOOR = 0.05  # added to a window's deviation before the logarithm
+NARROWEST = 0.3  # width of an envelope at least, in units of the channel's deviation
+DEVIATION_FLOOR = 0.2  # added to a window's deviation before the logarithm
 FARTHEST = 1e4  # deviations beyond which a value counts no more
 STEPS = 8  # windows that cover a row
 MOST_WINDOWS = 20_000  # that an envelope is learned from

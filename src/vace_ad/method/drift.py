@@ -16,6 +16,8 @@ def past_average(values: Array, state: Array, half_life: float) -> tuple[Array, 
     value never enters its average, so a surprise is measured against what came before it; and
     the result is the same however the steps are cut into calls.
     """
+    if len(values) == 0:  # for which lfilter leaves the state undefined
+        return values, state
     keep = 0.5 ** (1 / half_life)
     averages, last = lfilter([0, 1 - keep], [1, -keep], values, axis=0, zi=state[None])
     return averages, last[0]

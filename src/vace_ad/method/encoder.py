@@ -122,9 +122,8 @@ def convolve(hidden: Array, kernel: Array, groups: int) -> Array:
 def calibrate(encoder: Encoder, patches: Array, blend: float) -> Encoder:
     """BatchNorm statistics of `patches`, layer by layer, blended with their initial values.
 
-    Each stage is normalised by the batch itself on the way, as in training, and the statistics
-    kept are (1 − α)·(0, 1) + α·data. Below α = 1 deeper stages then see smaller inputs than their
-    statistics expect, and ReLU clips more.
+    The statistics kept are (1 − α)·(0, 1) + α·data, and each stage hands on what it will hand on
+    in scoring, so that the next is calibrated to what it will see.
     """
     calibrated = []
     size = 32  # patches whose activations stay in the processor's cache
@@ -143,11 +142,11 @@ def calibrate(encoder: Encoder, patches: Array, blend: float) -> Encoder:
                 var=(1 - blend + blend * var).astype(np.float32),
             )
             stage = replace(stage, norm=kept)
-            gain = kept.gamma / np.sqrt(var + BATCH_NORM_EPSILON)
-            shift = kept.beta - mean * gain
+            gain = kept.gamma / np.sqrt(kept.var + BATCH_NORM_EPSILON)
+            shift = kept.beta - kept.mean * gain
             for block in blocks:
-                block *= gain.astype(np.float32)
-                block += shift.astype(np.float32)
+                block *= gain
+                block += shift
         for block in blocks:
             np.maximum(block, 0, out=block)
         calibrated.append(stage)
