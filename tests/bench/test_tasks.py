@@ -81,6 +81,18 @@ def test_warnings_and_disagreements_become_notes(tmp_path):
     )
 
 
+def test_a_measure_that_is_not_defined_is_left_out_and_noted(path, monkeypatch):
+    import vace_ad.metrics as metrics
+
+    known = {**dict.fromkeys(MEASURES, 0.5), "Affiliation-F": float("nan")}
+    monkeypatch.setattr(metrics, "evaluate", lambda labels, scores, window: known)
+    (row, _), _ = compute(task(path))
+    assert row.status == "ok"
+    assert set(MEASURES) - set(row.measures) == {"Affiliation-F"}
+    assert row.notes == ("VaceWarning: Affiliation-F is not defined here",)
+    assert "NaN" not in row.to_json()
+
+
 def test_geometry_of_vace_is_in_the_row(tmp_path):
     path = tmp_path / "001_Genesis_id_1_Sensor_tr_300_1st_400.csv"
     write(make_table(500, 2, 400), path)

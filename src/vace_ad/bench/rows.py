@@ -55,7 +55,7 @@ class Row:
     anomalous_rows: int | None = None  # of the evaluated ones
     window: int | None = None  # of VUS
 
-    measures: dict[str, float] = field(default_factory=dict)
+    measures: dict[str, float] = field(default_factory=dict)  # those that are defined
     geometry: dict[str, float | str] = field(default_factory=dict)  # of the training embeddings
     fit_seconds: float | None = None
     score_seconds: float | None = None

@@ -20,7 +20,7 @@ from vace_ad.baselines import Detector, Method, resolve
 from vace_ad.bench.memory import peak_mb, reset_peak
 from vace_ad.bench.rows import GEOMETRY, Key, Row
 from vace_ad.bench.series import SeriesName
-from vace_ad.errors import InputError
+from vace_ad.errors import InputError, VaceWarning
 
 if TYPE_CHECKING:
     import numpy as np
@@ -148,10 +148,14 @@ def _checked(scores: Any, paper: Exam) -> NDArray[np.float64]:
 
 
 def _measures(paper: Exam, scores: NDArray[np.float64]) -> dict[str, float]:
+    """The nine; one that is not defined for these scores is left out, with a warning."""
     from vace_ad.metrics import evaluate
 
     found = evaluate(paper.labels, scores, window=paper.window)
-    return {name: float(value) for name, value in found.items()}
+    undefined = [name for name, value in found.items() if not isfinite(value)]
+    if undefined:
+        warnings.warn(f"{', '.join(undefined)} is not defined here", VaceWarning, stacklevel=2)
+    return {name: float(value) for name, value in found.items() if isfinite(value)}
 
 
 def _geometry(detector: Detector) -> dict[str, float | str]:

@@ -16,6 +16,8 @@ def draw_geometry(results: Results, methods: Sequence[str] = ()) -> Any:
     if not names:
         raise InputError("no row of the run has geometry; run a VACE method first")
     with canvas(1, 1, (6.4, 4.4)) as (figure, axes):
+        from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
         ax = axes[0, 0]
         for k, name in enumerate(names):
             rank = results.values(name, "effective_rank_pr")
@@ -31,6 +33,9 @@ def draw_geometry(results: Results, methods: Sequence[str] = ()) -> Any:
                 edgecolor="white", linewidth=1.2, zorder=4,
             )  # fmt: skip
         ax.set_xscale("log")
+        ax.xaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        ax.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        ax.xaxis.set_minor_formatter(NullFormatter())
         ax.set_ylim(0, 1.02)
         ax.set_xlabel("effective rank (participation ratio) / embedding size, log scale")
         ax.set_ylabel("share of variance in the first direction")
@@ -39,6 +44,6 @@ def draw_geometry(results: Results, methods: Sequence[str] = ()) -> Any:
         ax.annotate(
             "isotropic", (0.99, 0.02), xycoords="axes fraction", color="#666666", ha="right"
         )
-        ax.set_title("Geometry of the training embeddings, a mark a series")
+        ax.set_title("Geometry of the training embeddings, a cross the mean over series")
         figure.legend(loc="outside lower center", ncols=min(3, len(names)))
         return figure

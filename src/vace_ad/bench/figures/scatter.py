@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from vace_ad.bench.compare import paired
+from vace_ad.bench.compare import Difference, paired
 from vace_ad.bench.figures.style import COLOURS, MARKS, canvas, chosen, values_of
 from vace_ad.bench.results import Results
 from vace_ad.bench.tables.category import ordered_families
@@ -34,11 +34,10 @@ def draw_scatter(results: Results, methods: Sequence[str] = ()) -> Any:
                 )
             ax.plot([0, 1], [0, 1], color="#888888", linewidth=0.8, linestyle="--", zorder=2)
             ax.set(xlim=(-0.02, 1.02), ylim=(-0.02, 1.02), aspect="equal")
-            ax.set_xlabel(f"VUS-PR of {other}")
             gap = paired(ours, theirs)
+            ax.set_xlabel(f"VUS-PR of {other}\n{_interval(gap)}" if gap else f"VUS-PR of {other}")
             if gap:
                 ax.set_title(f"{first} {gap.wins} : {gap.losses} {other}")
-                ax.text(0.02, 0.97, _interval(gap), transform=ax.transAxes, va="top", fontsize=8)
         axes[0, 0].set_ylabel(f"VUS-PR of {first}")
         handles, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right center", title="family")
@@ -46,6 +45,8 @@ def draw_scatter(results: Results, methods: Sequence[str] = ()) -> Any:
         return figure
 
 
-def _interval(gap: Any) -> str:
+def _interval(gap: Difference) -> str:
     text = f"mean difference {gap.mean:+.3f}"
-    return text if gap.low is None else f"{text}\n95 % interval {gap.low:+.3f} to {gap.high:+.3f}"
+    if gap.low is None:
+        return text
+    return f"{text}, 95 % interval {gap.low:+.3f} to {gap.high:+.3f}"

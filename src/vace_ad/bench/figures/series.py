@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-_CHANNELS = 6  # drawn at most: those that vary in most rows
+_CHANNELS = 6  # drawn at most: those that change most often
 _POINTS = 4000  # columns of a picture are fewer: longer lines are thinned to their extremes
 
 
@@ -92,15 +92,18 @@ def _draw_channels(ax: Any, series: Series) -> None:
     import numpy as np
 
     changes = (np.diff(series.values, axis=0) != 0).sum(axis=0)
-    order = np.argsort(-changes, kind="stable")[:_CHANNELS]
-    for k, channel in enumerate(sorted(order)):
+    liveliest = np.argsort(-changes, kind="stable")[:_CHANNELS]
+    order = sorted(channel for channel in liveliest if changes[channel]) or [0]
+    for k, channel in enumerate(order):
         values = series.values[:, channel]
         low, high = np.quantile(values, [0.001, 0.999])
+        if low == high:  # still but for a few rows
+            low, high = values.min(), values.max()
         scaled = np.clip((values - low) / (high - low or 1.0), -0.1, 1.1)
         x, y = _thinned(scaled)
         ax.plot(x, 0.8 * y - k, color="#444444", linewidth=0.6)
     ax.set(yticks=[0.4 - k for k in range(len(order))])
-    ax.set_yticklabels([f"channel {channel}" for channel in sorted(order)], fontsize=7)
+    ax.set_yticklabels([f"channel {channel}" for channel in order], fontsize=7)
     ax.tick_params(axis="y", length=0)
     _mark(ax, series)
 
@@ -113,7 +116,7 @@ def _mark(ax: Any, series: Series) -> None:
     edges = np.flatnonzero(np.diff(np.concatenate([[0], series.labels, [0]])))
     least = len(series.labels) / 900  # a span thinner than a pixel would not be seen
     for start, end in zip(edges[::2], edges[1::2], strict=True):
-        ax.axvspan(start, max(end, start + least), color=ANOMALY, alpha=0.22, zorder=0, linewidth=0)
+        ax.axvspan(start, max(end, start + least), color=ANOMALY, alpha=0.25, zorder=0, linewidth=0)
 
 
 def _thinned(values: NDArray[np.float64]) -> tuple[NDArray[np.intp], NDArray[np.float64]]:

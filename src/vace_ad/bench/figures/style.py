@@ -14,7 +14,7 @@ from vace_ad.errors import ConfigError, MissingExtraError
 # Okabe and Ito's colours, which colour-blind readers can tell apart.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#999999")
 MARKS = "osD^vPX*<>hpd8H"
-ANOMALY, TRAINING, GRID = "#D55E00", "#EEF2F6", "#DDDDDD"
+ANOMALY, TRAINING, GRID = "#E53935", "#EEF2F6", "#DDDDDD"
 
 _STYLE: dict[Any, Any] = {
     "font.family": "DejaVu Sans",

@@ -1,0 +1,135 @@
+"""What of the paper's study fits into an hour on two cores: `make reproduce`.
+
+Stages run in order of worth until the time is up; the same command goes on with what is left, and
+`--minutes 600` does all of it. Every row is kept in the run folder; tables, and all rows with the
+commit and the kind of machine, are written beside this file.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import os
+import platform
+import subprocess
+from pathlib import Path
+from time import monotonic
+
+from rich.console import Console
+
+from vace_ad.bench import published
+from vace_ad.bench.catalog import find_series
+from vace_ad.bench.progress import progress_for
+from vace_ad.bench.results import Results
+from vace_ad.bench.rows import MEASURES, Row
+from vace_ad.bench.runner import Engine, Plan, run
+from vace_ad.bench.store import read_rows
+from vace_ad.bench.tables import TABLES
+
+ROOT = Path(__file__).parents[1]
+PROTOCOLS = ("tsb-ad", "test-only")
+SEEDS = 3
+SHORT = ("MSL", "SMAP", "Genesis", "Daphnet", "GECCO", "SMD")
+ECG = ("SVDB", "MITDB")
+STAGES = (  # methods, families
+    (("pca", "iforest"), (*SHORT, *ECG)),
+    (("vace",), SHORT),
+    (("paano", "vace-released"), ("MSL", "Genesis")),
+    (("paano",), ("SMAP", "Daphnet", "GECCO")),
+    (("vace",), ECG),
+    (("paano",), ("SMD",)),
+    (("vace-released",), ("Daphnet", "GECCO", "SMAP", "SMD")),
+    (("paano", "vace-released"), ECG),
+)
+
+
+def main() -> None:
+    options = _options()
+    started, console = monotonic(), Console(stderr=True)
+    for number, (methods, families) in enumerate(STAGES[: options.stages], start=1):
+        left = 60 * options.minutes - (monotonic() - started)
+        if left <= 0:
+            break
+        console.print(f"stage {number}: {', '.join(methods)} on {', '.join(families)}")
+        plan = Plan(find_series(options.data, families=families), methods, PROTOCOLS, SEEDS)
+        run(plan, options.run, Engine(jobs=options.jobs, stop_after=left), progress_for(console))
+    console.print(f"{(monotonic() - started) / 60:.1f} minutes")
+    write_results(options.run, options.out)
+
+
+def _options() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=__doc__)
+    data = os.environ.get("VACE_DATA", ROOT.parent / "shared" / "data")
+    parser.add_argument("--data", type=Path, default=data, help="folder of TSB-AD-M")
+    parser.add_argument("--run", type=Path, default=ROOT / "runs" / "reproduce")
+    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--minutes", type=float, default=58)
+    parser.add_argument("--stages", type=int, default=len(STAGES), help="the first so many only")
+    parser.add_argument("--jobs", type=int, default=2)
+    return parser.parse_args()
+
+
+def write_results(folder: Path, out: Path) -> None:
+    """The tables of the evaluation split, and the rows behind them."""
+    origin = {"commit": _commit(), "machine": f"{os.cpu_count()} cores, {platform.machine()}"}
+    rows = sorted(read_rows(folder), key=lambda row: row.key)
+    _write(out / "reproduce-rows.csv", [{**_flat(row), **origin} for row in rows])
+    _write(out / "published-baselines.csv", [{**line, **origin} for line in _beside(rows)])
+    for protocol in PROTOCOLS:
+        results = Results.load(folder, protocol, "eval")
+        for name, of in (("main", results), ("main-common", results.common())):
+            _table(TABLES["main"](of), out / f"{name}-{protocol}")
+        _table(TABLES["category"](results), out / f"category-{protocol}")
+
+
+def _table(table, path: Path) -> None:
+    path.with_suffix(".csv").write_text(table.to_csv())
+    path.with_suffix(".md").write_text(table.to_markdown())
+
+
+def _flat(row: Row) -> dict[str, object]:
+    key = {name: getattr(row, name) for name in ("method", "series", "seed", "protocol", "status")}
+    measures = {name: _short(row.measures.get(name)) for name in MEASURES}
+    cost = ("fit_seconds", "score_seconds", "peak_memory_mb", "config", "version")
+    return {**key, **measures, **{name: _short(getattr(row, name)) for name in cost}}
+
+
+def _beside(rows: list[Row]) -> list[dict[str, object]]:
+    """PCA and IForest of TSB-AD's own result table beside ours, series by series."""
+    lines = []
+    for row in rows:
+        known = published.per_series().get(published.COUNTERPARTS.get(row.method, ""), {})
+        if row.protocol == "tsb-ad" and row.method in ("pca", "iforest") and row.series in known:
+            ours, theirs = row.measures["VUS-PR"], known[row.series]
+            line = {"method": row.method, "series": row.series, "seed": row.seed}
+            numbers = {
+                "ours": _short(ours),
+                "published": theirs,
+                "gap": f"{round(ours - theirs, 6) + 0.0:.6f}",
+            }
+            lines.append({**line, "protocol": row.protocol, **numbers})
+    return lines
+
+
+def _write(path: Path, rows: list[dict[str, object]]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def _short(value: object) -> object:
+    return round(value, 6) if isinstance(value, float) else value
+
+
+def _commit() -> str:
+    def git(*arguments: str) -> str:
+        run = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
+        return run.stdout.strip()
+
+    return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--short", "src") else "")
+
+
+if __name__ == "__main__":
+    main()
