@@ -1,5 +1,6 @@
 import io
 
+import pytest
 from rich.console import Console
 
 from bench.made_runs import STEMS, made_row
@@ -45,15 +46,34 @@ def test_a_live_table_on_a_terminal():
     assert "ValueError: no" in shown
 
 
-def test_time_left_follows_the_work_not_the_count():
+def tally(tasks):
     progress = PlainProgress(screen(False))
-    sizes = {"quick": 100, "slow": 100}
-    tasks = [Task(m, f"{STEMS[i]}.csv", "eval", 0, ("tsb-ad",), size=sizes[m])
-             for m in sizes for i in range(2)]  # fmt: skip
     progress.start(tasks, tasks, {})
+    return progress
+
+
+def test_time_left_follows_the_work_not_the_count():
+    tasks = [
+        Task(method, f"{STEMS[i]}.csv", "eval", 0, ("tsb-ad",), size=100)
+        for method in ("quick", "slow")
+        for i in range(2)
+    ]
+    progress = tally(tasks)
     progress.update(tasks[0], [made_row("quick", STEMS[0], score_seconds=1.0)])
     progress.update(tasks[2], [made_row("slow", STEMS[0], score_seconds=9.0)])
-    share = progress.tally.weights.share_done()
-    assert share == 0.5
+    assert progress.tally.weights.share_done() == pytest.approx(0.5)
     progress.update(tasks[3], [made_row("slow", STEMS[1], score_seconds=9.0)])
-    assert abs(progress.tally.weights.share_done() - 0.95) < 1e-9
+    assert progress.tally.weights.share_done() == pytest.approx(0.95)
+
+
+def test_time_left_knows_that_a_fit_has_a_price_of_its_own():
+    sizes = (900, 500, 100, 100)
+    tasks = [
+        Task("vace", f"{stem}.csv", "eval", 0, ("tsb-ad",), size=size)
+        for stem, size in zip(STEMS, sizes, strict=False)
+    ]
+    progress = tally(tasks)
+    for task, seconds in zip(tasks[:2], (19.0, 15.0), strict=True):  # 10 s and 0.01 s a byte
+        row = made_row("vace", task.name.stem, fit_seconds=10.0, score_seconds=seconds - 10)
+        progress.update(task, [row])
+    assert progress.tally.weights.share_done() == pytest.approx(34 / (34 + 22))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from datetime import timedelta
+from statistics import fmean
 from time import monotonic
 from typing import Protocol
 
@@ -66,34 +67,42 @@ class _Tally:
 
 
 class _Weights:
-    """What share of the work is done, counting each method's seconds for a byte of data."""
+    """What share of the work is done: each method's seconds as a line over the file's size."""
 
     def __init__(self, remaining: Sequence[Task]) -> None:
-        self.bytes_left: dict[str, float] = defaultdict(float)
+        self.waiting: dict[str, list[int]] = defaultdict(list)  # sizes by method
         for task in remaining:
-            self.bytes_left[task.method] += task.size
-        self.bytes_done: dict[str, float] = defaultdict(float)
-        self.seconds: dict[str, float] = defaultdict(float)
+            self.waiting[task.method].append(task.size)
+        self.done: dict[str, list[tuple[int, float]]] = defaultdict(list)  # size, seconds
 
     def add(self, task: Task, rows: Sequence[Row]) -> None:
-        self.bytes_left[task.method] -= task.size
-        self.bytes_done[task.method] += task.size
-        spent = [(row.score_seconds or 0.0) + (row.evaluate_seconds or 0.0) for row in rows] + [
-            max((row.fit_seconds or 0.0 for row in rows), default=0.0)
-        ]
-        self.seconds[task.method] += sum(spent)
+        fit = max((row.fit_seconds or 0.0 for row in rows), default=0.0)  # shared by the rows
+        rest = sum((row.score_seconds or 0.0) + (row.evaluate_seconds or 0.0) for row in rows)
+        self.waiting[task.method].remove(task.size)
+        self.done[task.method].append((task.size, fit + rest))
 
     def share_done(self) -> float:
-        done = sum(self.seconds.values())
-        seen = sum(self.bytes_done.values())
-        if not seen or not done:
+        spent = [seconds for each in self.done.values() for _, seconds in each]
+        if not sum(spent):
             return 0.0
         left = 0.0
-        for method, size in self.bytes_left.items():
-            known = self.bytes_done[method]
-            rate = self.seconds[method] / known if known else done / seen
-            left += size * rate
-        return done / (done + left)
+        for method, sizes in self.waiting.items():
+            base, slope = _line_through(self.done[method]) or (fmean(spent), 0.0)
+            left += sum(base + slope * size for size in sizes)
+        return sum(spent) / (sum(spent) + left)
+
+
+def _line_through(points: Sequence[tuple[int, float]]) -> tuple[float, float] | None:
+    """Least squares, neither part below 0; None without a point."""
+    if not points:
+        return None
+    x, y = fmean(size for size, _ in points), fmean(seconds for _, seconds in points)
+    spread = sum((size - x) ** 2 for size, _ in points)
+    together = sum((size - x) * (seconds - y) for size, seconds in points)
+    slope = max(0.0, together / spread) if spread else 0.0
+    if slope * x > y:
+        return 0.0, y / x
+    return y - slope * x, slope
 
 
 class LiveProgress:
