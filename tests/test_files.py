@@ -5,8 +5,8 @@ import struct
 import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
-from test_detector import SMALL, waves
 
+from test_detector import SMALL, waves
 from vace_ad import VACE, load
 from vace_ad.errors import ConfigError, ModelFileError
 
@@ -102,7 +102,7 @@ def test_altered_values_are_found_by_the_checksum(model, tmp_path):
     content[-20] ^= 1
     forged = tmp_path / "forged.vace"
     forged.write_bytes(content)
-    with pytest.raises(ModelFileError, match="altered|finite"):
+    with pytest.raises(ModelFileError, match=r"altered|finite"):
         load(forged)
 
 

@@ -60,7 +60,7 @@ ORDER = ["frames", "method", "alarms", "report"]  # a room imports only from roo
 
 @pytest.mark.parametrize("room", ORDER)
 def test_rooms_import_only_from_their_left(room):
-    later = ORDER[ORDER.index(room) + 1 :] + ["cli", "bench", "baselines", "compat", "detector"]
+    later = [*ORDER[ORDER.index(room) + 1 :], "cli", "bench", "baselines", "compat", "detector"]
     for path in (PACKAGE / room).glob("*.py"):
         text = path.read_text()
         for name in later:

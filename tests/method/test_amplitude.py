@@ -1,9 +1,9 @@
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive
 from vace_ad.method.amplitude import Amplitude, Channels, Envelope
 from vace_ad.method.drift import past_average
 from vace_ad.method.folds import contiguous_folds

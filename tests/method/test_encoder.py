@@ -1,8 +1,8 @@
-import naive
 import numpy as np
 import pytest
 import torch
 
+import naive
 from vace_ad.config import VACEConfig
 from vace_ad.engine.torch import to_module
 from vace_ad.method.encoder import calibrate, convolve, encode, flop_per_patch, init_encoder

@@ -1,9 +1,9 @@
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive
 from vace_ad.method.patches import (
     PatchSet,
     fill_skipped,

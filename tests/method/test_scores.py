@@ -1,11 +1,11 @@
 """Position, direction, composition and geometry against their loops."""
 
-import naive
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import naive
 from vace_ad.method.compose import compose, compose_log, over_the_set
 from vace_ad.method.direction import Direction
 from vace_ad.method.geometry import Geometry

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,7 +64,8 @@ def draw(
         axes.tick_params(axis="y", length=0, labelsize=8, colors=INK)
     sensors.tick_params(axis="x", length=0)
     score.text(plant.time[plant.train_rows // 2], top * 0.45, "training", ha="center", color=QUIET)
-    score.xaxis.set_major_formatter(dates.DateFormatter("%d %b"))
+    formatter: Any = dates.DateFormatter  # matplotlib has no types for it
+    score.xaxis.set_major_formatter(formatter("%d %b"))
     score.margins(x=0)
     figure.suptitle(
         "Known faults in amber, what was found in red", fontsize=10, color=QUIET, x=0.99, ha="right"

@@ -35,7 +35,7 @@ def stretches(values: NDArray[np.float64], max_gap: int, min_length: int) -> lis
     values = np.where(missing, np.nan, values)
     for channel in np.flatnonzero(missing.any(axis=0)):
         _interpolate(values[:, channel], missing[:, channel], max_gap)
-    edges = run_edges(~np.isnan(values).any(axis=1))
+    edges = run_edges(np.asarray(~np.isnan(values).any(axis=1)))
     return [Stretch(a, values[a:b]) for a, b in edges.tolist() if b - a >= min_length]
 
 
