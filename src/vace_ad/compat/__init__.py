@@ -1,0 +1,1 @@
+"""VACE in the dress of other libraries; each adapter imports its library only when used."""

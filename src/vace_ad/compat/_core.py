@@ -1,0 +1,66 @@
+"""What all adapters share: a fit that adapts to short series, and scores without NaN."""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.config import VACEConfig
+from vace_ad.errors import TooShortError, VaceWarning
+
+if TYPE_CHECKING:
+    from vace_ad.detector import VACE
+
+SHORTEST_PATCH = 4
+
+
+def fit(
+    values: NDArray[np.float64],  # (n_rows, n_channels)
+    *,
+    preset: str | None,
+    patch_length: int | None,
+    seed: int,
+    settings: dict[str, Any] | None,
+) -> VACE:
+    """Fit a detector; without `patch_length`, the usual one or the longest that fits in."""
+    from vace_ad.detector import VACE
+
+    chosen: dict[str, Any] = {"random_state": seed, **(settings or {})}
+    usual = VACEConfig.from_preset(preset)
+    length = patch_length or min(usual.patch_length, _longest(len(values)))
+    if length != usual.patch_length:
+        offset = max(1, length // 2)
+        strides = [d for d in range(1, usual.stride + 1) if offset % d == 0]
+        chosen = {"patch_length": length, "stride": max(strides), **chosen}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VaceWarning)  # these libraries take warnings as failures
+        return VACE(preset=preset, **chosen).fit(values)
+
+
+def _longest(rows: int) -> int:
+    """The longest patch P with P + P/2 + 1 rows."""
+    length = (2 * (rows - 1)) // 3
+    if length < SHORTEST_PATCH:
+        raise TooShortError(
+            f"n_samples = {rows} came; a fit needs at least "
+            f"{SHORTEST_PATCH + SHORTEST_PATCH // 2 + 1}, in order of time"
+        )
+    return length
+
+
+def scores(detector: VACE, values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """A score for each row, as these libraries expect for any number of rows.
+
+    Fewer rows than a patch has are continued backwards by their mirror image. Rows that no patch
+    covers get the median, neither normal nor anomalous.
+    """
+    missing = max(0, detector.config.patch_length - len(values))
+    padded = np.pad(values, ((missing, 0), (0, 0)), mode="symmetric")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VaceWarning)
+        found = detector.score(padded)[missing:]
+    unknown = np.isnan(found)
+    return np.where(unknown, 0.0 if unknown.all() else np.median(found[~unknown]), found)

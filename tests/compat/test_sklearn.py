@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.exceptions import NotFittedError
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import check_estimator
+
+from compat.series import QUICK, TRAIN, WRONG, series
+from vace_ad.compat.sklearn import EXPECTED_FAILED_CHECKS, VACEOutlierDetector
+from vace_ad.errors import ConfigError
+
+
+def test_scikit_learns_own_checks() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # checks that skip themselves warn about it
+        results = check_estimator(
+            VACEOutlierDetector(settings={"encoders": 1, "engine": "numpy"}),
+            expected_failed_checks=EXPECTED_FAILED_CHECKS,
+            on_fail=None,
+        )
+    failed = [(r["check_name"], r["exception"]) for r in results if r["status"] == "failed"]
+    assert failed == []
+    declared = {r["check_name"] for r in results if r["status"] == "xfail"}
+    assert declared == set(EXPECTED_FAILED_CHECKS)
+
+
+def test_in_a_pipeline_it_finds_what_is_wrong() -> None:
+    x = series()
+    pipeline = make_pipeline(StandardScaler(), VACEOutlierDetector(**QUICK, random_state=0))
+    found = pipeline.fit(x[:TRAIN]).predict(x)
+    assert (found[WRONG] == -1).mean() > 0.8
+    assert (found[:TRAIN] == -1).mean() == pytest.approx(0.01, abs=0.005)
+    assert pipeline.decision_function(x)[WRONG].max() < pipeline.decision_function(x)[:TRAIN].mean()
+
+
+def test_seeds_and_clones() -> None:
+    x = series()
+    detector = VACEOutlierDetector(**QUICK, random_state=3)
+    first = detector.fit(x).score_samples(x)
+    np.testing.assert_array_equal(clone(detector).fit(x).score_samples(x), first)
+    other = clone(detector).set_params(random_state=4).fit(x).score_samples(x)
+    assert np.abs(other - first).max() > 0
+
+
+def test_fewer_rows_than_a_patch_and_missing_values() -> None:
+    x = series()
+    detector = VACEOutlierDetector(**QUICK).fit(x)
+    assert detector.score_samples(x[:3]).shape == (3,)
+    x[100:130] = np.nan
+    assert np.isfinite(detector.score_samples(x)).all()
+
+
+def test_bad_input() -> None:
+    with pytest.raises(NotFittedError):
+        VACEOutlierDetector().predict(series())
+    with pytest.raises(ValueError, match="n_samples = 5"):
+        VACEOutlierDetector().fit(series()[:5])
+    with pytest.raises(ConfigError, match=r"contamination=0\.7"):
+        VACEOutlierDetector(contamination=0.7).fit(series())
