@@ -1,0 +1,245 @@
+"""The signals of a series that comes in chunks of any size, in memory that does not grow.
+
+Rows are worked off in blocks whose borders depend on the series alone, never on how it was cut
+into chunks, so every chunk size gives the same bits. A row's signals come out once all patches
+that cover it have been scored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.config import VACEConfig
+from vace_ad.engine import Engine
+from vace_ad.errors import ConfigError
+from vace_ad.frames.gaps import run_edges
+from vace_ad.method import amplitude as envelopes
+from vace_ad.method.amplitude import Amplitude, Envelope, State
+from vace_ad.method.drift import past_average
+from vace_ad.method.patches import PatchSet
+from vace_ad.method.rolling import GapFiller, InStep, RowBuffer, WindowMeans
+from vace_ad.method.shape import Shape, Signals
+from vace_ad.method.trajectory import BLOCK, embed
+
+Array = NDArray[np.float64]
+
+
+class ShapeRows:
+    """Position and direction along one stretch."""
+
+    def __init__(self, shape: Shape, engine: Engine, scale: Array, block: int) -> None:
+        config = shape.config
+        self._shape, self._engine, self._scale, self._block = shape, engine, scale, block
+        self._lag = config.offset // config.stride if config.direction else 0
+        self._rows = RowBuffer()
+        size = (0, len(shape.encoders), config.embedding_size)
+        self._recent = np.empty(size, np.float32)  # embeddings that a velocity may start at
+        self._lone = np.empty((len(shape.encoders), 0))  # position, where direction is to come
+        self._means = WindowMeans(config.patch_length, config.stride, 2)
+
+    def add(self, rows: Array) -> Array:
+        """The rows (2, m) that are complete after these."""
+        self._rows.add(rows)
+        config = self._shape.config
+        needed = (self._block - 1) * config.stride + config.patch_length
+        done = [np.empty((2, 0))]
+        while len(self._rows) >= needed:
+            done += self._patches(self._rows.first(needed))
+            self._rows.drop(self._block * config.stride)
+        return np.concatenate(done, axis=1)
+
+    def finish(self, n_rows: int) -> Array:
+        """The rows that are left of a stretch of `n_rows`."""
+        done = []
+        if len(self._rows) >= self._shape.config.patch_length:
+            done += self._patches(self._rows.first(len(self._rows)))
+        done += self._compose(self._lone, np.full_like(self._lone, np.nan))
+        return np.concatenate([*done, self._means.finish(n_rows)], axis=1)
+
+    def _patches(self, rows: Array) -> list[Array]:
+        """Embed and score the patches on the grid of these rows."""
+        config, encoders = self._shape.config, self._shape.encoders
+        patches = PatchSet([rows], config.patch_length, self._scale)
+        found = embed(self._engine, patches, patches.grid(config.stride))
+        block = np.concatenate(list(found))  # (n, n_encoders, d_z)
+        position = np.stack([e.position.score(block[:, k]) for k, e in enumerate(encoders)])
+        if not config.direction:
+            return self._compose(position, np.full_like(position, np.nan))
+        recent = np.concatenate([self._recent, block])
+        starts = recent[: max(0, len(recent) - self._lag)]
+        moves = recent[self._lag :] - starts
+        self._recent = recent[len(starts) :]
+        direction = np.empty((len(encoders), len(moves)))
+        for k, evidence in enumerate(encoders):
+            if evidence.direction is not None and len(moves):
+                direction[k] = evidence.direction.score(moves[:, k])
+        if config.velocity == "forward":
+            self._lone = np.concatenate([self._lone, position], axis=1)
+            position, self._lone = np.split(self._lone, [len(moves)], axis=1)
+        else:
+            first = np.full((len(encoders), len(block) - len(moves)), np.nan)
+            direction = np.concatenate([first, direction], axis=1)
+        return self._compose(position, direction)
+
+    def _compose(self, position: Array, direction: Array) -> list[Array]:
+        """The rows that these patches complete, if there are any."""
+        if position.shape[1] == 0:
+            return []
+        parts = self._shape.composed(Signals(position, direction))
+        return [self._means.add(np.stack(parts))]
+
+
+class EnvelopeRows:
+    """Level and scale along one stretch, for one window length."""
+
+    def __init__(self, envelope: Envelope, state: State, half_life: float) -> None:
+        self._envelope, self._state, self._half_life = envelope, state, half_life
+        self._step = envelopes._step(envelope.window)
+        self._rows = RowBuffer()
+        self._means = WindowMeans(envelope.window, self._step, 2)
+
+    def add(self, rows: Array) -> Array:
+        """The rows (2, m) that are complete after these scaled rows (n, n_channels)."""
+        self._rows.add(rows)
+        needed = (envelopes.BLOCK - 1) * self._step + self._envelope.window
+        done = [np.empty((2, 0))]
+        while len(self._rows) >= needed:
+            done.append(self._windows(self._rows.first(needed)))
+            self._rows.drop(envelopes.BLOCK * self._step)
+        return np.concatenate(done, axis=1)
+
+    def finish(self, n_rows: int) -> tuple[Array, State]:
+        """The rows that are left of a stretch of `n_rows`, and what it leaves behind."""
+        done = []
+        if len(self._rows) >= self._envelope.window:
+            done.append(self._windows(self._rows.first(len(self._rows))))
+        done.append(self._used(self._means.finish(n_rows)))
+        return np.concatenate(done, axis=1), self._state
+
+    def _windows(self, rows: Array) -> Array:
+        """Evidence of the rows that the windows of these rows complete."""
+        envelope, state = self._envelope, self._state
+        features = envelopes._features(rows, envelope.window, self._step)
+        above, below = envelopes._excess(features, envelope.low, envelope.high)
+        half_life = self._half_life / self._step
+        used_up, last_up = past_average(above, state.above, half_life)
+        used_down, last_down = past_average(below, state.below, half_life)
+        self._state = state._replace(above=last_up, below=last_down)
+        fresh = np.maximum(above - used_up, 0) + np.maximum(below - used_down, 0)
+        sums = envelopes._halves(np.log1p(fresh / (1 + used_up + used_down)))
+        return self._used(self._means.add(sums))
+
+    def _used(self, rows: Array) -> Array:
+        """Weigh evidence (2, m) by how much of it there usually is."""
+        raw = np.log1p(rows)
+        usual, last = past_average(raw.T, self._state.evidence, self._half_life)
+        self._state = self._state._replace(evidence=last)
+        return np.asarray(raw / (1 + usual.T))
+
+
+class ChunkSignals:
+    """Position, direction, level and scale of a series that comes in chunks.
+
+    `weigh` turns evidence of amplitude, (n_windows, 2, n_rows), into that of level and scale,
+    (2, n_rows). `block` is the number of patches scored at a time: a smaller one gives scores
+    sooner, but other last bits.
+    """
+
+    def __init__(
+        self,
+        shape: Shape,
+        amplitude: Amplitude | None,
+        engine: Engine,
+        scale: Array,  # (n_channels,)
+        weigh: Callable[[Array], Array],
+        *,
+        used: Sequence[State] | None = None,
+        block: int = BLOCK,
+    ) -> None:
+        check_chunks(shape.config)
+        self._shape, self._amplitude, self._engine = shape, amplitude, engine
+        self._scale, self._weigh, self._block = scale, weigh, block
+        self._filler = GapFiller(shape.config.max_gap, len(scale))
+        self.used = list(used or (amplitude.start() if amplitude else []))
+        self._begin()
+
+    def add(self, rows: Array) -> Array:
+        """The signals (4, m) of the rows that are complete after these (n, n_channels)."""
+        return self._split(self._filler.add(rows))
+
+    def finish(self) -> Array:
+        """The signals (4, m) of the rows that are left."""
+        rest = self._split(self._filler.finish())
+        return np.concatenate([rest, self._end()], axis=1)
+
+    def _split(self, rows: Array) -> Array:
+        """Work off rows with NaN where a gap is."""
+        whole = np.asarray(~np.isnan(rows).any(axis=1))
+        done = [np.empty((4, 0))]
+        at = 0
+        for a, b in run_edges(whole).tolist():
+            if a > at:
+                done += [self._end(), np.full((4, a - at), np.nan)]
+            done.append(self._extend(rows[a:b]))
+            at = b
+        if at < len(rows):
+            done += [self._end(), np.full((4, len(rows) - at), np.nan)]
+        return np.concatenate(done, axis=1)
+
+    def _begin(self) -> None:
+        """A new stretch."""
+        self._n = 0
+        self._first = RowBuffer()  # rows of a stretch that is not yet as long as a patch
+        self._in_step = InStep(1 + len(self.used))
+        self._shape_rows = ShapeRows(self._shape, self._engine, self._scale, self._block)
+        self._envelope_rows: list[EnvelopeRows] = []
+        if self._amplitude:
+            pairs = zip(self._amplitude.envelopes, self.used, strict=True)
+            half_life = self._amplitude.half_life
+            self._envelope_rows = [EnvelopeRows(*pair, half_life) for pair in pairs]
+
+    def _extend(self, rows: Array) -> Array:
+        self._n += len(rows)
+        self._first.add(rows)
+        if self._n < self._shape.config.patch_length:
+            return np.empty((4, 0))
+        rows = self._first.first(len(self._first))
+        self._first = RowBuffer()
+        parts = [self._shape_rows.add(rows)]
+        if self._amplitude:
+            scaled = self._amplitude.channels.scaled(rows)
+            parts += [envelope.add(scaled) for envelope in self._envelope_rows]
+        return self._joined(parts)
+
+    def _end(self) -> Array:
+        """Finish the stretch, if there is one; too short a one has no signals."""
+        n = self._n
+        if n < self._shape.config.patch_length:
+            self._begin()
+            return np.full((4, n), np.nan)
+        finished = [envelope.finish(n) for envelope in self._envelope_rows]
+        done = self._joined([self._shape_rows.finish(n), *(rows for rows, _ in finished)])
+        self.used = [state for _, state in finished]
+        self._begin()
+        return done
+
+    def _joined(self, parts: Sequence[Array]) -> Array:
+        """The signals (4, m) of the rows that all parts have reached."""
+        shape, *amplitude = self._in_step.add(parts)
+        if not amplitude:
+            return np.concatenate([shape, np.zeros_like(shape)])
+        return np.concatenate([shape, self._weigh(np.stack(amplitude))])
+
+
+def check_chunks(config: VACEConfig) -> None:
+    """Refuse settings under which a row's score depends on the whole scored series."""
+    for name in ("normalisation", "missing_direction"):
+        value = getattr(config, name)
+        if value != "training":
+            raise ConfigError(
+                f"{name}={value!r} looks at the whole scored series, so it cannot be scored in "
+                f"chunks; use {name}='training', or pass one table"
+            )
