@@ -19,7 +19,7 @@ def test_scikit_learns_own_checks() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # checks that skip themselves warn about it
         results = check_estimator(
-            VACEOutlierDetector(settings={"encoders": 1, "engine": "numpy"}),
+            VACEOutlierDetector(settings={"encoders": 1, "widths": (8, 8, 8, 8), "engine": "numpy"}),
             expected_failed_checks=EXPECTED_FAILED_CHECKS,
             on_fail=None,
         )

@@ -127,15 +127,16 @@ class Output:
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         table.add_column("")
         timed = any(event.start_time is not None for event in events)
-        for name in ("start" if timed else "start row", "lasts", "kind"):
+        for name in ("start" if timed else "start row", "lasts"):
             table.add_column(name, no_wrap=True)
         for name in ("severity", "chance"):
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("signal", no_wrap=True)
         table.add_column("sensors", overflow="fold")
+        named = 3 if self.console.width >= 100 else 1
         for number, event in enumerate(events, 1):
             if event in worst:
-                table.add_row(*_cells(number, event, step), style=None)
+                table.add_row(*_cells(number, event, step, named))
         self.console.print(table)
         if len(events) > _MOST_EVENTS:
             self.say(f"  and {len(events) - _MOST_EVENTS} less severe ones; --out keeps them all")
@@ -202,9 +203,9 @@ def plain(value: Any) -> Any:
 
 
 def stamp(time: np.datetime64) -> str:
-    """A time as people write it: no fraction of a second where there is none."""
+    """A time as people write it: no seconds, or fractions of them, where there are none."""
     text = str(time.astype("datetime64[ms]")).replace("T", " ")
-    return text.removesuffix(".000")
+    return text.removesuffix(".000").removesuffix(":00")
 
 
 def _urgency(event: Event) -> float:
@@ -212,7 +213,7 @@ def _urgency(event: Event) -> float:
     return 50.0 if math.isnan(event.severity) else event.severity
 
 
-def _cells(number: int, event: Event, step: int | None) -> list[str]:
+def _cells(number: int, event: Event, step: int | None, named: int) -> list[str]:
     from vace_ad.frames.time import duration_words
 
     start = str(event.start) if event.start_time is None else stamp(event.start_time)
@@ -225,5 +226,6 @@ def _cells(number: int, event: Event, step: int | None) -> list[str]:
     else:
         chance = f"{event.probability:.0e}" if event.probability < 0.01 else "> 0.01"
         strength = [f"{event.severity:.0f}", chance]
-    sensors = ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:3])
-    return [f"{number}", start, lasts, event.kind, *strength, event.signal or "", sensors]
+    sensors = ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:named])
+    signal = event.signal or ("" if event.kind == "anomaly" else event.kind)
+    return [f"{number}", start, lasts, *strength, signal, sensors]
