@@ -38,7 +38,8 @@ STAGES = (  # methods, families
     (("paano",), ("SMAP", "Daphnet", "GECCO")),
     (("vace",), ECG),
     (("paano",), ("SMD",)),
-    (("vace-released",), ("Daphnet", "GECCO", "SMAP", "SMD")),
+    (("vace-released",), ("SMAP",)),
+    (("vace-released",), ("Daphnet", "GECCO", "SMD")),
     (("paano", "vace-released"), ECG),
 )
 
