@@ -215,6 +215,7 @@ def _urgency(event: Event) -> float:
 
 def _cells(number: int, event: Event, step: int | None, named: int) -> list[str]:
     from vace_ad.frames.time import duration_words
+    from vace_ad.report.words import odds
 
     start = str(event.start) if event.start_time is None else stamp(event.start_time)
     lasts = f"{event.rows} rows"
@@ -224,8 +225,7 @@ def _cells(number: int, event: Event, step: int | None, named: int) -> list[str]
     if math.isnan(event.severity):
         strength = ["", ""]
     else:
-        chance = f"{event.probability:.0e}" if event.probability < 0.01 else "> 0.01"
-        strength = [f"{event.severity:.0f}", chance]
+        strength = [f"{event.severity:.0f}", odds(event.probability)]
     sensors = ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:named])
     signal = event.signal or ("" if event.kind == "anomaly" else event.kind)
     return [f"{number}", start, lasts, *strength, signal, sensors]
