@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint unit clean
+.PHONY: help demo test lint unit bench reproduce browser clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,17 @@ lint: .venv/ready
 
 unit: .venv/ready
 	$(BIN)/pytest -n 2
+
+bench: .venv/ready  ## speed and memory side by side with a naive version, under ten minutes
+	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/metrics.py --rows 10000 --events 10 80
+
+reproduce: .venv/ready  ## what of the paper's study fits into an hour; needs the TSB-AD-M series
+	$(BIN)/python benchmarks/reproduce.py
+
+browser:  ## Chromium for the report's tests (Debian, as root)
+	command -v chromium >/dev/null || \
+	    (apt-get -qq update && apt-get -qq -y --no-install-recommends install chromium)
 
 clean:  ## forget the environment and the caches
 	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-results
