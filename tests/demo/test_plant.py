@@ -1,3 +1,5 @@
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -17,7 +19,7 @@ def test_six_kinds_of_faults_after_training_and_apart(seed):
     assert len({fault.kind for fault in plant.faults}) == 6
     assert plant.labels[: plant.train_rows].sum() == 0
     ordered = sorted(plant.faults, key=lambda fault: fault.start)
-    for before, after in zip(ordered, ordered[1:], strict=False):
+    for before, after in pairwise(ordered):
         assert before.end < after.start
     assert ordered[-1].end <= len(plant.values)
 
