@@ -5,7 +5,6 @@ from __future__ import annotations
 import sys
 from typing import Annotated
 
-import click
 import typer
 
 import vace_ad
@@ -58,16 +57,9 @@ app.add_typer(bench_app, name="bench")
 def main() -> None:
     """Run the command; an error of ours is one sentence and exit status 2."""
     try:
-        status = app(standalone_mode=False)
+        app()  # exits by itself, also after a wrong option
     except VaceError as error:
         if "--debug" in sys.argv:
             raise
         typer.echo(f"error: {error}", err=True)
         sys.exit(2)
-    except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        typer.echo("interrupted", err=True)
-        sys.exit(130)
-    sys.exit(status if isinstance(status, int) else 0)
