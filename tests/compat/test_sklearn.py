@@ -18,8 +18,9 @@ from vace_ad.errors import ConfigError
 def test_scikit_learns_own_checks() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # checks that skip themselves warn about it
+        small = {"encoders": 1, "widths": (8, 8, 8, 8), "engine": "numpy"}
         results = check_estimator(
-            VACEOutlierDetector(settings={"encoders": 1, "widths": (8, 8, 8, 8), "engine": "numpy"}),
+            VACEOutlierDetector(settings=small),
             expected_failed_checks=EXPECTED_FAILED_CHECKS,
             on_fail=None,
         )
