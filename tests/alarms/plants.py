@@ -44,13 +44,16 @@ class Simple:
     def __init__(self, train: np.ndarray) -> None:
         self.mean, self.spread = train.mean(axis=0), train.std(axis=0)
         z = (train - self.mean) / self.spread
-        self.rest = np.linalg.svd(z, full_matrices=True)[2][min(8, z.shape[1] - 1) :]
+        directions = np.linalg.eigh(z.T @ z)[1].T[::-1]  # the main ones first
+        self.rest = directions[min(8, z.shape[1] - 1) :]
         self.calls = 0
 
     def __call__(self, values: np.ndarray) -> dict[str, np.ndarray]:
         self.calls += 1
         z = (values - self.mean) / self.spread
-        distance = np.sqrt(np.square(z @ self.rest.T).mean(axis=1))  # (n,)
+        # einsum, because many small products are slow where BLAS threads fight for a core.
+        outside = np.einsum("nd,kd->nk", z, self.rest)
+        distance = np.sqrt(np.square(outside).mean(axis=1))  # (n,)
         change = np.abs(np.diff(distance, prepend=distance[0]))
         patches = {"position": distance, "direction": change}
         rows = {name: _rows(sliding_window_view(x, PATCH).mean(1)) for name, x in patches.items()}

@@ -5,6 +5,7 @@ import pytest
 
 from alarms.plants import PATCH, break_sensor, plant
 from alarms.toys import Toy
+from vace_ad import VACE
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.detection import detect, explain_rows
 from vace_ad.alarms.runs import Rules
@@ -114,3 +115,20 @@ def test_bad_tables(toy: Toy, values: np.ndarray) -> None:
         detect(toy, Table(values[:, :-1], NAMES[:-1]))
     with pytest.raises(InputError, match="goes backwards"):
         detect(toy, Table(values, NAMES, TIME[np.r_[0:100, 50, 101:N]]))
+
+
+def test_with_the_real_detector(values: np.ndarray) -> None:
+    table = Table(values, NAMES, TIME)
+    detector = VACE(random_state=0, patch_length=PATCH, stride=4, encoders=1)
+    detector.fit(Table(values[:TRAIN], NAMES, TIME[:TRAIN]))
+    found = detect(detector, table, budget=Budget(1, "day"), first=TRAIN)
+    blamed = {
+        at: event.shares[0][0]
+        for event in found.anomalies
+        for at in (5000, 6500)
+        if event.start < at + 80 and event.end > at
+    }
+    assert blamed == {5000: "c", 6500: "h"}
+    np.testing.assert_allclose(found.scores, detector.score(table), rtol=1e-9)
+    assert detector.explain(table, 5000, 5080).top(1)[0][0] == "c"
+    assert detector.predict(table).shape == (N,)

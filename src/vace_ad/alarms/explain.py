@@ -78,26 +78,27 @@ class Explainer:
         def evidence(rows: Array) -> dict[str, float]:
             return _means(score_rows(rows), inside)
 
+        look = self.normal.look(window)
+
+        def without(channels: Sequence[int]) -> Array:
+            picked = np.asarray(channels, dtype=np.intp)
+            changed = window.copy()
+            changed[:, picked] = look.rebuilt(picked)
+            return changed
+
         found = evidence(window)
         drops = {signal: np.zeros(len(self.names)) for signal in found}
-        for channel in self._suspects(window, evidence, found):
-            left = evidence(self._without(window, [channel]))
+        for channel in self._suspects(lambda group: evidence(without(group)), found):
+            left = evidence(without([channel]))
             for signal in found:
                 drops[signal][channel] = found[signal] - left[signal]
-        fallback = self.normal.strangeness(window[inside])
+        fallback = look.strangeness(inside)
         shares = {signal: _shares(drop, fallback) for signal, drop in drops.items()}
         return Blame(self.names, shares, self._loudest(found))
 
-    def _without(self, window: Array, channels: Sequence[int]) -> Array:
-        changed = window.copy()
-        picked = np.asarray(channels, dtype=np.intp)
-        changed[:, picked] = self.normal.rebuilt(window, picked)
-        return changed
-
     def _suspects(
         self,
-        window: Array,
-        evidence: Callable[[Array], dict[str, float]],
+        evidence_without: Callable[[Sequence[int]], Mapping[str, float]],
         found: Mapping[str, float],
     ) -> list[int]:
         """Channels worth a try: all of a few; of many, those of groups that matter.
@@ -111,7 +112,7 @@ class Explainer:
         count = int(np.ceil(np.sqrt(channels)))
         groups = [list(range(g, channels, count)) for g in range(count)]
         suspects: set[int] = set()
-        left = [evidence(self._without(window, group)) for group in groups]
+        left = [evidence_without(group) for group in groups]
         for signal, before in found.items():
             drops = np.array([before - rest[signal] for rest in left])
             for g in np.flatnonzero((drops > 0) & (drops >= 2 * _NOISE * drops.max())):

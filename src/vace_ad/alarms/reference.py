@@ -8,6 +8,7 @@ it, plus the noise that it has in normal operation.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,27 +52,35 @@ class Normal:
         self.noise = noise[middle : middle + reference.shape[1]]  # (n_rows, D), one stretch
         self.usual = np.maximum(np.abs(noise).mean(axis=0), 1e-9)  # (D,)
 
-    def rebuilt(self, window: Array, channels: NDArray[np.intp]) -> Array:
+    def look(self, window: Array) -> Look:
+        """A window seen against normal operation."""
+        z = np.clip((window - self.mean) / self.spread, -_FARTHEST, _FARTHEST)
+        z = np.where(np.isnan(z), 0.0, z)
+        return Look(self, z, z @ self.precision)
+
+
+class Look(NamedTuple):
+    """A window in normal units, and what each channel says beyond the others."""
+
+    normal: Normal
+    z: Array  # (n_rows, D)
+    beyond: Array  # (n_rows, D), z P
+
+    def rebuilt(self, channels: NDArray[np.intp]) -> Array:
         """What `channels` would have shown given the others, (n_rows, n_rebuilt).
 
-        E[z_G | z_rest] = −P_GG⁻¹ P_G,rest z_rest for a Gaussian with precision P.
+        E[z_G | z_rest] = −P_GG⁻¹ P_G,rest z_rest = z_G − P_GG⁻¹ (P z)_G for a Gaussian with
+        precision P.
         """
-        z = self._scaled(window)
-        rest = np.setdiff1d(np.arange(window.shape[1]), channels)
-        inner = self.precision[np.ix_(channels, channels)]
-        outer = self.precision[np.ix_(channels, rest)]
-        expected = -np.linalg.solve(inner, outer @ z[:, rest].T).T
-        noise = np.resize(self.noise[:, channels], expected.shape)  # from its start over again
-        out: Array = (expected + noise) * self.spread[channels] + self.mean[channels]
+        normal = self.normal
+        inner = normal.precision[np.ix_(channels, channels)]
+        expected = self.z[:, channels] - np.linalg.solve(inner, self.beyond[:, channels].T).T
+        noise = np.resize(normal.noise[:, channels], expected.shape)  # from its start over again
+        out: Array = (expected + noise) * normal.spread[channels] + normal.mean[channels]
         return out
 
-    def strangeness(self, window: Array) -> Array:
-        """How far each channel is from what the others lead to expect, in usual noise, (D,)."""
-        z = self._scaled(window)
-        noise = np.abs(z @ self.precision / np.diag(self.precision)).mean(axis=0)
-        out: Array = noise / self.usual
+    def strangeness(self, rows: slice) -> Array:
+        """How far channels are from what the others lead to expect, in usual noise, (D,)."""
+        noise = np.abs(self.beyond[rows] / np.diag(self.normal.precision)).mean(axis=0)
+        out: Array = noise / self.normal.usual
         return out
-
-    def _scaled(self, window: Array) -> Array:
-        z = np.clip((window - self.mean) / self.spread, -_FARTHEST, _FARTHEST)
-        return np.where(np.isnan(z), 0.0, z)
