@@ -10,7 +10,6 @@ import torch
 
 from vace_ad.config import VACEConfig
 from vace_ad.engine.torch import to_module
-from vace_ad.method import backprop
 from vace_ad.method.backprop import BLOCK, TrainingPass
 from vace_ad.method.encoder import Encoder, init_encoder
 
@@ -83,9 +82,7 @@ def test_without_batch_norm():
 
 
 @pytest.mark.parametrize("length", [4, 5, 23, 97])
-@pytest.mark.parametrize("wide", [0, 64])
-def test_any_patch_length(length, wide, monkeypatch):
-    monkeypatch.setattr(backprop, "WIDE", wide)  # 0: Winograd's convolution wherever it exists
+def test_any_patch_length(length):
     encoder, patches, counts, rng = make(length, 2, 19, length=length)
     slope = rng.normal(size=(19, 6))
     z, _, gradients = run(encoder, patches, counts, slope.astype(np.float32))

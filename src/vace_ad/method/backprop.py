@@ -22,9 +22,17 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.method.convolution import Convolution, Dense, Depthwise, Layout, Rows, Workspace
+from vace_ad.method.convolution import (
+    PHASES,
+    Convolution,
+    First,
+    Layout,
+    Pointwise,
+    Workspace,
+    windows,
+)
 from vace_ad.method.encoder import BATCH_NORM_EPSILON, Encoder
-from vace_ad.method.winograd import PAIRS, Winograd
+from vace_ad.method.winograd import Winograd
 
 Array = NDArray[np.float32]
 Exact = NDArray[np.float64]
@@ -32,7 +40,6 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 BLOCK = 16  # patches a block
 LANES = 8  # sums of gradients that are kept apart
-WIDE = 64  # in·out / (in + out) from which Winograd's convolution is quicker
 
 
 class Block(NamedTuple):
@@ -52,10 +59,16 @@ class Statistics(NamedTuple):
 
 
 class Map(NamedTuple):
-    """y ↦ gain · y + shift, each (out,)."""
+    """BatchNorm and ReLU of one stage, y ↦ max(gain · y + shift, 0)."""
 
-    gain: Array
-    shift: Array
+    gain: Array  # (out,)
+    rows: tuple[Array, Array, Array]  # gain, shift and 0 along a patch, each (PHASES, 1, …)
+
+    @classmethod
+    def of(cls, gain: Exact, shift: Exact, layout: Layout) -> Map:
+        """The map of these values, (out,) each."""
+        along = layout.along(gain), layout.along(shift), layout.along(np.zeros_like(gain))
+        return cls(gain.astype(np.float32), along)
 
 
 class Gradients(NamedTuple):
@@ -76,11 +89,10 @@ class TrainingPass:
         capacity: int,  # most distinct patches in a batch
         workers: Executor,
     ) -> None:
-        margin = max(stage.kernel.shape[2] // 2 for stage in encoder)
-        self._layout = Layout.of(patch_length, margin)
+        self._layout = Layout(patch_length)
         self._widths = [len(stage.kernel) for stage in encoder]
-        rows = capacity * self._layout.pitch
-        self._outputs = [np.empty((rows, width), np.float32) for width in self._widths]
+        rows = capacity * self._layout.rows
+        self._outputs = [np.empty(rows * width, np.float32) for width in self._widths]
         self._slopes = [np.empty(rows * max(self._widths), np.float32) for _ in range(2)]
         self._workers = workers
         self._local = threading.local()
@@ -91,11 +103,11 @@ class TrainingPass:
         self._blocks = _blocks(counts)
         self._n = int(counts.sum()) * self._layout.length  # rows that BatchNorm counts
         self.statistics: list[Statistics] = []
+        self._means: list[Array] = []  # along a patch
         self._maps: list[Map] = []
-        self._tiles: list[tuple[Array, Array, Array]] = []  # gain, shift and 0 along a patch
-        for i, stage in enumerate(encoder):
-            work = partial(self._convolve, i, convolution(stage.kernel, stage.groups, self._layout))
-            self._measure(i, self._map(work, self._blocks))
+        for i in range(len(encoder)):
+            layer = convolution(encoder, i)
+            self._measure(i, self._map(partial(self._convolve, i, layer), self._blocks))
         return np.concatenate(self._map(self._pool, self._blocks))
 
     def backward(self, slope: Array) -> list[Gradients]:
@@ -108,14 +120,14 @@ class TrainingPass:
         self._embedding_slope = slope / np.float32(self._layout.length)
         sums = self._map(self._unpool, self._blocks)
         for i in range(len(self._encoder) - 1, -1, -1):
-            stage, gain = self._encoder[i], self._maps[i].gain[:, None, None]
-            beta, gamma, before = self._differentiate_norm(i, sums)
+            gain = self._maps[i].gain[:, None, None]
+            beta, gamma, taken = self._differentiate_norm(i, sums)
             # Slopes carry BatchNorm's gain no further than here: the kernel takes it.
-            layer = convolution(stage.kernel * gain, stage.groups, self._layout)
-            done = self._map(partial(self._back, i, layer, before), lanes)
+            layer = convolution(self._encoder, i, gain)
+            done = self._map(partial(self._back, i, layer, taken), lanes)
             kernel = layer.to_kernel(np.sum([total for total, _ in done], axis=0)) * gain
             sums = [part for _, parts in done for part in parts]
-            plain = stage.norm is None
+            plain = self._encoder[i].norm is None
             gradients.append(Gradients(kernel, None if plain else gamma, None if plain else beta))
         return gradients[::-1]
 
@@ -123,32 +135,32 @@ class TrainingPass:
 
     def _convolve(self, i: int, layer: Convolution, block: Block) -> tuple[Exact, Exact]:
         """Compute the outputs of a stage; their mean and the squares about it, (out,)."""
-        out = self._part(self._outputs[i], block)
-        layer.forward(self._enter(i, block), out, self._space)
-        inside = self._layout.inside(out)
-        mean = _time_sums(inside).mean(axis=0, dtype=np.float64) / self._layout.length
-        centred = self._layout.inside(self._space.array("centred", *out.shape))
-        np.subtract(inside, mean.astype(np.float32), out=centred)
-        squares = np.einsum("npc,npc->nc", centred, centred).sum(axis=0, dtype=np.float64)
+        out = self._output(i, block)
+        layer.forward(self._enter(i, layer, block), out, self._space)
+        self._layout.clear(out)
+        mean = _sums(out) / ((block.end - block.start) * self._layout.length)
+        centred = self._centred(out, self._layout.along(mean))
+        squares = np.einsum("prc,prc->pc", centred, centred).sum(axis=0, dtype=np.float64)
         return mean, squares
 
-    def _enter(self, i: int, block: Block) -> Rows:
-        """The inputs of a stage: patches, or the stage before after BatchNorm and ReLU."""
-        n_rows = (block.end - block.start) * self._layout.pitch
+    def _enter(self, i: int, layer: Convolution, block: Block) -> Array:
+        """The inputs of a stage: windows of patches, or the stage before after ReLU."""
         if i == 0:
+            taps = self._encoder[0].kernel.shape[2]
             patches = self._patches[block.start : block.end]
-            rows = self._space.rows("inputs", n_rows, patches.shape[1], self._layout.margin)
-            rows.inside[:] = 0
-            self._layout.inside(rows.inside)[:] = patches.transpose(0, 2, 1)
-            return rows
-        gain, shift, zero = self._tiles[i - 1]
-        rows = self._space.rows("inputs", n_rows, self._widths[i - 1], self._layout.margin)
-        hidden = rows.inside.reshape(-1, gain.size)  # (n, pitch · in)
-        before = self._part(self._outputs[i - 1], block).reshape(hidden.shape)
-        np.multiply(before, gain, out=hidden)
-        hidden += shift
-        np.maximum(hidden, zero, out=hidden)
-        return rows
+            return windows(patches, taps, self._layout, self._space)
+        before = self._output(i - 1, block)
+        slots = self._space.array("inputs", layer.slots, *before.shape[1:])
+        self._through_norm(i - 1, before, slots[layer.lead : layer.lead + PHASES])
+        return slots
+
+    def _through_norm(self, i: int, out: Array, hidden: Array) -> None:
+        """BatchNorm and ReLU of a stage, zero between patches."""
+        gain, shift, zero = self._maps[i].rows
+        by_patch = hidden.reshape(PHASES, -1, gain.shape[2])
+        np.multiply(out.reshape(by_patch.shape), gain, out=by_patch)
+        by_patch += shift
+        np.maximum(by_patch, zero, out=by_patch)
 
     def _measure(self, i: int, moments: Sequence[tuple[Exact, Exact]]) -> None:
         """BatchNorm's statistics from those of the blocks, and the map it then is."""
@@ -158,47 +170,49 @@ class TrainingPass:
         mean = rows @ means / self._n
         total = times @ squares + rows @ (means - mean) ** 2
         self.statistics.append(Statistics(mean, total / self._n, total / max(1, self._n - 1)))
-        norm, tiled = self._encoder[i].norm, self._layout.tiled
+        self._means.append(self._layout.along(mean))
+        norm = self._encoder[i].norm
         gain, shift = np.ones_like(mean), np.zeros_like(mean)
         if norm is not None:
             gain = norm.gamma / np.sqrt(total / self._n + BATCH_NORM_EPSILON)
             shift = norm.beta - mean * gain
-        self._maps.append(Map(gain.astype(np.float32), shift.astype(np.float32)))
-        self._tiles.append((tiled(gain), tiled(shift), tiled(np.zeros_like(mean))))
+        self._maps.append(Map.of(gain, shift, self._layout))
 
     def _pool(self, block: Block) -> Array:
         """The embeddings of a block, (n, d_z)."""
-        hidden = self._layout.inside(self._enter(len(self._encoder), block).inside)
-        return np.asarray(_time_sums(hidden) / np.float32(self._layout.length))
+        hidden = self._last_hidden(block)
+        by_patch = hidden.reshape(PHASES, block.end - block.start, -1, hidden.shape[2])
+        return np.asarray(by_patch.sum(axis=(0, 2)) / np.float32(self._layout.length))
+
+    def _last_hidden(self, block: Block) -> Array:
+        last = self._output(len(self._encoder) - 1, block)
+        hidden = self._space.array("inputs", *last.shape)
+        self._through_norm(len(self._encoder) - 1, last, hidden)
+        return hidden
 
     # ------------------------------------------------------ backward, in parts
 
     def _unpool(self, block: Block) -> tuple[Exact, Exact]:
         """The slope of the mean over time, behind the last ReLU."""
-        last = len(self._encoder) - 1
-        hidden = self._enter(last + 1, block).inside
+        hidden = self._last_hidden(block)
         slope = self._space.array("to inputs", *hidden.shape)
-        slope[:] = 0
-        self._layout.inside(slope)[:] = self._embedding_slope[block.start : block.end, None]
-        return self._through_relu(last, block, hidden, slope)
+        by_patch = slope.reshape(PHASES, block.end - block.start, -1, hidden.shape[2])
+        by_patch[:] = self._embedding_slope[block.start : block.end, None]
+        return self._through_relu(len(self._encoder) - 1, block, hidden, slope)
 
     def _through_relu(
         self, i: int, block: Block, hidden: Array, slope: Array
     ) -> tuple[Exact, Exact]:
         """Keep the slope where ReLU let `hidden` through; Σ slope and Σ slope · (y − mean)."""
-        kept = self._slope_part(i, block)
-        np.multiply(slope, hidden > 0, out=kept)
-        out = self._layout.inside(self._part(self._outputs[i], block))
-        centred = self._layout.inside(self._space.array("centred", *kept.shape))
-        np.subtract(out, self.statistics[i].mean.astype(np.float32), out=centred)
-        inside = self._layout.inside(kept)
-        products = np.einsum("npc,npc->nc", inside, centred)
-        sums = _time_sums(inside), products
-        return tuple(part.sum(axis=0, dtype=np.float64) for part in sums)
+        kept = self._slope(i, block)
+        np.multiply(slope, hidden > 0, out=kept)  # nothing gets through between patches
+        centred = self._centred(self._output(i, block), self._means[i])
+        products = np.einsum("prc,prc->pc", kept, centred)
+        return _sums(kept), products.sum(axis=0, dtype=np.float64)
 
     def _differentiate_norm(
         self, i: int, sums: Sequence[tuple[Exact, Exact]]
-    ) -> tuple[Array, Array, Map]:
+    ) -> tuple[Array, Array, tuple[Exact, Exact]]:
         """Gradients in β and γ, and what BatchNorm takes from slopes that go through it.
 
         Before BatchNorm the slope is gain · (g − Σg/n − x̂ · Σ(g·x̂)/n) with x̂ the normalised
@@ -211,36 +225,31 @@ class TrainingPass:
             linear = -sum_product / (var + BATCH_NORM_EPSILON) / self._n
             constant = -sum_slope / self._n - linear * mean
         gamma = sum_product / np.sqrt(var + BATCH_NORM_EPSILON)
-        return (
-            sum_slope.astype(np.float32),
-            gamma.astype(np.float32),
-            Map(linear.astype(np.float32), constant.astype(np.float32)),
-        )
+        return sum_slope.astype(np.float32), gamma.astype(np.float32), (linear, constant)
 
     def _back(
-        self, i: int, layer: Convolution, taken: Map, lane: Sequence[Block]
+        self, i: int, layer: Convolution, taken: tuple[Exact, Exact], lane: Sequence[Block]
     ) -> tuple[Array, list[tuple[Exact, Exact]]]:
         """A lane's gradient in the layer's matrix; slopes and their sums one stage earlier."""
-        layout, space = self._layout, self._space
+        space = self._space
         total = np.zeros_like(layer.matrix)
         sums = []
-        tiles = {  # what an output that occurs so often loses
-            times: [layout.tiled(times * part) for part in taken]
-            for times in {block.times for block in lane}
-        }
+        every = {block.times for block in lane}
+        rows = {m: [self._layout.along(m * part) for part in taken] for m in every}
         for block in lane:
-            linear, constant = tiles[block.times]
-            out = self._part(self._outputs[i], block)
-            rows = space.rows("slope", len(out), out.shape[1], layout.margin)
-            slope = rows.inside.reshape(-1, linear.size)  # (n, pitch · out)
-            np.multiply(out.reshape(slope.shape), linear, out=slope)
-            slope += constant
-            slope += self._slope_part(i, block).reshape(slope.shape)
-            inputs = self._enter(i, block)
-            layer.to_matrix(inputs, rows, total, space)
+            linear, constant = rows[block.times]
+            out = self._output(i, block)
+            slope = space.array("slope", *out.shape)
+            by_patch = slope.reshape(PHASES, -1, linear.shape[2])
+            np.multiply(out.reshape(by_patch.shape), linear, out=by_patch)
+            by_patch += constant
+            slope += self._slope(i, block)
+            inputs = self._enter(i, layer, block)
+            layer.to_matrix(inputs, slope, total, space)
             if i > 0:
-                earlier = layer.to_inputs(rows, space)
-                sums.append(self._through_relu(i - 1, block, inputs.inside, earlier))
+                hidden = inputs[layer.lead : layer.lead + PHASES]
+                earlier = layer.to_inputs(slope, space)
+                sums.append(self._through_relu(i - 1, block, hidden, earlier))
         return total, sums
 
     # ----------------------------------------------------------------- storage
@@ -248,13 +257,24 @@ class TrainingPass:
     def _map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
         return list(self._workers.map(work, items))
 
-    def _part(self, rows: Array, block: Block) -> Array:
-        return rows[block.start * self._layout.pitch : block.end * self._layout.pitch]
+    def _output(self, i: int, block: Block) -> Array:
+        """Where the outputs of a stage lie, (PHASES, rows, out)."""
+        return self._part(self._outputs[i], block, self._widths[i])
 
-    def _slope_part(self, i: int, block: Block) -> Array:
+    def _slope(self, i: int, block: Block) -> Array:
         """Where the slopes behind a stage lie; those of two stages in a row lie apart."""
-        width, flat = self._widths[i], self._slopes[i % 2]
-        return self._part(flat[: len(flat) // width * width].reshape(-1, width), block)
+        return self._part(self._slopes[i % 2], block, self._widths[i])
+
+    def _part(self, flat: Array, block: Block, width: int) -> Array:
+        size = self._layout.rows * width  # of a patch
+        return flat[block.start * size : block.end * size].reshape(PHASES, -1, width)
+
+    def _centred(self, out: Array, mean: Array) -> Array:
+        """Outputs less their mean along a patch, zero between patches."""
+        centred = self._space.array("centred", *out.shape)
+        by_patch = centred.reshape(PHASES, -1, mean.shape[2])
+        np.subtract(out.reshape(by_patch.shape), mean, out=by_patch)
+        return centred
 
     @property
     def _space(self) -> Workspace:
@@ -265,15 +285,13 @@ class TrainingPass:
         return space
 
 
-def convolution(kernel: Array, groups: int, layout: Layout) -> Convolution:
-    """The quickest way to compute a convolution."""
-    n_out, n_in, taps = kernel.shape
-    if groups > 1:
-        return Depthwise(kernel, groups)
-    # Products save with in · out, transforms cost with in + out.
-    if taps in PAIRS and n_in * n_out >= WIDE * (n_in + n_out):
-        return Winograd(kernel, layout)
-    return Dense(kernel)
+def convolution(encoder: Encoder, i: int, gain: Array | float = 1) -> Convolution:
+    """The convolution of stage i, its kernel times `gain`."""
+    stage = encoder[i]
+    kernel = np.asarray(stage.kernel * np.float32(gain), np.float32)
+    if i == 0:
+        return First(kernel, stage.groups)
+    return Pointwise(kernel) if kernel.shape[2] == 1 else Winograd(kernel)
 
 
 def _blocks(counts: NDArray[np.intp]) -> list[Block]:
@@ -286,7 +304,7 @@ def _blocks(counts: NDArray[np.intp]) -> list[Block]:
     ]
 
 
-def _time_sums(inside: Array) -> Array:
-    """(n, P, out) summed over time, (n, out), by a product with ones."""
-    ones = np.ones((1, inside.shape[1]), np.float32)
-    return np.asarray((ones @ inside)[:, 0])
+def _sums(rows: Array) -> Exact:
+    """(PHASES, rows, out) summed over rows, (out,), by products with ones."""
+    ones = np.ones((1, rows.shape[1]), np.float32)
+    return np.asarray((ones @ rows).sum(axis=(0, 1), dtype=np.float64))

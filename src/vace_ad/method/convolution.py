@@ -1,7 +1,9 @@
-"""Convolutions and their gradients as large matrix products.
+"""Convolutions of many patches, and their gradients, as large matrix products.
 
-Patches lie end to end in time-first rows with a few rows of zeros between them, so a convolution
-of many patches is one convolution of a long series.
+Time is cut into tiles of four rows. A block of patches lies in memory phase by phase: first row 0
+of every tile, then row 1 of every tile, and so on, the patches end to end with one tile of zeros
+after each. So a shift in time is a shift in memory, and every step is one product of large
+matrices without copies.
 """
 
 from __future__ import annotations
@@ -10,41 +12,39 @@ import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
+PHASES = 4  # rows of a tile
 
 
 class Layout(NamedTuple):
-    """How patches lie end to end."""
+    """How the patches of a block lie in memory: (PHASES, n · tiles, channels)."""
 
     length: int  # P, rows of a patch
-    pitch: int  # rows from one patch to the next; the rows between hold zeros
-    margin: int  # zero rows that a convolution may look back or ahead
 
-    @classmethod
-    def of(cls, length: int, margin: int) -> Layout:
-        """Patches as close as they may lie for tiles of four rows."""
-        return cls(length, 4 * (-(-length // 4) + -(-margin // 4)), margin)
+    @property
+    def tiles(self) -> int:
+        """Tiles of a patch, the one of zeros included."""
+        return -(-self.length // PHASES) + 1
 
-    def inside(self, rows: Array) -> Array:
-        """(n · pitch, width) seen as (n, P, width), without the rows between patches."""
-        return rows.reshape(-1, self.pitch, rows.shape[1])[:, : self.length]
+    @property
+    def rows(self) -> int:
+        """Rows of a patch, those of zeros included."""
+        return PHASES * self.tiles
 
-    def tiled(self, vector: NDArray[np.floating]) -> Array:
-        """A value for each channel as the rows of a patch, (pitch · width,), zero between."""
-        rows = np.zeros((self.pitch, len(vector)), np.float32)
-        rows[: self.length] = vector
-        return rows.ravel()
+    def along(self, vector: NDArray[np.floating]) -> Array:
+        """A value for each channel as rows (PHASES, 1, tiles · channels), zero between patches."""
+        rows = np.empty((PHASES, self.tiles, len(vector)), np.float32)
+        rows[:] = vector
+        self.clear(rows)
+        return rows.reshape(PHASES, 1, -1)
 
-
-class Rows(NamedTuple):
-    """Rows with zero rows before and after them."""
-
-    whole: Array
-    inside: Array  # (n_rows, width), a view
-    margin: int
+    def clear(self, block: Array) -> None:
+        """Set the rows between patches to zero."""
+        by_tile = block.reshape(PHASES, -1, self.tiles, block.shape[2])
+        by_tile[:, :, -1] = 0
+        by_tile[PHASES - -self.length % PHASES :, :, -2] = 0  # the last tile may not be full
 
 
 class Workspace:
@@ -60,29 +60,28 @@ class Workspace:
             self._buffers[name] = np.zeros(size, np.float32)
         return self._buffers[name][:size].reshape(shape)
 
-    def rows(self, name: str, n_rows: int, width: int, margin: int) -> Rows:
-        """Rows to be written, the margins zero."""
-        whole = self.array(name, n_rows + 3 * margin + 4, width)  # as far as any window looks
-        whole[:margin] = 0
-        whole[margin + n_rows :] = 0
-        return Rows(whole, whole[margin : margin + n_rows], margin)
-
 
 class Convolution(Protocol):
-    """A convolution with same padding; `matrix` is its kernel in the form it computes with."""
+    """A convolution with same padding; `matrix` is its kernel in the form it computes with.
 
+    Inputs come in `slots` slots (slots, rows, in): the four phases from slot `lead` on, and
+    around them, for a convolution that looks beyond its tile, phases of the tiles beside.
+    """
+
+    slots: int
+    lead: int
     matrix: Array
 
-    def forward(self, inputs: Rows, out: Array, space: Workspace) -> None:
-        """The outputs (rows, out) of the inputs (rows, in)."""
+    def forward(self, inputs: Array, out: Array, space: Workspace) -> None:
+        """The outputs (PHASES, rows, out)."""
         ...
 
-    def to_matrix(self, inputs: Rows, slope: Rows, total: Array, space: Workspace) -> None:
+    def to_matrix(self, inputs: Array, slope: Array, total: Array, space: Workspace) -> None:
         """Add the gradient in `matrix` to `total`, from that in the outputs, `slope`."""
         ...
 
-    def to_inputs(self, slope: Rows, space: Workspace) -> Array:
-        """The gradient in the inputs (rows, in); called right after `to_matrix`."""
+    def to_inputs(self, slope: Array, space: Workspace) -> Array:
+        """The gradient in the inputs (PHASES, rows, in); called right after `to_matrix`."""
         ...
 
     def to_kernel(self, total: Array) -> Array:
@@ -90,88 +89,119 @@ class Convolution(Protocol):
         ...
 
 
-class Dense:
-    """Every output channel sees every input channel."""
+class Pointwise:
+    """One tap: a row sees itself."""
+
+    slots, lead = PHASES, 0
 
     def __init__(self, kernel: Array) -> None:
-        self._taps = kernel.shape[2]
-        self.matrix = np.ascontiguousarray(kernel.transpose(2, 1, 0))  # (taps, in, out)
-        self._flipped = np.ascontiguousarray(kernel.transpose(2, 0, 1)[::-1])  # (taps, out, in)
+        self.matrix = np.ascontiguousarray(kernel[:, :, 0].T)  # (in, out)
 
-    def forward(self, inputs: Rows, out: Array, space: Workspace) -> None:
-        """The outputs (rows, out) of the inputs (rows, in)."""
-        _correlate(inputs, self.matrix, out)
+    def forward(self, inputs: Array, out: Array, space: Workspace) -> None:
+        """The outputs (PHASES, rows, out)."""
+        np.matmul(_flat(inputs), self.matrix, out=_flat(out))
 
-    def to_matrix(self, inputs: Rows, slope: Rows, total: Array, space: Workspace) -> None:
+    def to_matrix(self, inputs: Array, slope: Array, total: Array, space: Workspace) -> None:
         """Add the gradient in `matrix` to `total`."""
-        first, n = inputs.margin - self._taps // 2, len(slope.inside)
-        for tap in range(self._taps):
-            total[tap] += inputs.whole[first + tap : first + tap + n].T @ slope.inside
+        total += _flat(inputs).T @ _flat(slope)
 
-    def to_inputs(self, slope: Rows, space: Workspace) -> Array:
-        """The gradient in the inputs (rows, in)."""
-        out = space.array("to inputs", len(slope.inside), self.matrix.shape[1])
-        _correlate(slope, self._flipped, out)
+    def to_inputs(self, slope: Array, space: Workspace) -> Array:
+        """The gradient in the inputs (PHASES, rows, in)."""
+        out = space.array("to inputs", *slope.shape[:2], len(self.matrix))
+        np.matmul(_flat(slope), self.matrix.T, out=_flat(out))
         return out
 
     def to_kernel(self, total: Array) -> Array:
-        """A gradient in `matrix` as one in the kernel (out, in, taps)."""
-        return np.ascontiguousarray(total.transpose(2, 1, 0))
+        """A gradient in `matrix` as one in the kernel (out, in, 1)."""
+        return np.ascontiguousarray(total.T)[:, :, None]
 
 
-class Depthwise:
-    """Each input channel has filters of its own; always the first stage."""
+class First:
+    """The first stage: few channels, wide windows; each channel may have filters of its own.
+
+    Its inputs are windows (n_channels, taps, PHASES · rows) of the patches.
+    """
+
+    slots, lead = 0, 0
 
     def __init__(self, kernel: Array, groups: int) -> None:
-        n_out, _, taps = kernel.shape
-        grouped = kernel.reshape(groups, n_out // groups, taps)
-        self.matrix = np.ascontiguousarray(grouped.transpose(0, 2, 1))  # (groups, taps, filters)
+        n_out, n_in, taps = kernel.shape
+        self._shape = kernel.shape
+        grouped = kernel.reshape(groups, n_out // groups, n_in * taps)
+        self.matrix = np.ascontiguousarray(grouped.transpose(0, 2, 1))  # (groups, in · taps, out)
 
-    def forward(self, inputs: Rows, out: Array, space: Workspace) -> None:
-        """The outputs (rows, groups · filters) of the inputs (rows, groups)."""
-        windows = self._windows(inputs, len(out), space)
-        np.matmul(windows.transpose(0, 2, 1), self.matrix, out=self._by_group(out))
+    def forward(self, inputs: Array, out: Array, space: Workspace) -> None:
+        """The outputs (PHASES, rows, out)."""
+        np.matmul(self._windows(inputs).transpose(0, 2, 1), self.matrix, out=self._by_group(out))
 
-    def to_matrix(self, inputs: Rows, slope: Rows, total: Array, space: Workspace) -> None:
+    def to_matrix(self, inputs: Array, slope: Array, total: Array, space: Workspace) -> None:
         """Add the gradient in `matrix` to `total`."""
-        windows = self._windows(inputs, len(slope.inside), space)
-        total += windows @ self._by_group(slope.inside)
+        total += self._windows(inputs) @ self._by_group(slope)
 
-    def to_inputs(self, slope: Rows, space: Workspace) -> Array:
+    def to_inputs(self, slope: Array, space: Workspace) -> Array:
         """Never asked for: nothing that learns comes before the first stage."""
-        raise NotImplementedError("a depthwise convolution is the first stage")
+        raise NotImplementedError("the inputs of the first stage have no gradient")
 
     def to_kernel(self, total: Array) -> Array:
-        """A gradient in `matrix` as one in the kernel (out, 1, taps)."""
-        groups, taps, filters = total.shape
-        return np.ascontiguousarray(total.transpose(0, 2, 1)).reshape(groups * filters, 1, taps)
+        """A gradient in `matrix` as one in the kernel (out, in / groups, taps)."""
+        return np.ascontiguousarray(total.transpose(0, 2, 1)).reshape(self._shape)
 
-    def _windows(self, inputs: Rows, n: int, space: Workspace) -> Array:
-        """The inputs around each row, (groups, taps, n)."""
-        groups, taps, _ = self.matrix.shape
-        first = inputs.margin - taps // 2
-        series = space.array("series", groups, n + taps - 1)
-        series[:] = inputs.whole[first : first + n + taps - 1].T
-        windows = space.array("windows", groups, taps, n)
-        windows[:] = sliding_window_view(series, n, axis=1)
-        return windows
+    def _windows(self, inputs: Array) -> Array:
+        """(groups, in · taps, n)."""
+        return inputs.reshape(len(self.matrix), -1, inputs.shape[2])
 
     def _by_group(self, rows: Array) -> Array:
-        """(n, groups · filters) seen as (groups, n, filters)."""
-        return rows.reshape(len(rows), len(self.matrix), -1).transpose(1, 0, 2)
+        """(PHASES, rows, groups · out) seen as (groups, PHASES · rows, out)."""
+        flat = _flat(rows)
+        return flat.reshape(len(flat), len(self.matrix), -1).transpose(1, 0, 2)
 
 
-def _correlate(series: Rows, matrix: Array, out: Array) -> None:
-    """out[r] = Σ_j series[r + j − taps // 2] @ matrix[j], in products of full depth.
+def windows(patches: Array, taps: int, layout: Layout, space: Workspace) -> Array:
+    """Windows around every row of patches (n, n_channels, P): (n_channels, taps, PHASES · rows)."""
+    n, n_channels, length = patches.shape
+    in_time = space.array("in time", n_channels, n, layout.rows)
+    in_time[:, :, length:] = 0
+    in_time[:, :, :length] = patches.transpose(1, 0, 2)
+    phases = space.array("phases", n_channels, PHASES, n * layout.tiles)
+    by_tile = in_time.reshape(n_channels, n * layout.tiles, PHASES)
+    phases[:] = by_tile.transpose(0, 2, 1)
+    made = space.array("windows", n_channels, taps, PHASES, n * layout.tiles)
+    for tap in range(taps):
+        for phase in range(PHASES):
+            tile, source = divmod(phase + tap - taps // 2, PHASES)
+            _shift(phases[:, source].T, tile, made[:, tap, phase].T)
+    return made.reshape(n_channels, taps, -1)
 
-    The windows that begin at rows s, s + taps, s + 2·taps, … do not overlap: they are one plain
-    matrix, and nothing is copied.
-    """
-    taps, n_in, n_out = matrix.shape
-    first = series.margin - taps // 2
-    flat = series.whole.reshape(-1)[first * n_in :]
-    deep = matrix.reshape(taps * n_in, n_out)
-    for s in range(min(taps, len(out))):
-        target = out[s::taps]  # (m, n_out)
-        windows = flat[s * n_in : (s + len(target) * taps) * n_in]
-        np.matmul(windows.reshape(len(target), taps * n_in), deep, out=target)
+
+def surround(slots: Array, lead: int) -> None:
+    """Fill the slots before and after the four phases from the tiles beside, (slots, rows, in)."""
+    for k in range(len(slots)):
+        tile, phase = divmod(k - lead, PHASES)
+        if tile:
+            _shift(slots[lead + phase], tile, slots[k])
+
+
+def gather_back(slots: Array, lead: int) -> Array:
+    """The adjoint of `surround`: add each slot to the phase it was taken from, (PHASES, …)."""
+    for k in range(len(slots)):
+        tile, phase = divmod(k - lead, PHASES)
+        if tile == 1:
+            slots[lead + phase, 1:] += slots[k, :-1]
+        elif tile == -1:
+            slots[lead + phase, :-1] += slots[k, 1:]
+    return slots[lead : lead + PHASES]
+
+
+def _shift(source: Array, tiles: int, target: Array) -> None:
+    """target[j] = source[j + tiles] for a shift by one tile or none, zero beyond the end."""
+    if tiles == 0:
+        target[:] = source
+    elif tiles > 0:
+        target[:-1], target[-1] = source[1:], 0
+    else:
+        target[1:], target[0] = source[:-1], 0
+
+
+def _flat(block: Array) -> Array:
+    """(PHASES, rows, channels) as (PHASES · rows, channels)."""
+    return block.reshape(-1, block.shape[2])
