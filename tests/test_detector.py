@@ -123,6 +123,34 @@ def test_later_rows_change_nothing_bit_for_bit(fitted):
     assert np.abs(before[-50:] - after[-50:]).max() > 0
 
 
+# ---------------------------------------------------------------------- in pieces
+
+
+@pytest.mark.parametrize("size", [1, 7, 100, 1000])
+def test_an_iterator_of_chunks_scores_as_the_whole_bit_for_bit(fitted, size):
+    test = waves(700, seed=1)
+    test[300:320] = np.nan  # a gap cuts the series
+    with pytest.warns(VaceWarning, match="20 of 700"):
+        whole = fitted.score(test)
+    chunks = (test[a : a + size] for a in range(0, 700, size))
+    np.testing.assert_array_equal(fitted.score(chunks), whole)
+
+
+def test_a_parquet_path_scores_as_the_table(fitted, tmp_path):
+    table = pl.DataFrame(waves(300, seed=1), schema=list(fitted.channels_))
+    table.write_parquet(tmp_path / "t.parquet")
+    np.testing.assert_array_equal(fitted.score(tmp_path / "t.parquet"), fitted.score(table))
+    with pytest.raises(InputError, match="does not exist"):
+        fitted.score(tmp_path / "none.parquet")
+    with pytest.raises(InputError, match="read it into a table first"):
+        fitted.score("plant.csv")
+
+
+def test_chunks_too_short_in_all(fitted):
+    with pytest.raises(TooShortError, match="10 rows came"):
+        fitted.score(iter([waves(4), waves(6)]))
+
+
 # --------------------------------------------------------------------- bad input
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from os import PathLike
 from typing import Any, Self
@@ -19,12 +19,15 @@ from vace_ad.alarms.reference import reference_rows
 from vace_ad.config import VACEConfig
 from vace_ad.engine import Engine, make_engine
 from vace_ad.errors import InputError, NotFittedError, TooShortError, VaceWarning
+from vace_ad.frames.chunks import as_chunks
 from vace_ad.frames.gaps import Stretch, stretches
 from vace_ad.frames.table import Table, as_table
-from vace_ad.method.amplitude import Amplitude, Channels, State
+from vace_ad.frames.training import step_seconds, training_parts, training_tables
+from vace_ad.method.amplitude import Amplitude, Channels, State, weighted
+from vace_ad.method.chunks import ChunkSignals
 from vace_ad.method.encoder import Encoder, calibrate, init_encoder
 from vace_ad.method.geometry import Geometry
-from vace_ad.method.patches import PatchSet, fill_skipped, patch_means_to_points
+from vace_ad.method.patches import PatchSet, fill_skipped, grid_to_rows
 from vace_ad.method.position import moments
 from vace_ad.method.shape import EncoderEvidence, Shape, Signals
 from vace_ad.method.trajectory import embed, training_stride, velocity_pairs
@@ -33,9 +36,7 @@ from vace_ad.progress import Progress, silent
 
 Scores = NDArray[np.float64]
 CALIBRATION_PATCHES = 256  # that BatchNorm is calibrated on
-AMPLITUDE_WEIGHTS = np.array([[0.5, 1.0], [0.5, 1.0], [0.0, 0.5]])  # window × (level, scale)
 REFERENCES = 4  # normal stretches kept to explain events by
-PIECES = 16  # that a training part beyond max_fit_rows is thinned to
 
 
 class VACE:
@@ -82,14 +83,14 @@ class VACE:
         `y` is ignored; it is there for scikit-learn's tools.
         """
         started = time.perf_counter()
-        tables = _tables(data)
+        tables = training_tables(data)
         self.channels_ = tables[0].names
         values = [table.aligned(self.channels_).values for table in tables]
-        parts = _training_parts(values, self.channels_, self.config)
+        parts = training_parts(values, self.channels_, self.config)
         self.facts_: dict[str, Any] = {
             "rows": sum(map(len, values)),
             "rows_used": sum(map(len, parts)),
-            "step_seconds": _step_seconds(tables),
+            "step_seconds": step_seconds(tables),
             "seconds": {},
         }
         held = self._fit_shape(parts, progress, started)
@@ -99,8 +100,7 @@ class VACE:
                 parts, self.config.windows, self.config.drift_half_life
             )
             held = [
-                rows + _weighted(more).sum(axis=0)
-                for rows, more in zip(held, evidence, strict=True)
+                rows + weighted(more).sum(axis=0) for rows, more in zip(held, evidence, strict=True)
             ]
             self._stamp("amplitude", started)
         self.calibration_scores_ = np.concatenate(held)
@@ -157,7 +157,7 @@ class VACE:
         self._stamp("statistics", started)
         edges = np.searchsorted(index, patches.borders)
         return [
-            _to_rows(total[a:b], stride, len(part), config.patch_length)
+            grid_to_rows(total[a:b], stride, len(part), config.patch_length)
             for part, a, b in zip(parts, edges, edges[1:], strict=False)
         ]
 
@@ -192,8 +192,30 @@ class VACE:
     # ----------------------------------------------------------------- scoring
 
     def score(self, data: Any, *, progress: Progress = silent) -> Scores:
-        """How anomalous each row is, float64 (n_rows,); NaN where no patch covers a row."""
+        """How anomalous each row is, float64 (n_rows,); NaN where no patch covers a row.
+
+        `data` is a table, an iterator of tables that follow each other, or the path of a Parquet
+        file; the last two are worked off piece by piece and give the same scores.
+        """
+        chunks = as_chunks(data)
+        if chunks is not None:
+            return np.concatenate([np.empty(0), *self.score_chunks(chunks)])
         return sum(self.signals(data, progress=progress).values(), np.zeros(1))
+
+    def score_chunks(self, chunks: Iterable[Any]) -> Iterator[Scores]:
+        """The scores of a series that comes in tables of any size, as rows become complete.
+
+        What is kept in memory does not grow with the series.
+        """
+        self._check_fitted()
+        stream = ChunkSignals(self.shape_, self.amplitude_, self.engine, self.scale_, weighted)
+        n_rows = 0
+        for chunk in chunks:
+            table = as_table(chunk).aligned(self.channels_)
+            n_rows += len(table)
+            yield stream.add(table.values).sum(axis=0)
+        self._check_length(n_rows)
+        yield stream.finish().sum(axis=0)
 
     def signals(
         self, data: Any, *, used: list[State] | None = None, progress: Progress = silent
@@ -231,7 +253,7 @@ class VACE:
         edges = np.cumsum([0] + [part.position.shape[1] for part in found])
         for (stretch, _), a, b in zip(pieces, edges, edges[1:], strict=False):
             for name, values in composed._asdict().items():
-                signals[name][stretch.rows] = _to_rows(
+                signals[name][stretch.rows] = grid_to_rows(
                     values[a:b], self.config.stride, len(stretch.values), self.config.patch_length
                 )
 
@@ -256,7 +278,7 @@ class VACE:
             evidence = np.zeros((len(self.config.windows), 2, len(stretch.values)))
             if self.amplitude_:
                 evidence, states = self.amplitude_.evidence(stretch.values, states)
-            for name, rows in zip(("level", "scale"), _weighted(evidence), strict=True):
+            for name, rows in zip(("level", "scale"), weighted(evidence), strict=True):
                 signals[name][stretch.rows] = rows
 
     def position_scores(self, data: Any) -> Scores:
@@ -296,15 +318,21 @@ class VACE:
 
     def _table(self, data: Any, least: int | None = None) -> Table:
         """A table with the channels of the fit, long enough for one patch, or `least` rows."""
+        self._check_fitted()
+        table = as_table(data).aligned(self.channels_)
+        self._check_length(len(table), least)
+        return table
+
+    def _check_fitted(self) -> None:
         if not hasattr(self, "shape_"):
             raise NotFittedError("this detector has learned nothing yet: call fit first")
-        table = as_table(data).aligned(self.channels_)
-        if len(table) < (self.config.patch_length if least is None else least):
+
+    def _check_length(self, n_rows: int, least: int | None = None) -> None:
+        if n_rows < (self.config.patch_length if least is None else least):
             raise TooShortError(
-                f"{len(table)} rows came; a patch has {self.config.patch_length}, so at least "
-                "that many are needed"
+                f"{n_rows} rows came; a patch has {self.config.patch_length}, so at least that "
+                "many are needed"
             )
-        return table
 
     def _pieces(self, table: Table) -> list[tuple[Stretch, PatchSet]]:
         length = self.config.patch_length
@@ -364,77 +392,3 @@ def load(path: str | PathLike[str], **computing: Any) -> VACE:
     from vace_ad.files import read
 
     return read(path, **computing)
-
-
-def _tables(data: Any) -> list[Table]:
-    """One table, or a list of tables."""
-    many = isinstance(data, list | tuple) and len(data) > 0 and not np.isscalar(data[0])
-    is_rows = many and all(isinstance(row, list | tuple) for row in data)
-    return [as_table(part) for part in data] if many and not is_rows else [as_table(data)]
-
-
-def _training_parts(
-    values: Sequence[NDArray[np.float64]], names: Sequence[str], config: VACEConfig
-) -> list[NDArray[np.float64]]:
-    """The complete stretches of all training tables that hold a patch and its neighbour."""
-    dead = np.all([~np.isfinite(v).any(axis=0) for v in values], axis=0)
-    if dead.any() and sum(map(len, values)):
-        listing = ", ".join(
-            repr(name) for name, is_dead in zip(names, dead, strict=True) if is_dead
-        )
-        raise InputError(f"channels without one finite value: {listing}; drop them")
-    needed = config.patch_length + config.offset + 1
-    parts = [piece.values for v in values for piece in stretches(v, config.max_gap, needed)]
-    if not parts:
-        longest = max(map(len, values))
-        gaps = " without a gap" if longest >= needed else ""
-        raise TooShortError(
-            f"{longest} training rows came; {needed} in a row{gaps} are needed (patch_length "
-            f"{config.patch_length} + velocity offset {config.offset} + 1); give more rows or a "
-            "smaller patch_length"
-        )
-    if all((part == part[0]).all() for part in parts):
-        warnings.warn(
-            "every channel is constant in training: there is nothing to learn",
-            VaceWarning,
-            stacklevel=3,
-        )
-    return _thinned(parts, config.max_fit_rows, needed)
-
-
-def _weighted(evidence: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Evidence (n_windows, 2, n_rows) of amplitude as that of level and of scale, (2, n_rows)."""
-    return np.asarray(np.einsum("wkn,wk->kn", evidence, AMPLITUDE_WEIGHTS))
-
-
-def _to_rows(values: Scores, stride: int, n_rows: int, patch_length: int) -> Scores:
-    """Row scores (n_rows,) from those of the patches on a grid."""
-    every = fill_skipped(values, stride, n_rows - patch_length + 1)
-    return patch_means_to_points(every, patch_length)
-
-
-def _thinned(
-    parts: Sequence[NDArray[np.float64]], most: int, least: int
-) -> list[NDArray[np.float64]]:
-    """Evenly spaced pieces of long parts, about `most` rows in all, none below `least`."""
-    total = sum(map(len, parts))
-    if total <= most:
-        return list(parts)
-    size = max(least, most // PIECES)
-    pieces = []
-    for part in parts:
-        count = max(1, round(PIECES * len(part) / total))
-        if count * size >= len(part):
-            pieces.append(part)
-            continue
-        starts = np.linspace(0, len(part) - size, count).astype(np.intp)
-        pieces += [part[a : a + size] for a in starts.tolist()]
-    return pieces
-
-
-def _step_seconds(tables: Sequence[Table]) -> float | None:
-    """The usual time between two rows, if the tables carry time."""
-    steps = [np.diff(table.time) for table in tables if table.time is not None and len(table) > 1]
-    if not steps:
-        return None
-    return float(np.median(np.concatenate(steps)) / np.timedelta64(1, "s"))

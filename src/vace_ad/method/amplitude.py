@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vace_ad.method.drift import past_average
 from vace_ad.method.folds import contiguous_folds
-from vace_ad.method.patches import fill_skipped, patch_means_to_points
+from vace_ad.method.patches import grid_to_rows
 
 Array = NDArray[np.float64]
 
@@ -28,6 +28,7 @@ FARTHEST = 1e4  # deviations beyond which a value counts no more
 STEPS = 8  # windows that cover a row
 MOST_WINDOWS = 20_000  # that an envelope is learned from
 BLOCK = 2048  # windows held at a time
+WEIGHTS = np.array([[0.5, 1.0], [0.5, 1.0], [0.0, 0.5]])  # window × (level, scale)
 
 
 class Channels(NamedTuple):
@@ -160,6 +161,11 @@ class Amplitude:
         return np.stack([rows for rows, _ in found]), [state for _, state in found]
 
 
+def weighted(evidence: Array) -> Array:
+    """Evidence (n_windows, 2, n_rows) as that of level and of scale in the score, (2, n_rows)."""
+    return np.asarray(np.einsum("wkn,wk->kn", evidence, WEIGHTS))
+
+
 def _step(window: int) -> int:
     return max(1, window // STEPS)
 
@@ -195,5 +201,4 @@ def _excess(features: Array, low: Array, high: Array) -> tuple[Array, Array]:
 
 def _to_rows(values: Array, window: int, step: int, n_rows: int) -> Array:
     """A row's value is the mean over the windows that cover it, for each line of `values`."""
-    every = [fill_skipped(line, step, n_rows - window + 1) for line in values]
-    return np.stack([patch_means_to_points(line, window) for line in every])
+    return np.stack([grid_to_rows(line, step, n_rows, window) for line in values])

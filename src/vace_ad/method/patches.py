@@ -111,3 +111,13 @@ def fill_skipped(
     if stride == 1:
         return scores
     return np.interp(np.arange(n_patches), np.arange(len(scores)) * stride, scores)
+
+
+def grid_to_rows(
+    scores: NDArray[np.float64],  # (n_grid,), of windows 0, stride, 2·stride, …
+    stride: int,
+    n_rows: int,
+    length: int,
+) -> NDArray[np.float64]:
+    """Row scores (n_rows,) from those of windows of `length` rows on a grid."""
+    return patch_means_to_points(fill_skipped(scores, stride, n_rows - length + 1), length)

@@ -1,0 +1,36 @@
+"""Tables that come in pieces: an iterator of tables, or a Parquet file read bit by bit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+from vace_ad.errors import TableReadError
+
+ROWS = 65_536  # that a Parquet file is read in
+
+
+def as_chunks(data: Any) -> Iterator[Any] | None:
+    """The pieces of an iterator or of a Parquet file; None for a table, which is one piece."""
+    if isinstance(data, str | PathLike):
+        return parquet_chunks(Path(data))
+    return data if isinstance(data, Iterator) else None
+
+
+def parquet_chunks(path: Path, rows: int = ROWS) -> Iterator[Any]:
+    """A Parquet file as polars tables of so many rows."""
+    import polars as pl
+
+    if path.suffix != ".parquet":
+        raise TableReadError(f"{path} is not a .parquet file; read it into a table first")
+    if not path.is_file():
+        raise TableReadError(f"{path} does not exist; check the path")
+    try:
+        whole = pl.scan_parquet(path)
+        n_rows = whole.select(pl.len()).collect().item()
+        for start in range(0, n_rows, rows):
+            yield whole.slice(start, rows).collect()
+    except pl.exceptions.PolarsError as error:
+        raise TableReadError(f"{path} cannot be read as Parquet: {error}") from error
