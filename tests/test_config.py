@@ -16,7 +16,6 @@ from vace_ad.errors import ConfigError
         ({"widths": (1, 2, 3)}, ["widths", "four"]),
         ({"batch_norm_blend": 1.5}, ["batch_norm_blend=1.5", "between 0.0 and 1.0"]),
         ({"velocity_offset": "x"}, ["velocity_offset='x'", "integer or None"]),
-        ({"stride": 7}, ["stride=7", "divide"]),
         ({"batch_norm_statistics": "running"}, ["iterations"]),
         ({"random_state": -1}, ["random_state=-1"]),
     ],
@@ -69,3 +68,8 @@ def test_parameters_round_trip_as_scikit_learn_expects():
     assert again.config == det.config
     assert det.set_params(patch_length=48).config.patch_length == 48
     assert "patch_length=48" in repr(det)
+
+
+@pytest.mark.parametrize(("length", "stride", "grid"), [(96, 16, 16), (50, 16, 5), (16, 16, 8)])
+def test_the_grid_fits_the_velocity_offset(length, stride, grid):
+    assert VACEConfig(patch_length=length, stride=stride).grid_stride == grid

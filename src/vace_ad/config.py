@@ -16,7 +16,7 @@ class VACEConfig:
 
     # patches
     patch_length: int = 96  # P, rows that a patch covers
-    stride: int = 16  # every how many rows a patch is scored
+    stride: int = 16  # every how many rows a patch is scored, at most: see grid_stride
     fit_stride: int = 1  # every how many rows a training patch enters the statistics, at least
     max_fit_patches: int = 2_000  # the stride grows, up to δ, until at most so many enter
     max_fit_rows: int = 100_000  # longer training parts are thinned to evenly spaced pieces
@@ -98,17 +98,16 @@ class VACEConfig:
                 "batch_norm_statistics='running' with iterations=0: running statistics need "
                 "iterations; use batch_norm_statistics='calibrated'"
             )
-        for name in ("stride", "fit_stride"):
-            if self.direction and self.offset % getattr(self, name):
-                raise ConfigError(
-                    f"{name}={getattr(self, name)}: must divide the velocity offset "
-                    f"({self.offset} rows), so that a patch's neighbour is scored too"
-                )
 
     @property
     def offset(self) -> int:
         """The offset δ between the patches of a velocity, in rows."""
         return self.velocity_offset or max(1, self.patch_length // 2)
+
+    @property
+    def grid_stride(self) -> int:
+        """The largest stride up to `stride` that divides δ, so that neighbours are scored too."""
+        return max(d for d in range(1, self.stride + 1) if self.offset % d == 0)
 
     @property
     def training_offset(self) -> int:

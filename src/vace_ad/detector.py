@@ -254,7 +254,10 @@ class VACE:
         for (stretch, _), a, b in zip(pieces, edges, edges[1:], strict=False):
             for name, values in composed._asdict().items():
                 signals[name][stretch.rows] = grid_to_rows(
-                    values[a:b], self.config.stride, len(stretch.values), self.config.patch_length
+                    values[a:b],
+                    self.config.grid_stride,
+                    len(stretch.values),
+                    self.config.patch_length,
                 )
 
     def used_to(self, data: Any) -> list[State]:
@@ -312,7 +315,7 @@ class VACE:
         for stretch, patches in self._pieces(table):
             signals = self.shape_.signals(self.engine, patches)
             raw = self.shape_.complete(signals) if which == "direction" else signals.position
-            every = fill_skipped(raw.mean(axis=0), self.config.stride, len(patches))
+            every = fill_skipped(raw.mean(axis=0), self.config.grid_stride, len(patches))
             out[stretch.start : stretch.start + len(every)] = every
         return out
 
@@ -364,6 +367,8 @@ class VACE:
         from vace_ad.frames.write import frame_like
 
         found = detect(self, as_table(data), budget=budget, **options)
+        for note in found.notes:
+            warnings.warn(note, VaceWarning, stacklevel=2)
         return frame_like(data, event_columns(found.events))
 
     def predict(self, data: Any, *, budget: Budget | None = None) -> NDArray[np.int8]:

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vace_ad import VACE
-from vace_ad.detector import _weighted
 from vace_ad.errors import ConfigError, VaceWarning
 from vace_ad.frames.gaps import stretches
 from vace_ad.method import amplitude, trajectory
+from vace_ad.method.amplitude import weighted
 from vace_ad.method.chunks import ChunkSignals
 from vace_ad.method.patches import fill_skipped, patch_means_to_points
 from vace_ad.method.rolling import GapFiller, RowBuffer, WindowMeans
@@ -46,7 +46,7 @@ def fitted(**settings) -> VACE:
 
 def in_chunks(detector: VACE, rows: np.ndarray, cuts) -> np.ndarray:
     learned = (detector.shape_, detector.amplitude_, detector.engine, detector.scale_)
-    scorer = ChunkSignals(*learned, _weighted, block=trajectory.BLOCK)
+    scorer = ChunkSignals(*learned, weighted, block=trajectory.BLOCK)
     done = [scorer.add(part) for part in np.split(rows, cuts)]
     return np.concatenate([*done, scorer.finish()], axis=1)
 

@@ -63,11 +63,6 @@ def make_config(
         if not equals:
             raise ConfigError(f"--set {setting!r}: write NAME=VALUE, such as --set encoders=8")
         chosen[name.strip()] = _value(text.strip())
-    if patch_length is not None and "stride" not in chosen:
-        # The stride must divide the offset, half a patch: the largest one up to the usual.
-        offset = max(1, patch_length // 2)
-        usual = VACEConfig.from_preset(preset).stride
-        chosen["stride"] = max(d for d in range(1, usual + 1) if offset % d == 0)
     return VACEConfig.from_preset(preset, **chosen)
 
 

@@ -32,9 +32,7 @@ def fit(
     usual = VACEConfig.from_preset(preset)
     length = patch_length or min(usual.patch_length, _longest(len(values)))
     if length != usual.patch_length:
-        offset = max(1, length // 2)
-        strides = [d for d in range(1, usual.stride + 1) if offset % d == 0]
-        chosen = {"patch_length": length, "stride": max(strides), **chosen}
+        chosen = {"patch_length": length, **chosen}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VaceWarning)  # these libraries take warnings as failures
         return VACE(preset=preset, **chosen).fit(values)

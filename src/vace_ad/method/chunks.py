@@ -33,22 +33,22 @@ class ShapeRows:
     def __init__(self, shape: Shape, engine: Engine, scale: Array, block: int) -> None:
         config = shape.config
         self._shape, self._engine, self._scale, self._block = shape, engine, scale, block
-        self._lag = config.offset // config.stride if config.direction else 0
+        self._lag = config.offset // config.grid_stride if config.direction else 0
         self._rows = RowBuffer()
         size = (0, len(shape.encoders), config.embedding_size)
         self._recent = np.empty(size, np.float32)  # embeddings that a velocity may start at
         self._lone = np.empty((len(shape.encoders), 0))  # position, where direction is to come
-        self._means = WindowMeans(config.patch_length, config.stride, 2)
+        self._means = WindowMeans(config.patch_length, config.grid_stride, 2)
 
     def add(self, rows: Array) -> Array:
         """The rows (2, m) that are complete after these."""
         self._rows.add(rows)
         config = self._shape.config
-        needed = (self._block - 1) * config.stride + config.patch_length
+        needed = (self._block - 1) * config.grid_stride + config.patch_length
         done = [np.empty((2, 0))]
         while len(self._rows) >= needed:
             done += self._patches(self._rows.first(needed))
-            self._rows.drop(self._block * config.stride)
+            self._rows.drop(self._block * config.grid_stride)
         return np.concatenate(done, axis=1)
 
     def finish(self, n_rows: int) -> Array:
@@ -63,7 +63,7 @@ class ShapeRows:
         """Embed and score the patches on the grid of these rows."""
         config, encoders = self._shape.config, self._shape.encoders
         patches = PatchSet([rows], config.patch_length, self._scale)
-        found = embed(self._engine, patches, patches.grid(config.stride))
+        found = embed(self._engine, patches, patches.grid(config.grid_stride))
         block = np.concatenate(list(found))  # (n, n_encoders, d_z)
         position = np.stack([e.position.score(block[:, k]) for k, e in enumerate(encoders)])
         if not config.direction:

@@ -128,8 +128,8 @@ class Shape:
     def signals(self, engine: Engine, patches: PatchSet, progress: Progress = silent) -> Signals:
         """Both signals along one stretch; each patch on the grid is embedded once."""
         config = self.config
-        index = patches.grid(config.stride)
-        lag = config.offset // config.stride if config.direction else 0
+        index = patches.grid(config.grid_stride)
+        lag = config.offset // config.grid_stride if config.direction else 0
         position = np.empty((len(self.encoders), len(index)))
         direction = np.full((len(self.encoders), len(index)), np.nan)
         recent = np.empty((0, len(self.encoders), config.embedding_size), np.float32)

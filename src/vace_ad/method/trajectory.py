@@ -37,7 +37,7 @@ def training_stride(n_patches: int, offset: int, least: int, most: int) -> int:
 
     A divisor, so that the neighbour of a patch on the grid is on the grid too.
     """
-    divisors = [d for d in range(least, offset + 1) if offset % d == 0]
+    divisors = [d for d in range(min(least, offset), offset + 1) if offset % d == 0]
     return next((d for d in divisors if n_patches <= d * most), divisors[-1])
 
 
