@@ -368,7 +368,8 @@ class VACE:
 
         found = detect(self, as_table(data), budget=budget, **options)
         for note in found.notes:
-            warnings.warn(note, VaceWarning, stacklevel=2)
+            if note != found.threshold.note:  # which says how far the budget is extrapolated
+                warnings.warn(note, VaceWarning, stacklevel=2)
         return frame_like(data, event_columns(found.events))
 
     def predict(self, data: Any, *, budget: Budget | None = None) -> NDArray[np.int8]:
