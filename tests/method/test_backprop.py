@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -45,7 +46,7 @@ def run(encoder, patches, counts, slope, threads=1):
     with ThreadPoolExecutor(threads) as executor:
         training = TrainingPass(encoder, patches.shape[2], len(patches), executor)
         z = training.forward(encoder, patches, counts)
-        return z, training.statistics, training.backward(slope)
+        return z, training.norms, training.backward(slope)
 
 
 def relative(found, wanted) -> float:
@@ -103,6 +104,25 @@ def test_a_constant_channel_and_a_far_mean():
     for i, (kernel, norm) in enumerate(zip(kernels, norms, strict=True)):
         assert relative(0.9 + 0.1 * statistics[i].unbiased, norm.running_var.numpy()) < 1e-5
         assert relative(gradients[i].kernel, kernel.weight.grad.numpy()) < 1e-4
+
+
+def test_negative_and_vanishing_gains():
+    """BatchNorm's gain may change its sign in training; then no kernel can take it up."""
+    encoder, patches, counts, rng = make(4, 3, 30)
+    stages = list(encoder)
+    for i in (1, 3):
+        gamma = rng.normal(size=len(stages[i].kernel)).astype(np.float32)
+        gamma[0] = 0
+        stages[i] = replace(stages[i], norm=replace(stages[i].norm, gamma=gamma))
+    encoder = tuple(stages)
+    slope = rng.normal(size=(30, 6))
+    z, _, gradients = run(encoder, patches, counts, slope.astype(np.float32))
+    wanted, kernels, norms = exact(encoder, patches, counts, slope)
+    assert np.abs(z - wanted).max() < 1e-5
+    for found, kernel, norm in zip(gradients, kernels, norms, strict=True):
+        assert relative(found.kernel, kernel.weight.grad.numpy()) < 2e-5
+        assert relative(found.gamma, norm.weight.grad.numpy()) < 2e-5
+        assert relative(found.beta, norm.bias.grad.numpy()) < 2e-5
 
 
 def test_threads_do_not_change_a_bit():

@@ -10,7 +10,6 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +56,10 @@ class _Folded:
 
     def __init__(self, encoder: Encoder, layout: Layout) -> None:
         folded = [stage.folded() for stage in encoder]
-        plain = tuple(replace(s, kernel=k) for s, (k, _) in zip(encoder, folded, strict=True))
-        self._layers = [convolution(plain, i) for i in range(len(plain))]
+        self._layers = [
+            convolution(kernel, stage.groups, first=i == 0)
+            for i, (stage, (kernel, _)) in enumerate(zip(encoder, folded, strict=True))
+        ]
         self._biases = [layout.along(bias) for _, bias in folded]
         self._layout = layout
 

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.method.adamw import AdamW
-from vace_ad.method.backprop import Statistics, TrainingPass
+from vace_ad.method.backprop import TrainingPass
+from vace_ad.method.batch_norm import BatchNorm
 from vace_ad.method.encoder import Encoder
 from vace_ad.method.patches import PatchSet
 from vace_ad.method.prototypes import EPSILON
@@ -126,7 +127,7 @@ class HandLearner:
             np.add.at(total, where, weight * slopes)
             gradients = self._pass.backward(total.astype(np.float32))
             self.encoder = self._optimiser.step(self.encoder, gradients, rate)
-        self.encoder = with_running_statistics(self.encoder, self._pass.statistics)
+        self.encoder = with_running_statistics(self.encoder, self._pass.norms)
         return loss
 
 
@@ -154,10 +155,10 @@ def _direction(moves: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray
     return moves / length, length
 
 
-def with_running_statistics(encoder: Encoder, statistics: list[Statistics]) -> Encoder:
+def with_running_statistics(encoder: Encoder, batch: list[BatchNorm]) -> Encoder:
     """BatchNorm's running statistics moved towards those of a batch."""
     stages = []
-    for stage, found in zip(encoder, statistics, strict=True):
+    for stage, found in zip(encoder, batch, strict=True):
         norm = stage.norm
         if norm is not None:
             mean = (1 - MOMENTUM) * norm.mean + MOMENTUM * found.mean
