@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +25,9 @@ from speed import RESULTS, SEED, write
 
 from vace_ad import VACE
 from vace_ad.bench.memory import peak_mb
-from vace_ad.detector import _weighted
-from vace_ad.method.chunks import ChunkSignals
+from vace_ad.frames.chunks import parquet_chunks
 
-PIECE = 100_000  # rows read from a file at a time
+PIECE = 100_000  # rows written to a file at a time
 TRAINING_PIECES = 16
 OVERHEAD_MB = 600  # of libraries and buffers, beside three times the table
 
@@ -54,13 +53,6 @@ def write_parquet(path: Path, n_rows: int, n_channels: int) -> None:
             file.write_table(pa.Table.from_arrays(list(rows.T.copy()), schema=schema))
 
 
-def pieces(path: Path) -> Iterator[pl.DataFrame]:
-    """The file's rows, piece by piece."""
-    table = pl.scan_parquet(path)
-    for start in range(0, table.select(pl.len()).collect().item(), PIECE):
-        yield table.slice(start, PIECE).collect()
-
-
 def training_pieces(path: Path, most: int) -> list[pl.DataFrame]:
     """Evenly spaced pieces of the file, `most` rows in all."""
     table = pl.scan_parquet(path)
@@ -76,7 +68,7 @@ def from_memory(n_rows: int, n_channels: int) -> dict[str, Any]:
     detector = VACE(random_state=SEED).fit(table)
     fitted = time.perf_counter()
     scores = detector.score(table)
-    return _facts(detector, started, fitted, len(scores))
+    return _facts(started, fitted, len(scores))
 
 
 def from_parquet(path: Path) -> dict[str, Any]:
@@ -85,13 +77,11 @@ def from_parquet(path: Path) -> dict[str, Any]:
     started = time.perf_counter()
     detector.fit(training_pieces(path, detector.config.max_fit_rows))
     fitted = time.perf_counter()
-    learned = (detector.shape_, detector.amplitude_, detector.engine, detector.scale_)
-    scorer = ChunkSignals(*learned, _weighted)
-    n_rows = sum(scorer.add(piece.to_numpy()).shape[1] for piece in pieces(path))
-    return _facts(detector, started, fitted, n_rows + scorer.finish().shape[1])
+    n_rows = sum(len(scores) for scores in detector.score_chunks(parquet_chunks(path)))
+    return _facts(started, fitted, n_rows)
 
 
-def _facts(detector: VACE, started: float, fitted: float, n_rows: int) -> dict[str, Any]:
+def _facts(started: float, fitted: float, n_rows: int) -> dict[str, Any]:
     taken = time.perf_counter() - fitted
     return {
         "fit_seconds": round(fitted - started, 2),

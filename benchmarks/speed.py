@@ -28,6 +28,8 @@ from rich.table import Table
 from scipy.stats import spearmanr
 
 from vace_ad import VACE, VACEConfig
+from vace_ad.method.amplitude import weighted
+from vace_ad.method.chunks import ChunkSignals
 from vace_ad.method.encoder import flop_per_patch, init_encoder
 from vace_ad.method.patches import PatchSet
 from vace_ad.method.pretext import anchor_batches
@@ -40,6 +42,7 @@ ROOT = Path(__file__).parents[1]
 DATA = Path(os.environ.get("VACE_DATA", ROOT.parent / "shared" / "data"))
 GROWTH_ROWS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
 GROWTH_CHANNELS = (1, 2, 5, 10, 25, 50, 100, 200, 500)
+HISTORIES = (1000, 3000, 10_000)
 Rows = NDArray[np.float64]
 
 
@@ -157,6 +160,22 @@ def growth(rows: Sequence[int], channels: Sequence[int]) -> list[dict[str, Any]]
     return lines
 
 
+def after_history(histories: Sequence[int], n_rows: int = 256) -> list[dict[str, Any]]:
+    """Seconds that a new row takes, one at a time at stride 1, after ever longer histories."""
+    table = np.sin(np.arange(histories[-1] + n_rows)[:, None] / np.linspace(5, 50, 5))
+    table += 0.1 * np.random.default_rng(SEED).normal(size=table.shape)
+    detector = VACE(stride=1, random_state=SEED).fit(table[:3000])
+    learned = (detector.shape_, detector.amplitude_, detector.engine, detector.scale_)
+    lines = []
+    for history in histories:
+        scorer = ChunkSignals(*learned, weighted, block=8)
+        scorer.add(table[:history])
+        new = np.split(table[history : history + n_rows], n_rows)
+        taken = seconds(lambda s=scorer, rows=new: [s.add(row) for row in rows])[0] / n_rows
+        lines.append({"along": "history", "rows": history, "channels": 5, "seconds": taken})
+    return lines
+
+
 def draw(lines: Sequence[dict[str, Any]], grown: Sequence[dict[str, Any]], path: Path) -> None:
     import matplotlib as mpl
 
@@ -223,10 +242,10 @@ def main() -> None:
             train, test = train[:300], test[:400]
         lines += compare(name, train, test, iterations=2 if options.quick else 20)
         show(lines[-3:])
-    rows, channels = GROWTH_ROWS, GROWTH_CHANNELS
+    rows, channels, histories = GROWTH_ROWS, GROWTH_CHANNELS, HISTORIES
     if options.quick:
-        rows, channels = (6000, 12_000), (1, 5)
-    grown = growth(rows, channels)
+        rows, channels, histories = (6000, 12_000), (1, 5), (500, 2000)
+    grown = growth(rows, channels) + after_history(histories)
     write(lines, options.out / "speed.csv")
     write(grown, options.out / "speed-growth.csv")
     draw(lines, grown, options.out / "speed.png")

@@ -95,8 +95,9 @@ class ShapeRows:
 class EnvelopeRows:
     """Level and scale along one stretch, for one window length."""
 
-    def __init__(self, envelope: Envelope, state: State, half_life: float) -> None:
+    def __init__(self, envelope: Envelope, state: State, half_life: float, block: int) -> None:
         self._envelope, self._state, self._half_life = envelope, state, half_life
+        self._block = block  # windows at a time; any number gives the same bits
         self._step = envelopes._step(envelope.window)
         self._rows = RowBuffer()
         self._means = WindowMeans(envelope.window, self._step, 2)
@@ -104,11 +105,11 @@ class EnvelopeRows:
     def add(self, rows: Array) -> Array:
         """The rows (2, m) that are complete after these scaled rows (n, n_channels)."""
         self._rows.add(rows)
-        needed = (envelopes.BLOCK - 1) * self._step + self._envelope.window
+        needed = (self._block - 1) * self._step + self._envelope.window
         done = [np.empty((2, 0))]
         while len(self._rows) >= needed:
             done.append(self._windows(self._rows.first(needed)))
-            self._rows.drop(envelopes.BLOCK * self._step)
+            self._rows.drop(self._block * self._step)
         return np.concatenate(done, axis=1)
 
     def finish(self, n_rows: int) -> tuple[Array, State]:
@@ -198,8 +199,8 @@ class ChunkSignals:
         self._envelope_rows: list[EnvelopeRows] = []
         if self._amplitude:
             pairs = zip(self._amplitude.envelopes, self.used, strict=True)
-            half_life = self._amplitude.half_life
-            self._envelope_rows = [EnvelopeRows(*pair, half_life) for pair in pairs]
+            how = self._amplitude.half_life, self._block
+            self._envelope_rows = [EnvelopeRows(*pair, *how) for pair in pairs]
 
     def _extend(self, rows: Array) -> Array:
         self._n += len(rows)
