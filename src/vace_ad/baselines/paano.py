@@ -111,7 +111,7 @@ def _train(
                 rate = _RATES[1] + (_RATES[0] - _RATES[1]) * cosine
                 encoder = optimisers[0].step(encoder, gradients, rate)
                 heads = optimisers[1].step(heads, found.gradients, rate)
-            encoder = with_running_statistics(encoder, forth_and_back.statistics)
+            encoder = with_running_statistics(encoder, forth_and_back.norms)
             if found.value < lowest:
                 lowest, kept = found.value, encoder
             if release == "february" and weight == 0:
