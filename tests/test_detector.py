@@ -258,3 +258,9 @@ def test_channels_by_name():
 def test_not_fitted():
     with pytest.raises(NotFittedError, match="call fit first"):
         VACE().score(waves())
+
+
+def test_fewer_patches_than_a_velocity_needs():
+    settings = {"iterations": 2, "batch_size": 16, "patch_length": 16, "widths": (16, 16, 16, 8)}
+    det = VACE(preset="released", pretext_offset=16, **settings).fit(waves(100))
+    assert np.isfinite(det.score(waves(18))).all()

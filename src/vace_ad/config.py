@@ -35,7 +35,7 @@ class VACEConfig:
     batch_norm_blend: float = 0.95  # α: statistics are (1 − α)·(0, 1) + α·data; calibrated only
 
     # velocity pretext
-    iterations: int = 0  # T_iter; 0 trains nothing and needs no torch
+    iterations: int = 0  # T_iter; 0 trains nothing
     pretext: bool = True  # False: the iterations only feed BatchNorm (the paper's ablation)
     pretext_offset: int | None = None  # δ in training; None is velocity_offset
     missing_neighbour: Literal["skip", "zero"] = "skip"  # patches without one are no anchors, or

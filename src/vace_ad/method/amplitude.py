@@ -174,11 +174,12 @@ def _features(scaled: Array, window: int, step: int) -> Array:
     """Mean and log-deviation of every `step`-th window, (n_windows, 2 · n_channels)."""
     view = sliding_window_view(scaled, window, axis=0)[::step]  # (n_windows, n_channels, window)
     out = np.empty((len(view), 2 * scaled.shape[1]))
-    for a in range(0, len(view), BLOCK):
-        part = view[a : a + BLOCK]
-        n_channels = part.shape[1]
-        out[a : a + BLOCK, :n_channels] = part.mean(axis=2)
-        out[a : a + BLOCK, n_channels:] = np.log(part.std(axis=2) + DEVIATION_FLOOR)
+    n_channels = scaled.shape[1]
+    size = max(1, 2**22 // (window * n_channels))  # windows whose copies stay small
+    for a in range(0, len(view), size):
+        part = view[a : a + size]
+        out[a : a + size, :n_channels] = part.mean(axis=2)
+        out[a : a + size, n_channels:] = np.log(part.std(axis=2) + DEVIATION_FLOOR)
     return out
 
 

@@ -24,10 +24,13 @@ def cluster(
     if method == "spherical":
         return _spherical(units, size, np.random.default_rng(seed))
     from sklearn.cluster import MiniBatchKMeans
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     means = MiniBatchKMeans(
         n_clusters=size, random_state=seed, batch_size=max(1024, size), n_init=1
-    ).fit(units)
+    )
+    with threadpool_limits(limits=1):  # threads that wait for each other cost more than they do
+        means.fit(units)
     return unit(means.cluster_centers_)
 
 

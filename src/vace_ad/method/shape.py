@@ -136,7 +136,7 @@ class Shape:
         done = 0
         for block in embed(engine, patches, index, progress, "scoring"):
             recent = np.concatenate([recent, block])  # the last `lag` embeddings, then the block
-            moves = recent[lag:] - recent[: len(recent) - lag] if lag else recent[:0]
+            moves = recent[lag:] - recent[: max(0, len(recent) - lag)] if lag else recent[:0]
             upto = done + len(block)
             ends = slice(upto - len(moves), upto)  # patches at which these velocities end
             at = ends if config.velocity == "backward" else slice(ends.start - lag, upto - lag)

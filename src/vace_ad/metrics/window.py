@@ -74,5 +74,7 @@ def _autocorrelation(values: NDArray[np.float64]) -> NDArray[np.float64]:
     n = values.size
     spectrum = np.fft.fft(values - values.mean(), n=next_fast_len(2 * n + 1, real=True))
     covariance = np.fft.ifft(spectrum * np.conjugate(spectrum))[:n].real / n
+    if covariance[0] <= 0:  # values so small that their squares vanish: as good as constant
+        return np.zeros(n)
     correlation: NDArray[np.float64] = covariance / covariance[0]
     return correlation
