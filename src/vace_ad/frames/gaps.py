@@ -34,7 +34,7 @@ def stretches(values: NDArray[np.float64], max_gap: int, min_length: int) -> lis
         return [Stretch(0, values)] if len(values) >= min_length else []
     values = np.where(missing, np.nan, values)
     for channel in np.flatnonzero(missing.any(axis=0)):
-        _interpolate(values[:, channel], missing[:, channel], max_gap)
+        interpolate(values[:, channel], missing[:, channel], max_gap)
     edges = run_edges(np.asarray(~np.isnan(values).any(axis=1)))
     return [Stretch(a, values[a:b]) for a, b in edges.tolist() if b - a >= min_length]
 
@@ -45,7 +45,7 @@ def run_edges(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
     return np.flatnonzero(padded[1:] != padded[:-1]).reshape(-1, 2)
 
 
-def _interpolate(column: NDArray[np.float64], missing: NDArray[np.bool_], max_gap: int) -> None:
+def interpolate(column: NDArray[np.float64], missing: NDArray[np.bool_], max_gap: int) -> None:
     """Fill the short gaps of one channel, in place."""
     known = np.flatnonzero(~missing)
     if len(known) == 0:

@@ -112,21 +112,35 @@ class Envelope:
 
     def evidence(self, rows: Array, state: State, half_life: float) -> tuple[Array, State]:
         """Evidence (2, n) of scaled rows (n, n_channels), level and scale, and the state after."""
-        step = _step(self.window)
-        above_used, below_used = state.above, state.below
         sums = []
         last = len(rows) - self.window
-        for a in range(0, last + 1, step * BLOCK):
-            part = rows[a : a + step * (BLOCK - 1) + self.window]
-            features = _features(part, self.window, step)
-            above, below = _excess(features, self.low, self.high)
-            used_up, above_used = past_average(above, above_used, half_life / step)
-            used_down, below_used = past_average(below, below_used, half_life / step)
-            fresh = np.maximum(above - used_up, 0) + np.maximum(below - used_down, 0)
-            sums.append(_halves(np.log1p(fresh / (1 + used_up + used_down))))
-        raw = np.log1p(_to_rows(np.concatenate(sums, axis=1), self.window, step, len(rows)))
-        usual, evidence_used = past_average(raw.T, state.evidence, half_life)
-        return raw / (1 + usual.T), State(above_used, below_used, evidence_used)
+        for a in range(0, last + 1, self.step * BLOCK):
+            part = rows[a : a + self.step * (BLOCK - 1) + self.window]
+            found, state = self.window_sums(part, state, half_life)
+            sums.append(found)
+        spread = _to_rows(np.concatenate(sums, axis=1), self.window, self.step, len(rows))
+        return self.weigh(spread, state, half_life)
+
+    @property
+    def step(self) -> int:
+        """Rows from one window to the next."""
+        return _step(self.window)
+
+    def window_sums(self, rows: Array, state: State, half_life: float) -> tuple[Array, State]:
+        """Fresh excess of the windows of scaled rows, summed over channels, (2, n_windows)."""
+        features = _features(rows, self.window, self.step)
+        above, below = _excess(features, self.low, self.high)
+        used_up, last_up = past_average(above, state.above, half_life / self.step)
+        used_down, last_down = past_average(below, state.below, half_life / self.step)
+        fresh = np.maximum(above - used_up, 0) + np.maximum(below - used_down, 0)
+        sums = _halves(np.log1p(fresh / (1 + used_up + used_down)))
+        return sums, state._replace(above=last_up, below=last_down)
+
+    def weigh(self, rows: Array, state: State, half_life: float) -> tuple[Array, State]:
+        """Sums (2, n) spread to rows as evidence, weighed by how much of it there usually is."""
+        raw = np.log1p(rows)
+        usual, last = past_average(raw.T, state.evidence, half_life)
+        return np.asarray(raw / (1 + usual.T)), state._replace(evidence=last)
 
 
 @dataclass(frozen=True)

@@ -16,9 +16,7 @@ from vace_ad.config import VACEConfig
 from vace_ad.engine import Engine
 from vace_ad.errors import ConfigError
 from vace_ad.frames.gaps import run_edges
-from vace_ad.method import amplitude as envelopes
 from vace_ad.method.amplitude import Amplitude, Envelope, State
-from vace_ad.method.drift import past_average
 from vace_ad.method.patches import PatchSet
 from vace_ad.method.rolling import GapFiller, InStep, RowBuffer, WindowMeans
 from vace_ad.method.shape import Shape, Signals
@@ -98,7 +96,7 @@ class EnvelopeRows:
     def __init__(self, envelope: Envelope, state: State, half_life: float, block: int) -> None:
         self._envelope, self._state, self._half_life = envelope, state, half_life
         self._block = block  # windows at a time; any number gives the same bits
-        self._step = envelopes._step(envelope.window)
+        self._step = envelope.step
         self._rows = RowBuffer()
         self._means = WindowMeans(envelope.window, self._step, 2)
 
@@ -117,28 +115,17 @@ class EnvelopeRows:
         done = []
         if len(self._rows) >= self._envelope.window:
             done.append(self._windows(self._rows.first(len(self._rows))))
-        done.append(self._used(self._means.finish(n_rows)))
+        done.append(self._weighed(self._means.finish(n_rows)))
         return np.concatenate(done, axis=1), self._state
 
     def _windows(self, rows: Array) -> Array:
         """Evidence of the rows that the windows of these rows complete."""
-        envelope, state = self._envelope, self._state
-        features = envelopes._features(rows, envelope.window, self._step)
-        above, below = envelopes._excess(features, envelope.low, envelope.high)
-        half_life = self._half_life / self._step
-        used_up, last_up = past_average(above, state.above, half_life)
-        used_down, last_down = past_average(below, state.below, half_life)
-        self._state = state._replace(above=last_up, below=last_down)
-        fresh = np.maximum(above - used_up, 0) + np.maximum(below - used_down, 0)
-        sums = envelopes._halves(np.log1p(fresh / (1 + used_up + used_down)))
-        return self._used(self._means.add(sums))
+        sums, self._state = self._envelope.window_sums(rows, self._state, self._half_life)
+        return self._weighed(self._means.add(sums))
 
-    def _used(self, rows: Array) -> Array:
-        """Weigh evidence (2, m) by how much of it there usually is."""
-        raw = np.log1p(rows)
-        usual, last = past_average(raw.T, self._state.evidence, self._half_life)
-        self._state = self._state._replace(evidence=last)
-        return np.asarray(raw / (1 + usual.T))
+    def _weighed(self, rows: Array) -> Array:
+        evidence, self._state = self._envelope.weigh(rows, self._state, self._half_life)
+        return evidence
 
 
 class ChunkSignals:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from vace_ad.frames.gaps import LARGEST, _interpolate
+from vace_ad.frames.gaps import LARGEST, interpolate
 from vace_ad.method.patches import fill_skipped
 
 Array = NDArray[np.float64]
@@ -95,7 +95,7 @@ class GapFiller:
         end = len(window) if last else self._decided(missing)
         filled = window.copy()
         for channel in np.flatnonzero(missing.any(axis=0)):
-            _interpolate(filled[:, channel], missing[:, channel], self._max_gap)
+            interpolate(filled[:, channel], missing[:, channel], self._max_gap)
         # One row more than a short gap: so a long one is still seen to be long.
         self._given, self._held = window[:end][-self._max_gap - 1 :], window[end:]
         return filled[start:end]
