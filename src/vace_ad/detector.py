@@ -25,17 +25,13 @@ from vace_ad.frames.table import Table, as_table
 from vace_ad.frames.training import step_seconds, training_parts, training_tables
 from vace_ad.method.amplitude import Amplitude, Channels, State, weighted
 from vace_ad.method.chunks import ChunkSignals
-from vace_ad.method.encoder import Encoder, calibrate, init_encoder
-from vace_ad.method.geometry import Geometry
+from vace_ad.method.learn import embed_training, encoder_rngs, learn_encoder, learn_statistics
 from vace_ad.method.patches import PatchSet, fill_skipped, grid_to_rows
-from vace_ad.method.position import moments
-from vace_ad.method.shape import EncoderEvidence, Shape, Signals
-from vace_ad.method.trajectory import embed, training_stride, velocity_pairs
-from vace_ad.method.workers import workers
+from vace_ad.method.shape import Signals
+from vace_ad.method.trajectory import embed
 from vace_ad.progress import Progress, silent
 
 Scores = NDArray[np.float64]
-CALIBRATION_PATCHES = 256  # that BatchNorm is calibrated on
 REFERENCES = 4  # normal stretches kept to explain events by
 
 
@@ -122,68 +118,25 @@ class VACE:
         )
         patches = PatchSet(parts, config.patch_length, self.scale_)
         self.facts_["patches"] = len(patches)
-        seeds = np.random.SeedSequence(config.random_state).spawn(config.encoders)
-        rngs = [np.random.default_rng(seed) for seed in seeds]
-        self.encoders_ = tuple(self._learn_encoder(patches, rng, progress) for rng in rngs)
+        rngs = encoder_rngs(config)
+        learned = [learn_encoder(patches, config, rng, progress) for rng in rngs]
+        self.encoders_ = tuple(encoder for encoder, _ in learned)
+        if config.iterations:
+            self.facts_["losses"] = [losses for _, losses in learned]
         self._stamp("encoders", started)
 
-        stride = training_stride(
-            len(patches), config.offset, config.fit_stride, config.max_fit_patches
-        )
-        index = patches.grid(stride)
-        pairs = velocity_pairs(patches, index, config.offset)
         self._engine = make_engine(self.encoders_, len(self.channels_), config)
         self.facts_["engine"] = self._engine.name
-        embeddings = np.concatenate(
-            list(embed(self._engine, patches, index, progress, "embedding"))
-        )  # (n, n_encoders, d_z)
+        embedded = embed_training(self._engine, patches, config, progress)
         self._stamp("embedding", started)
-        starts = patches.rows(index)
-        chosen = [int(rng.integers(2**31)) for rng in rngs]
-
-        def statistics(e: int) -> tuple[EncoderEvidence, Scores, Scores]:
-            of_one = embeddings[:, e]
-            return EncoderEvidence.fit(of_one, starts, pairs, len(patches), config, chosen[e])
-
-        with workers() as executor:
-            fitted = list(executor.map(statistics, range(config.encoders)))
-        self.shape_ = Shape(tuple(evidence for evidence, _, _ in fitted), config)
-        spectra = [moments(embeddings[:, e])[1] for e in range(config.encoders)]
-        self.geometry_ = Geometry.of(spectra, config.active_dimension)
-        composed = self.shape_.composed(
-            Signals(np.stack([p for _, p, _ in fitted]), np.stack([d for _, _, d in fitted]))
-        )
-        total = composed.position + composed.direction
+        seeds = [int(rng.integers(2**31)) for rng in rngs]
+        self.shape_, self.geometry_, held_out = learn_statistics(embedded, patches, config, seeds)
         self._stamp("statistics", started)
-        edges = np.searchsorted(index, patches.borders)
+        edges = np.searchsorted(embedded.numbers, patches.borders)
         return [
-            grid_to_rows(total[a:b], stride, len(part), config.patch_length)
+            grid_to_rows(held_out[a:b], embedded.stride, len(part), config.patch_length)
             for part, a, b in zip(parts, edges, edges[1:], strict=False)
         ]
-
-    def _learn_encoder(
-        self, patches: PatchSet, rng: np.random.Generator, progress: Progress
-    ) -> Encoder:
-        config = self.config
-        encoder = init_encoder(config, len(self.channels_), rng)
-        if config.iterations:
-            from vace_ad.method.pretext import has_triples, train
-
-            if not has_triples(patches, config):
-                warnings.warn(
-                    f"no stretch of training rows holds patches {config.training_offset} rows "
-                    "before and after another, so nothing is trained but BatchNorm; more rows or "
-                    "a smaller patch_length would train the encoder",
-                    VaceWarning,
-                    stacklevel=3,
-                )
-            encoder, losses = train(encoder, patches, config, rng, progress)
-            self.facts_.setdefault("losses", []).append(losses)
-        if config.batch_norm and config.batch_norm_statistics == "calibrated":
-            chosen = np.linspace(0, len(patches) - 1, min(CALIBRATION_PATCHES, len(patches)))
-            sample = patches.gather(chosen.astype(np.intp))
-            encoder = calibrate(encoder, sample, config.batch_norm_blend)
-        return encoder
 
     def _stamp(self, stage: str, started: float) -> None:
         seconds = self.facts_["seconds"]

@@ -32,6 +32,11 @@ class PatchSet:
     def __len__(self) -> int:
         return int(self.borders[-1])
 
+    @property
+    def n_channels(self) -> int:
+        """Channels of every patch."""
+        return int(self._views[0].shape[1])
+
     def gather(self, index: NDArray[np.intp]) -> NDArray[np.float32]:
         """The normalised patches of these numbers, (n, n_channels, P)."""
         owner = self._owner(index)
