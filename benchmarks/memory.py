@@ -19,16 +19,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
-from speed import RESULTS, SEED, write
+from record import RESULTS, write
+from speed import SEED
 
 from vace_ad import VACE
 from vace_ad.bench.memory import peak_mb
 from vace_ad.frames.chunks import parquet_chunks
 
 PIECE = 100_000  # rows written to a file at a time
-TRAINING_PIECES = 16
 OVERHEAD_MB = 600  # of libraries and buffers, beside three times the table
 
 
@@ -53,14 +52,6 @@ def write_parquet(path: Path, n_rows: int, n_channels: int) -> None:
             file.write_table(pa.Table.from_arrays(list(rows.T.copy()), schema=schema))
 
 
-def training_pieces(path: Path, most: int) -> list[pl.DataFrame]:
-    """Evenly spaced pieces of the file, `most` rows in all."""
-    table = pl.scan_parquet(path)
-    n_rows, size = table.select(pl.len()).collect().item(), most // TRAINING_PIECES
-    starts = np.linspace(0, max(0, n_rows - size), TRAINING_PIECES).astype(int)
-    return [table.slice(start, size).collect() for start in starts.tolist()]
-
-
 def from_memory(n_rows: int, n_channels: int) -> dict[str, Any]:
     """Fit and score one table."""
     table = make_rows(0, n_rows, n_channels)
@@ -72,10 +63,9 @@ def from_memory(n_rows: int, n_channels: int) -> dict[str, Any]:
 
 
 def from_parquet(path: Path) -> dict[str, Any]:
-    """Fit on pieces of a file, score it piece by piece."""
-    detector = VACE(random_state=SEED)
+    """Fit on a file, score it piece by piece."""
     started = time.perf_counter()
-    detector.fit(training_pieces(path, detector.config.max_fit_rows))
+    detector = VACE(random_state=SEED).fit(path)
     fitted = time.perf_counter()
     n_rows = sum(len(scores) for scores in detector.score_chunks(parquet_chunks(path)))
     return _facts(started, fitted, n_rows)
@@ -157,7 +147,7 @@ def main() -> None:
         shapes = [(50_000, 25, "memory"), (100_000, 5, "parquet"), (200_000, 5, "parquet")]
     with tempfile.TemporaryDirectory() as folder:
         lines = [measure(*shape, Path(folder)) for shape in shapes]
-    write(lines, options.out / "memory.csv")
+    write(lines, options.out / "memory.csv", seed=SEED)
     draw(lines, options.out / "memory.png")
 
 

@@ -10,11 +10,7 @@ Needs TSB-AD==1.5 (pip install --no-deps), unless --scale is given.
 from __future__ import annotations
 
 import argparse
-import csv
-import os
-import platform
 import statistics
-import subprocess
 import time
 import tracemalloc
 import warnings
@@ -23,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from record import RESULTS, write
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
@@ -31,7 +28,6 @@ from vace_ad.metrics import evaluate, vus
 
 SEED = 0
 WINDOW = 100
-RESULTS = Path(__file__).parent / "results"
 
 
 def make_case(rows: int, events: int) -> tuple[np.ndarray, np.ndarray]:
@@ -139,30 +135,6 @@ def scale(rows: int, events: int) -> list[dict[str, Any]]:
     return lines
 
 
-def machine() -> str:
-    """Say what kind of machine this is, without its name."""
-    cpus = Path("/proc/cpuinfo")
-    flags = cpus.read_text() if cpus.exists() else ""
-    vector = next((f" {name.upper()}" for name in ("avx512f", "avx2") if name in flags), "")
-    return f"{os.cpu_count()} vCPU {platform.machine()}{vector}"
-
-
-def commit() -> str:
-    """Name the commit; a plus sign says that the measured files differ from it."""
-    root = RESULTS.parents[1]
-    head = subprocess.run(
-        ["git", "rev-parse", "--short", "HEAD"],
-        cwd=root,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    same = subprocess.run(
-        ["git", "diff", "--quiet", "HEAD", "--", "src/vace_ad/metrics"], cwd=root, check=False
-    )
-    return head.stdout.strip() + ("+" if same.returncode else "")
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rows", type=int, default=100_000)
@@ -178,21 +150,14 @@ def main() -> None:
         lines = [line for case in cases for line in scale(*case)]
     else:
         lines = [line for events in options.events for line in compare(options.rows, events)]
-    facts = {"commit": commit(), "seed": SEED, "machine": machine(), "numpy": np.__version__}
-    lines = [line | facts for line in lines]
-
-    table = Table(*(name for name in lines[0] if name not in facts), box=SIMPLE)
+    table = Table(*lines[0], box=SIMPLE)
     for line in lines:
-        table.add_row(*(str(value) for name, value in line.items() if name not in facts))
+        table.add_row(*(str(value) for value in line.values()))
     console = Console()
     console.width = max(console.width, 120)  # a file has no width to keep to
     console.print(table)
     out = options.out or RESULTS / ("metrics-scale.csv" if options.scale else "metrics.csv")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with out.open("w", newline="") as file:
-        writer = csv.DictWriter(file, fieldnames=list(lines[0]))
-        writer.writeheader()
-        writer.writerows(lines)
+    write(lines, out, seed=SEED, numpy=np.__version__)
     print(f"written to {out}")
 
 

@@ -2,49 +2,41 @@
 
     python benchmarks/pretext.py --minutes 60       # goes on where it stopped
 
-For each series and seed an encoder of the paper's size is trained as released, then compared with
-its own untrained start: both get BatchNorm statistics calibrated on the same patches with the same
+For each series and seed an encoder is trained as the released code does, then compared with its
+own untrained start: both get BatchNorm statistics calibrated on the same patches with the same
 blend α, and the same statistics, scales and composition (shape alone). Five encoders are the five
-seeds averaged. VUS-PR, protocol test-only, evaluation series of six families, taken in turn.
-Writes results/pretext.csv, and results/pretext-summary.csv with paired-bootstrap intervals.
+seeds averaged. VUS-PR, protocol test-only, evaluation series of six families, taken in turn; first
+at the default's widths, then at the paper's, which cost seven times as much.
+Writes pretext.csv, and pretext-summary.csv with paired-bootstrap intervals.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
-import os
-import platform
-import subprocess
-import time
 from collections.abc import Iterator, Sequence
-from itertools import chain, zip_longest
-from pathlib import Path
+from itertools import chain, product, zip_longest
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+from record import Line, read, write
+from study import by_series, difference, done_already, in_processes, options, test_part
 
-from vace_ad import VACE, VACEConfig
+from vace_ad import VACEConfig
 from vace_ad.bench.catalog import Entry, find_series
-from vace_ad.bench.series import load
+from vace_ad.engine import make_engine
 from vace_ad.method.amplitude import Channels
-from vace_ad.method.encoder import Encoder, calibrate, init_encoder
-from vace_ad.method.patches import PatchSet
+from vace_ad.method.encoder import Encoder, init_encoder
+from vace_ad.method.learn import calibrated, embed_training, learn_statistics
+from vace_ad.method.patches import PatchSet, grid_to_rows
 from vace_ad.method.pretext import train
-from vace_ad.metrics import sliding_window, vus
+from vace_ad.method.shape import Shape, Signals
+from vace_ad.metrics import vus
 
-RESULTS = Path(__file__).parent / "results"
-ROOT = Path(__file__).parents[1]
 FAMILIES = ("MSL", "SMAP", "SMD", "Genesis", "GECCO", "Daphnet")
+WIDTHS = {"default": VACEConfig().widths, "paper": VACEConfig.from_preset("paper").widths}
 BLENDS = (0.6, 0.88, 0.95, 1.0)
+VARIANTS = tuple(product((False, True), BLENDS))  # pretext or not, α
 SEEDS = 5
-KEYS = ("series", "family", "encoders", "seed", "pretext", "blend")
-COLUMNS = (*KEYS, "vus_pr", "commit", "machine")
-SHAPE = {
-    "widths": VACEConfig.from_preset("paper").widths,
-    "encoders": 1,
-    "amplitude": False,
-}
 AS_RELEASED = {
     "iterations": 20,
     "pretext_offset": 96,
@@ -53,130 +45,111 @@ AS_RELEASED = {
 }
 
 
-class Given(VACE):
-    """A detector whose encoder, up to its calibration, is given."""
+class Case(NamedTuple):
+    """One series at one width."""
 
-    def __init__(self, encoder: Encoder, **settings: object) -> None:
-        super().__init__(**settings)
-        self._given = encoder
+    entry: Entry
+    widths: str
 
-    def _learn_encoder(self, patches: PatchSet, *_: object) -> Encoder:
-        sample = np.linspace(0, len(patches) - 1, min(256, len(patches))).astype(np.intp)
-        return calibrate(self._given, patches.gather(sample), self.config.batch_norm_blend)
+    def __str__(self) -> str:
+        return f"{self.entry.name.short}, {self.widths} widths"
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    data = os.environ.get("VACE_DATA", ROOT.parent / "shared" / "data")
-    parser.add_argument("--data", type=Path, default=data, help="folder of TSB-AD-M")
-    parser.add_argument("--minutes", type=float, default=60)
-    options = parser.parse_args()
-    path, started = RESULTS / "pretext.csv", time.monotonic()
-    done = {row["series"] for row in read(path)}
-    for entry in in_turn(options.data):
-        if entry.name.stem in done:
-            continue
-        if time.monotonic() - started > 60 * options.minutes:
-            break
-        append(path, list(study(entry)))
-        print(f"{entry.name.short}: {(time.monotonic() - started) / 60:.1f} minutes", flush=True)
-    summarise(read(path), RESULTS / "pretext-summary.csv")
+    chosen = options(__doc__)
+    path = chosen.out / "pretext.csv"
+    done = done_already(path, "series", "widths")
+    found = find_series(chosen.data, "eval", FAMILIES, [chosen.series])
+    families = [[entry for entry in found if entry.name.family == name] for name in FAMILIES]
+    in_turn = [entry for entry in chain(*zip_longest(*families)) if entry is not None]
+    cases = [Case(entry, widths) for widths in WIDTHS for entry in in_turn]
+    left = [case for case in cases if (case.entry.name.stem, case.widths) not in done]
+    in_processes(study, left, path, chosen.jobs, chosen.minutes)
+    write(list(summary(read(path))), chosen.out / "pretext-summary.csv")
 
 
-def in_turn(data: Path) -> list[Entry]:
-    """A series of each family, then another of each, so that a part of the work is balanced."""
-    families = [find_series(data, split="eval", families=[family]) for family in FAMILIES]
-    return [entry for entry in chain(*zip_longest(*families)) if entry is not None]
+def study(case: Case) -> list[Line]:
+    """Every variant on one series."""
+    paper = test_part(case.entry)
+    scale = Channels.of([paper.train]).scale
+    patches, test = (
+        PatchSet([rows], VACEConfig().patch_length, scale) for rows in (paper.train, paper.scored)
+    )
+    totals = np.zeros((len(VARIANTS), len(paper.scored)))
+    lines: list[Line] = []
 
-
-def study(entry: Entry) -> Iterator[dict[str, object]]:
-    """All variants on one series."""
-    series = load(entry.path)
-    cut = entry.name.train_rows
-    normal, test, labels = series.values[:cut], series.values[cut:], series.labels[cut:]
-    window = sliding_window(test[:, :1])
-    if not labels.any():
-        return
-    totals: dict[tuple[bool, float], NDArray[np.float64]] = {}
-
-    def row(encoders: int, seed: str, variant: tuple[bool, float], scores: NDArray[np.float64]):
-        value = vus(labels, scores, window).vus_pr
-        found = (entry.name.stem, entry.name.family, encoders, seed, int(variant[0]), variant[1])
-        return dict(zip(COLUMNS, (*found, f"{value:.6f}", commit(), machine()), strict=True))
+    def note(encoders: int, seed: str, scores: NDArray[np.float64]) -> Iterator[Line]:
+        name = {"widths": case.widths, "series": case.entry.name.stem}
+        family = {"family": case.entry.name.family, "encoders": encoders, "seed": seed}
+        for (pretext, blend), rows in zip(VARIANTS, scores, strict=True):
+            found = vus(paper.labels, rows, paper.window).vus_pr
+            variant = {"pretext": int(pretext), "blend": blend, "vus_pr": f"{found:.6f}"}
+            yield {**name, **family, **variant}
 
     for seed in range(SEEDS):
-        for pretext, encoder in enumerate(encoders(normal, seed)):
-            for blend in BLENDS:
-                settings = {**SHAPE, "batch_norm_blend": blend, "random_state": seed}
-                scores = Given(encoder, **settings).fit(normal).score(test)
-                variant = bool(pretext), blend
-                totals[variant] = totals.get(variant, np.zeros(1)) + scores
-                yield row(1, str(seed), variant, scores)
-    for variant, total in totals.items():
-        yield row(SEEDS, f"0-{SEEDS - 1}", variant, total)
+        start, trained = before_and_after(patches, case.widths, seed)
+        encoders = [calibrated(trained if p else start, patches, a) for p, a in VARIANTS]
+        scores = shape_scores(encoders, patches, test, case.widths, seed)
+        totals += scores
+        lines += note(1, str(seed), scores)
+    lines += note(SEEDS, f"0-{SEEDS - 1}", totals / SEEDS)
+    return lines
 
 
-def encoders(normal: NDArray[np.float64], seed: int) -> tuple[Encoder, Encoder]:
+def before_and_after(patches: PatchSet, widths: str, seed: int) -> tuple[Encoder, Encoder]:
     """An encoder as it starts, and after the pretext."""
-    config = VACEConfig(**SHAPE, **AS_RELEASED, random_state=seed)
-    patches = PatchSet([normal], config.patch_length, Channels.of([normal]).scale)
+    config = VACEConfig(widths=WIDTHS[widths], **AS_RELEASED)
     rng = np.random.default_rng(seed)
-    start = init_encoder(config, normal.shape[1], rng)
+    start = init_encoder(config, patches.n_channels, rng)
     return start, train(start, patches, config, rng).encoder
 
 
-def summarise(rows: Sequence[dict[str, str]], path: Path) -> None:
-    """Mean with and without the pretext, and the difference with its 95 % interval."""
-    rng = np.random.default_rng(0)
-    lines = []
-    for family in ("all", *FAMILIES):
-        for n_encoders in (1, SEEDS):
-            for blend in BLENDS:
-                mean: dict[str, dict[str, list[float]]] = {"0": {}, "1": {}}
-                for r in rows:
-                    wanted = family in ("all", r["family"]) and int(r["encoders"]) == n_encoders
-                    if wanted and float(r["blend"]) == blend:
-                        mean[r["pretext"]].setdefault(r["series"], []).append(float(r["vus_pr"]))
-                names = sorted(mean["0"])
-                if not names:
-                    continue
-                without, with_it = (
-                    np.array([np.mean(mean[key][name]) for name in names]) for key in "01"
-                )
-                draws = rng.integers(len(names), size=(10_000, len(names)))
-                low, high = np.quantile((with_it - without)[draws].mean(axis=1), [0.025, 0.975])
-                figures = (without.mean(), with_it.mean(), (with_it - without).mean(), low, high)
-                head = (family, len(names), n_encoders, blend)
-                lines.append((*head, *(f"{figure:.4f}" for figure in figures)))
-    with path.open("w", newline="") as file:
-        writer = csv.writer(file)
-        names = ("family", "series", "encoders", "blend", "without", "with", "gain", "low", "high")
-        writer.writerows([names, *lines])
+def shape_scores(
+    encoders: Sequence[Encoder], patches: PatchSet, test: PatchSet, widths: str, seed: int
+) -> NDArray[np.float64]:
+    """Row scores (n_encoders, n_rows) of each encoder on its own, embedded in one pass."""
+    config = VACEConfig(widths=WIDTHS[widths], encoders=len(encoders))
+    engine = make_engine(encoders, patches.n_channels, config)
+    embedded = embed_training(engine, patches, config)
+    learned = learn_statistics(embedded, patches, config, [seed] * len(encoders)).shape
+    signals = learned.signals(engine, test)
+    n_rows = len(test) + config.patch_length - 1
+    rows = []
+    for e, evidence in enumerate(learned.encoders):
+        own = Signals(*(signal[e : e + 1] for signal in signals))
+        parts = Shape((evidence,), config).composed(own)
+        total = parts.position + parts.direction
+        rows.append(grid_to_rows(total, config.grid_stride, n_rows, config.patch_length))
+    return np.stack(rows)
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    if not path.exists():
-        return []
-    with path.open(newline="") as file:
-        return list(csv.DictReader(file))
-
-
-def append(path: Path, rows: Sequence[dict[str, object]]) -> None:
-    fresh = not path.exists()
-    with path.open("a", newline="") as file:
-        writer = csv.DictWriter(file, COLUMNS)
-        if fresh:
-            writer.writeheader()
-        writer.writerows(rows)
-
-
-def commit() -> str:
-    run = ["git", "rev-parse", "--short", "HEAD"]
-    return subprocess.run(run, cwd=ROOT, capture_output=True, text=True).stdout.strip()
-
-
-def machine() -> str:
-    return f"{os.cpu_count()} cores, {platform.machine()}"
+def summary(lines: Sequence[dict[str, str]]) -> Iterator[Line]:
+    """Means with and without the pretext, and the gain with its interval."""
+    for widths, family, encoders in product(WIDTHS, ("all", *FAMILIES), (1, SEEDS)):
+        group = [
+            line
+            for line in lines
+            if line["widths"] == widths
+            and family in ("all", line["family"])
+            and int(line["encoders"]) == encoders
+        ]
+        for blend in BLENDS:
+            of_blend = [line for line in group if float(line["blend"]) == blend]
+            without, with_it = (
+                by_series(line for line in of_blend if line["pretext"] == which) for which in "01"
+            )
+            if not without:
+                continue
+            yield {
+                "widths": widths,
+                "family": family,
+                "series": len(without),
+                "encoders": encoders,
+                "blend": blend,
+                "without": f"{np.mean(list(without.values())):.4f}",
+                "with": f"{np.mean(list(with_it.values())):.4f}",
+                **difference(with_it, without),
+            }
 
 
 if __name__ == "__main__":

@@ -8,13 +8,10 @@ commit and the kind of machine, are written beside this file.
 from __future__ import annotations
 
 import argparse
-import csv
-import os
-import platform
-import subprocess
 from pathlib import Path
 from time import monotonic
 
+from record import DATA, RESULTS, ROOT, write
 from rich.console import Console
 
 from vace_ad.bench import published
@@ -26,7 +23,6 @@ from vace_ad.bench.runner import Engine, Plan, run
 from vace_ad.bench.store import read_rows
 from vace_ad.bench.tables import TABLES
 
-ROOT = Path(__file__).parents[1]
 PROTOCOLS = ("tsb-ad", "test-only")
 SEEDS = 3
 SHORT = ("MSL", "SMAP", "Genesis", "Daphnet", "GECCO", "SMD")
@@ -60,10 +56,9 @@ def main() -> None:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
-    data = os.environ.get("VACE_DATA", ROOT.parent / "shared" / "data")
-    parser.add_argument("--data", type=Path, default=data, help="folder of TSB-AD-M")
+    parser.add_argument("--data", type=Path, default=DATA, help="folder of TSB-AD-M")
     parser.add_argument("--run", type=Path, default=ROOT / "runs" / "reproduce")
-    parser.add_argument("--out", type=Path, default=ROOT / "benchmarks" / "results")
+    parser.add_argument("--out", type=Path, default=RESULTS)
     parser.add_argument("--minutes", type=float, default=58)
     parser.add_argument("--stages", type=int, default=len(STAGES), help="the first so many only")
     parser.add_argument("--jobs", type=int, default=2)
@@ -72,10 +67,9 @@ def _options() -> argparse.Namespace:
 
 def write_results(folder: Path, out: Path) -> None:
     """The tables of the evaluation split, and the rows behind them."""
-    origin = {"commit": _commit(), "machine": f"{os.cpu_count()} cores, {platform.machine()}"}
     rows = sorted(read_rows(folder), key=lambda row: row.key)
-    _write(out / "reproduce-rows.csv", [{**_flat(row), **origin} for row in rows])
-    _write(out / "published-baselines.csv", [{**line, **origin} for line in _beside(rows)])
+    write([_flat(row) for row in rows], out / "reproduce-rows.csv")
+    write(_beside(rows), out / "published-baselines.csv")
     for protocol in PROTOCOLS:
         results = Results.load(folder, protocol, "eval")
         for name, of in (("main", results), ("main-common", results.common())):
@@ -112,24 +106,8 @@ def _beside(rows: list[Row]) -> list[dict[str, object]]:
     return lines
 
 
-def _write(path: Path, rows: list[dict[str, object]]) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, rows[0], lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def _short(value: object) -> object:
     return round(value, 6) if isinstance(value, float) else value
-
-
-def _commit() -> str:
-    def git(*arguments: str) -> str:
-        run = subprocess.run(["git", *arguments], cwd=ROOT, capture_output=True, text=True)
-        return run.stdout.strip()
-
-    return git("rev-parse", "--short", "HEAD") + ("+" if git("status", "--short", "src") else "")
 
 
 if __name__ == "__main__":

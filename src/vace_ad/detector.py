@@ -73,18 +73,19 @@ class VACE:
     # ---------------------------------------------------------------- learning
 
     def fit(self, data: Any, y: Any = None, *, progress: Progress = silent) -> Self:
-        """Learn normal operation from one table or a list of tables.
+        """Learn normal operation from one table or the path of a Parquet file, or a list of them.
 
-        Patches never cross the border between two tables, nor a gap longer than `max_gap`.
+        Patches never cross the border between two tables, nor a gap longer than `max_gap`. Of a
+        file with more than `max_fit_rows` rows, only evenly spaced pieces are read.
         `y` is ignored; it is there for scikit-learn's tools.
         """
         started = time.perf_counter()
-        tables = training_tables(data)
+        tables, n_rows = training_tables(data, self.config)
         self.channels_ = tables[0].names
         values = [table.aligned(self.channels_).values for table in tables]
         parts = training_parts(values, self.channels_, self.config)
         self.facts_: dict[str, Any] = {
-            "rows": sum(map(len, values)),
+            "rows": n_rows,
             "rows_used": sum(map(len, parts)),
             "step_seconds": step_seconds(tables),
             "seconds": {},

@@ -22,6 +22,16 @@ def quick(monkeypatch, batch=32, iterations=4):
     monkeypatch.setattr(paano, "_ITERATIONS", {"february": 200, "may": iterations})
 
 
+def test_the_encoder_is_the_papers_whatever_our_default(monkeypatch, plant):
+    quick(monkeypatch, iterations=1)
+    trained = []
+    kept = paano._train
+    monkeypatch.setattr(paano, "_train", lambda *args: trained.append(args[0]) or kept(*args))
+    PaAno().fit(plant[:300])
+    shapes = [stage.kernel.shape for stage in trained[0]]
+    assert shapes == [(128, 2, 7), (256, 128, 5), (128, 256, 3), (64, 128, 3)]
+
+
 @pytest.mark.parametrize("release", ["february", "may"])
 def test_a_changed_shape_scores_highest(monkeypatch, plant, release):
     quick(monkeypatch)

@@ -38,6 +38,7 @@ Array = NDArray[np.float64]
 Release = Literal["february", "may"]
 
 _PATCH = 96  # rows
+_WIDTHS = (128, 256, 128, 64)  # of the four convolutions
 _BATCH = 512  # anchors an iteration
 _PRETEXT_ITERATIONS = 20  # the guess's weight falls from 1 to 0 over these
 _ITERATIONS: dict[Release, int] = {"february": 200, "may": 100}
@@ -56,7 +57,7 @@ class PaAno:
 
     def fit(self, table: NDArray[np.float64]) -> PaAno:
         """Train the encoder and fill the memory bank."""
-        config = VACEConfig(patch_length=_PATCH, encoder="shared", random_state=self.random_state)
+        config = VACEConfig(patch_length=_PATCH, encoder="shared", widths=_WIDTHS)
         rng = np.random.default_rng(self.random_state)
         patches = _patches(table)
         encoder = init_encoder(config, table.shape[1], rng)
@@ -223,7 +224,12 @@ def triplet_loss(
 
 
 def _method(name: str, release: Release) -> Method:
-    settings = {"release": release, "patch_length": _PATCH, "batch_size": _BATCH}
+    settings = {
+        "release": release,
+        "patch_length": _PATCH,
+        "widths": _WIDTHS,
+        "batch_size": _BATCH,
+    }
     return Method(name, lambda seed: PaAno(release, seed), settings, category="Self-Supervised")
 
 

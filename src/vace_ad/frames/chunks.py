@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,14 @@ def as_chunks(data: Any) -> Iterator[Any] | None:
 
 def parquet_chunks(path: Path, rows: int = ROWS) -> Iterator[Any]:
     """A Parquet file as polars tables of so many rows."""
+    with open_parquet(path) as (whole, n_rows):
+        for start in range(0, n_rows, rows):
+            yield whole.slice(start, rows).collect()
+
+
+@contextmanager
+def open_parquet(path: Path) -> Iterator[tuple[Any, int]]:
+    """A Parquet file that is read when asked for, and its number of rows."""
     import polars as pl
 
     if path.suffix != ".parquet":
@@ -29,8 +38,6 @@ def parquet_chunks(path: Path, rows: int = ROWS) -> Iterator[Any]:
         raise TableReadError(f"{path} does not exist; check the path")
     try:
         whole = pl.scan_parquet(path)
-        n_rows = whole.select(pl.len()).collect().item()
-        for start in range(0, n_rows, rows):
-            yield whole.slice(start, rows).collect()
+        yield whole, whole.select(pl.len()).collect().item()
     except pl.exceptions.PolarsError as error:
         raise TableReadError(f"{path} cannot be read as Parquet: {error}") from error

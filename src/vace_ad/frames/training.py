@@ -1,9 +1,11 @@
-"""Training tables: one or a list, their complete stretches, thinned where they are very long."""
+"""Training data: tables or Parquet files, their complete stretches, thinned where very long."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from os import PathLike
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,17 +13,47 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError, TooShortError, VaceWarning
+from vace_ad.frames.chunks import open_parquet
 from vace_ad.frames.gaps import stretches
 from vace_ad.frames.table import Table, as_table
 
 PIECES = 16  # that a training part beyond max_fit_rows is thinned to
 
 
-def training_tables(data: Any) -> list[Table]:
-    """One table, or a list of tables."""
-    many = isinstance(data, list | tuple) and len(data) > 0 and not np.isscalar(data[0])
-    is_rows = many and all(isinstance(row, list | tuple) for row in data)
-    return [as_table(part) for part in data] if many and not is_rows else [as_table(data)]
+def training_tables(data: Any, config: VACEConfig) -> tuple[list[Table], int]:
+    """One table or Parquet path, or a list of them; and the number of rows that they have.
+
+    Of a file with more rows than a fit uses, only the pieces that it uses are read.
+    """
+    tables: list[Table] = []
+    n_rows = 0
+    for part in data if _are_several(data) else [data]:
+        if isinstance(part, str | PathLike):
+            pieces, count = _parquet_pieces(Path(part), config)
+        else:
+            pieces = [as_table(part)]
+            count = len(pieces[0])
+        tables += pieces
+        n_rows += count
+    return tables, n_rows
+
+
+def _are_several(data: Any) -> bool:
+    """Whether this is a list of tables or paths, and not one table written as a list of rows."""
+    if not isinstance(data, list | tuple) or len(data) == 0:
+        return False
+    numbers = np.isscalar(data[0]) and not isinstance(data[0], str)
+    return not numbers and not all(isinstance(row, list | tuple) for row in data)
+
+
+def _parquet_pieces(path: Path, config: VACEConfig) -> tuple[list[Table], int]:
+    with open_parquet(path) as (whole, n_rows):
+        cuts = [slice(0, n_rows)]
+        if n_rows > config.max_fit_rows:
+            size = max(_least(config), config.max_fit_rows // PIECES)
+            cuts = _evenly(n_rows, PIECES, size)
+        pieces = [whole.slice(cut.start, cut.stop - cut.start).collect() for cut in cuts]
+        return [as_table(piece) for piece in pieces], n_rows
 
 
 def training_parts(
@@ -34,7 +66,7 @@ def training_parts(
             repr(name) for name, is_dead in zip(names, dead, strict=True) if is_dead
         )
         raise InputError(f"channels without one finite value: {listing}; drop them")
-    needed = config.patch_length + config.offset + 1
+    needed = _least(config)
     parts = [piece.values for v in values for piece in stretches(v, config.max_gap, needed)]
     if not parts:
         longest = max(map(len, values))
@@ -53,6 +85,11 @@ def training_parts(
     return _thinned(parts, config.max_fit_rows, needed)
 
 
+def _least(config: VACEConfig) -> int:
+    """Rows of the shortest stretch that holds a patch and its neighbour."""
+    return config.patch_length + config.offset + 1
+
+
 def _thinned(
     parts: Sequence[NDArray[np.float64]], most: int, least: int
 ) -> list[NDArray[np.float64]]:
@@ -61,15 +98,20 @@ def _thinned(
     if total <= most:
         return list(parts)
     size = max(least, most // PIECES)
-    pieces = []
-    for part in parts:
-        count = max(1, round(PIECES * len(part) / total))
-        if count * size >= len(part):
-            pieces.append(part)
-            continue
-        starts = np.linspace(0, len(part) - size, count).astype(np.intp)
-        pieces += [part[a : a + size] for a in starts.tolist()]
-    return pieces
+    counts = [max(1, round(PIECES * len(part) / total)) for part in parts]
+    return [
+        part[cut]
+        for part, count in zip(parts, counts, strict=True)
+        for cut in _evenly(len(part), count, size)
+    ]
+
+
+def _evenly(n_rows: int, count: int, size: int) -> list[slice]:
+    """So many evenly spaced pieces of `size` rows, or the whole where they would hold it all."""
+    if count * size >= n_rows:
+        return [slice(0, n_rows)]
+    starts = np.linspace(0, n_rows - size, count).astype(np.intp)
+    return [slice(start, start + size) for start in starts.tolist()]
 
 
 def step_seconds(tables: Sequence[Table]) -> float | None:

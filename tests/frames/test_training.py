@@ -1,0 +1,74 @@
+"""Training data: several tables, Parquet files, very long ones."""
+
+import numpy as np
+import polars as pl
+import pytest
+
+from vace_ad import VACE, VACEConfig
+from vace_ad.errors import InputError, TableReadError
+from vace_ad.frames.training import PIECES, training_parts, training_tables
+
+CONFIG = VACEConfig(max_fit_rows=4000)
+
+
+@pytest.fixture
+def table(rng):
+    waves = np.sin(np.arange(9000)[:, None] / [5, 9]) + 0.1 * rng.normal(size=(9000, 2))
+    return pl.DataFrame(waves, schema=["flow", "heat"])
+
+
+def parts(data, config=CONFIG):
+    tables, n_rows = training_tables(data, config)
+    names = tables[0].names
+    return training_parts([t.aligned(names).values for t in tables], names, config), n_rows
+
+
+def test_of_a_long_file_the_pieces_are_read_that_a_table_is_thinned_to(table, tmp_path):
+    table.write_parquet(tmp_path / "long.parquet")
+    (whole, n_whole), (read, n_read) = parts(table), parts(tmp_path / "long.parquet")
+    assert n_whole == n_read == 9000
+    assert len(whole) == len(read) == PIECES
+    for piece, same in zip(whole, read, strict=True):
+        np.testing.assert_array_equal(piece, same)
+    assert sum(map(len, read)) <= CONFIG.max_fit_rows
+
+
+def test_a_short_file_is_read_whole(table, tmp_path):
+    table[:3000].write_parquet(tmp_path / "short.parquet")
+    ((read,), n_rows) = parts(tmp_path / "short.parquet")
+    assert n_rows == len(read) == 3000
+
+
+def test_a_path_fits_as_its_table_does(table, tmp_path):
+    path = tmp_path / "long.parquet"
+    table.write_parquet(path)
+    settings = {"max_fit_rows": 4000, "encoders": 1}
+    by_path, by_table = VACE(**settings).fit(str(path)), VACE(**settings).fit(table)
+    np.testing.assert_array_equal(by_path.score(table[:500]), by_table.score(table[:500]))
+    assert by_path.facts_["rows"] == by_table.facts_["rows"] == 9000
+    assert by_path.facts_["rows_used"] == by_table.facts_["rows_used"] <= 4000
+
+
+def test_lists_of_tables_and_paths_mix(table, tmp_path):
+    table[:3000].write_parquet(tmp_path / "first.parquet")
+    pieces, n_rows = parts([str(tmp_path / "first.parquet"), table[3000:3900]])
+    assert [len(piece) for piece in pieces] == [3000, 900]
+    assert n_rows == 3900
+
+
+def test_a_list_of_rows_is_one_table():
+    assert len(training_tables([[1.0, 2.0], [3.0, 4.0]], CONFIG)[0]) == 1
+    assert training_tables([1.0, 2.0, 3.0], CONFIG)[1] == 3
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "words"),
+    [
+        ("none.parquet", TableReadError, "does not exist"),
+        ("table.csv", TableReadError, "not a .parquet file"),
+        ((row for row in [[1.0]]), InputError, "a generator came"),
+    ],
+)
+def test_other_things_are_refused(data, error, words):
+    with pytest.raises(error, match=words):
+        training_tables(data, CONFIG)
