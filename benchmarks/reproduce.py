@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 from time import monotonic
+from typing import NamedTuple
 
 from record import DATA, RESULTS, ROOT, write
 from rich.console import Console
@@ -24,31 +25,48 @@ from vace_ad.bench.store import read_rows
 from vace_ad.bench.tables import TABLES
 
 PROTOCOLS = ("tsb-ad", "test-only")
-SEEDS = 3
 SHORT = ("MSL", "SMAP", "Genesis", "Daphnet", "GECCO", "SMD")
 ECG = ("SVDB", "MITDB")
-STAGES = (  # methods, families
-    (("pca", "iforest"), (*SHORT, *ECG)),
-    (("vace",), SHORT),
-    (("paano", "vace-released"), ("MSL", "Genesis")),
-    (("paano",), ("SMAP", "Daphnet", "GECCO")),
-    (("vace",), ECG),
-    (("paano",), ("SMD",)),
-    (("vace-released",), ("SMAP",)),
-    (("vace-released",), ("Daphnet", "GECCO", "SMD")),
-    (("paano", "vace-released"), ECG),
+
+
+class Stage(NamedTuple):
+    """A part of the study."""
+
+    methods: tuple[str, ...]
+    families: tuple[str, ...]
+    seeds: int = 3
+    protocols: tuple[str, ...] = PROTOCOLS
+
+    def __str__(self) -> str:
+        seeds = f"{self.seeds} seed{'s' if self.seeds > 1 else ''}"
+        return f"{', '.join(self.methods)} on {', '.join(self.families)}, {seeds}"
+
+
+STAGES = (
+    Stage(("pca", "iforest"), (*SHORT, *ECG)),
+    Stage(("vace",), SHORT, seeds=5),
+    Stage(("vace",), ECG, seeds=5),
+    Stage(("vace-released",), ("MSL", "Genesis")),
+    Stage(("vace-released",), ("SMAP",)),
+    Stage(("vace-released",), ("Daphnet", "GECCO", "SMD", *ECG), 1, ("test-only",)),
+    Stage(("paano",), ("MSL", "Genesis", "Daphnet", "GECCO"), seeds=1),
+    Stage(("paano",), ("SMAP", "SMD"), seeds=1),
+    Stage(("paano",), SHORT),
+    Stage(("vace-released",), SHORT),
+    Stage(("paano", "vace-released"), ECG),
 )
 
 
 def main() -> None:
     options = _options()
     started, console = monotonic(), Console(stderr=True)
-    for number, (methods, families) in enumerate(STAGES[: options.stages], start=1):
+    for number, stage in enumerate(STAGES[: options.stages], start=1):
         left = 60 * options.minutes - (monotonic() - started)
         if left <= 0:
             break
-        console.print(f"stage {number}: {', '.join(methods)} on {', '.join(families)}")
-        plan = Plan(find_series(options.data, families=families), methods, PROTOCOLS, SEEDS)
+        console.print(f"stage {number}: {stage}")
+        series = find_series(options.data, families=stage.families)
+        plan = Plan(series, stage.methods, stage.protocols, stage.seeds)
         run(plan, options.run, Engine(jobs=options.jobs, stop_after=left), progress_for(console))
     console.print(f"{(monotonic() - started) / 60:.1f} minutes")
     write_results(options.run, options.out)
