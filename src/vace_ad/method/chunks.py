@@ -19,7 +19,7 @@ from vace_ad.frames.gaps import run_edges
 from vace_ad.method.amplitude import Amplitude, Envelope, State
 from vace_ad.method.patches import PatchSet
 from vace_ad.method.rolling import GapFiller, InStep, RowBuffer, WindowMeans
-from vace_ad.method.shape import Shape, Signals
+from vace_ad.method.shape import Shape, Signals, Walk
 from vace_ad.method.trajectory import BLOCK, embed
 
 Array = NDArray[np.float64]
@@ -31,11 +31,8 @@ class ShapeRows:
     def __init__(self, shape: Shape, engine: Engine, scale: Array, block: int) -> None:
         config = shape.config
         self._shape, self._engine, self._scale, self._block = shape, engine, scale, block
-        self._lag = config.offset // config.grid_stride if config.direction else 0
         self._rows = RowBuffer()
-        size = (0, len(shape.encoders), config.embedding_size)
-        self._recent = np.empty(size, np.float32)  # embeddings that a velocity may start at
-        self._lone = np.empty((len(shape.encoders), 0))  # position, where direction is to come
+        self._walk = Walk(shape)
         self._means = WindowMeans(config.patch_length, config.grid_stride, 2)
 
     def add(self, rows: Array) -> Array:
@@ -54,40 +51,21 @@ class ShapeRows:
         done = []
         if len(self._rows) >= self._shape.config.patch_length:
             done += self._patches(self._rows.first(len(self._rows)))
-        done += self._compose(self._lone, np.full_like(self._lone, np.nan))
+        done += self._compose(self._walk.finish())
         return np.concatenate([*done, self._means.finish(n_rows)], axis=1)
 
     def _patches(self, rows: Array) -> list[Array]:
         """Embed and score the patches on the grid of these rows."""
-        config, encoders = self._shape.config, self._shape.encoders
+        config = self._shape.config
         patches = PatchSet([rows], config.patch_length, self._scale)
         found = embed(self._engine, patches, patches.grid(config.grid_stride))
-        block = np.concatenate(list(found))  # (n, n_encoders, d_z)
-        position = np.stack([e.position.score(block[:, k]) for k, e in enumerate(encoders)])
-        if not config.direction:
-            return self._compose(position, np.full_like(position, np.nan))
-        recent = np.concatenate([self._recent, block])
-        starts = recent[: max(0, len(recent) - self._lag)]
-        moves = recent[self._lag :] - starts
-        self._recent = recent[len(starts) :]
-        direction = np.empty((len(encoders), len(moves)))
-        for k, evidence in enumerate(encoders):
-            if evidence.direction is not None and len(moves):
-                direction[k] = evidence.direction.score(moves[:, k])
-        if config.velocity == "forward":
-            self._lone = np.concatenate([self._lone, position], axis=1)
-            position, self._lone = np.split(self._lone, [len(moves)], axis=1)
-        else:
-            first = np.full((len(encoders), len(block) - len(moves)), np.nan)
-            direction = np.concatenate([first, direction], axis=1)
-        return self._compose(position, direction)
+        return self._compose(self._walk.add(np.concatenate(list(found))))
 
-    def _compose(self, position: Array, direction: Array) -> list[Array]:
+    def _compose(self, signals: Signals) -> list[Array]:
         """The rows that these patches complete, if there are any."""
-        if position.shape[1] == 0:
+        if signals.position.shape[1] == 0:
             return []
-        parts = self._shape.composed(Signals(position, direction))
-        return [self._means.add(np.stack(parts))]
+        return [self._means.add(np.stack(self._shape.composed(signals)))]
 
 
 class EnvelopeRows:

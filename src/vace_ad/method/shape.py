@@ -127,26 +127,10 @@ class Shape:
 
     def signals(self, engine: Engine, patches: PatchSet, progress: Progress = silent) -> Signals:
         """Both signals along one stretch; each patch on the grid is embedded once."""
-        config = self.config
-        index = patches.grid(config.grid_stride)
-        lag = config.offset // config.grid_stride if config.direction else 0
-        position = np.empty((len(self.encoders), len(index)))
-        direction = np.full((len(self.encoders), len(index)), np.nan)
-        recent = np.empty((0, len(self.encoders), config.embedding_size), np.float32)
-        done = 0
-        for block in embed(engine, patches, index, progress, "scoring"):
-            recent = np.concatenate([recent, block])  # the last `lag` embeddings, then the block
-            moves = recent[lag:] - recent[: max(0, len(recent) - lag)] if lag else recent[:0]
-            upto = done + len(block)
-            ends = slice(upto - len(moves), upto)  # patches at which these velocities end
-            at = ends if config.velocity == "backward" else slice(ends.start - lag, upto - lag)
-            for e, evidence in enumerate(self.encoders):
-                position[e, done:upto] = evidence.position.score(block[:, e])
-                if evidence.direction is not None and len(moves):
-                    direction[e, at] = evidence.direction.score(moves[:, e])
-            recent = recent[len(recent) - lag :] if lag < len(recent) else recent
-            done = upto
-        return Signals(position, direction)
+        walk = Walk(self)
+        index = patches.grid(self.config.grid_stride)
+        parts = [walk.add(block) for block in embed(engine, patches, index, progress, "scoring")]
+        return Signals.joined([*parts, walk.finish()])
 
     def composed(self, signals: Signals) -> Parts:
         """The mean evidence of the encoders."""
@@ -178,3 +162,41 @@ class Shape:
                 known = float(direction[e, ~missing].mean())
             direction[e, missing] = known
         return direction
+
+
+class Walk:
+    """The signals along one stretch, whose embeddings on the grid come in blocks."""
+
+    def __init__(self, shape: Shape) -> None:
+        config = shape.config
+        self._shape = shape
+        self._lag = config.offset // config.grid_stride
+        size = (0, len(shape.encoders), config.embedding_size)
+        self._recent = np.empty(size, np.float32)  # embeddings that a velocity may start at
+        self._lone = np.empty((len(shape.encoders), 0))  # positions whose velocity is to come
+
+    def add(self, block: NDArray[np.float32]) -> Signals:
+        """The signals of the patches that are complete after these, (n, n_encoders, d_z)."""
+        config, encoders = self._shape.config, self._shape.encoders
+        position = np.stack([e.position.score(block[:, k]) for k, e in enumerate(encoders)])
+        if not config.direction:
+            return Signals(position, np.full_like(position, np.nan))
+        recent = np.concatenate([self._recent, block])
+        starts = recent[: max(0, len(recent) - self._lag)]
+        moves = recent[self._lag :] - starts
+        self._recent = recent[len(starts) :]
+        direction = np.empty((len(encoders), len(moves)))
+        for k, evidence in enumerate(encoders):
+            if evidence.direction is not None and len(moves):
+                direction[k] = evidence.direction.score(moves[:, k])
+        if config.velocity == "forward":
+            self._lone = np.concatenate([self._lone, position], axis=1)
+            position, self._lone = np.split(self._lone, [len(moves)], axis=1)
+        else:
+            first = np.full((len(encoders), len(block) - len(moves)), np.nan)
+            direction = np.concatenate([first, direction], axis=1)
+        return Signals(position, direction)
+
+    def finish(self) -> Signals:
+        """The signals of the last patches, which have no velocity."""
+        return Signals(self._lone, np.full_like(self._lone, np.nan))
