@@ -84,11 +84,12 @@ def test_ablations(engine, settings):
     assert np.abs(found - plain(encoders, patches)).max() < 1e-5
 
 
+@pytest.mark.parametrize("engine", ["openvino", "numpy"])
 @pytest.mark.parametrize("n_channels", [1, 2, 6, 33])
-def test_a_patch_has_the_same_embedding_in_any_company(n_channels):
+def test_a_patch_has_the_same_embedding_in_any_company(n_channels, engine):
     rng = np.random.default_rng(n_channels)
     rows = rng.normal(size=(600, n_channels)).cumsum(axis=0)
-    config, encoders, patches = prepare(rows, rng, engine="openvino", encoders=2)
+    config, encoders, patches = prepare(rows, rng, engine=engine, encoders=2)
     engine = make_engine(encoders, n_channels, config)
     together = engine.embed(patches)
     for size in (1, 3, SIZE, SIZE + 1):

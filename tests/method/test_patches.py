@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 import naive
 from vace_ad.method.patches import (
     PatchSet,
+    distinct,
     fill_skipped,
     normalise,
     patch_means_to_points,
@@ -84,3 +85,12 @@ def test_skipped_patches_lie_between_their_neighbours(scores, stride, rest):
     got = fill_skipped(np.array(scores), stride, n_patches)
     expected = naive.between(scores, stride, n_patches)
     np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
+
+
+@given(st.lists(st.integers(0, 5), min_size=1, max_size=30))
+def test_distinct_patches_in_order_of_appearance(kinds):
+    patches = np.array([np.full((2, 4), kind, np.float32) for kind in kinds])
+    first, same = distinct(patches)
+    appearance = list(dict.fromkeys(kinds))
+    assert first.tolist() == [kinds.index(kind) for kind in appearance]
+    assert same.tolist() == [appearance.index(kind) for kind in kinds]

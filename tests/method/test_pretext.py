@@ -10,6 +10,7 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from vace_ad.config import VACEConfig
+from vace_ad.engine.torch import to_module
 from vace_ad.method.adamw import AdamW
 from vace_ad.method.backprop import Gradients
 from vace_ad.method.encoder import encode, init_encoder
@@ -18,6 +19,7 @@ from vace_ad.method.pretext import (
     ZEROS,
     Triples,
     anchor_batches,
+    gather,
     has_triples,
     learning_rate,
     loss_weight,
@@ -69,6 +71,20 @@ def test_training_equals_the_plain_module(preset):
             assert np.allclose(getattr(ours.norm, name), getattr(theirs.norm, name), atol=1e-4)
     sample = patches.gather(np.arange(len(patches)))
     assert np.abs(encode(found.encoder, sample) - encode(wanted.encoder, sample)).max() < 1e-4
+
+
+def test_where_nothing_moves_there_is_no_direction():
+    """Equal patches must have equal embeddings, or their velocity is rounding, normalised."""
+    encoder, _, config = make("released", iterations=1, batch_size=128)
+    still = np.repeat(np.random.default_rng(3).normal(size=(3, 3)), [150, 16, 150], axis=0)
+    patches = PatchSet([still], config.patch_length, np.ones(3))
+    found = train(encoder, patches, config, np.random.default_rng(1))
+    anchors = next(anchor_batches(patches, config, np.random.default_rng(1)))
+    triples = Triples.of(anchors, patches, config.training_offset)
+    batch = torch.from_numpy(gather(patches, triples.rows.ravel())).double()
+    z = to_module(encoder, "cpu").double().train()(batch).detach().numpy()
+    wanted, _ = velocity_loss(z.reshape(3, len(anchors), -1), triples.whole)
+    assert found.losses == pytest.approx([wanted], abs=1e-4)
 
 
 @pytest.mark.parametrize("settings", [{"batch_norm": False}, {"encoder": "shared"}])

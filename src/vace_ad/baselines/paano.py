@@ -26,7 +26,7 @@ from vace_ad.config import VACEConfig
 from vace_ad.engine import make_engine
 from vace_ad.errors import NotFittedError, TooShortError
 from vace_ad.method.adamw import AdamW
-from vace_ad.method.backprop import Gradients, TrainingPass
+from vace_ad.method.backprop import Batch, Gradients, TrainingPass
 from vace_ad.method.encoder import Encoder, Stage, init_encoder
 from vace_ad.method.patches import PatchSet, patch_means_to_points
 from vace_ad.method.position import MemoryBank
@@ -99,14 +99,12 @@ def _train(
         for t in range(iterations):
             weight = max(0.0, 1 - t / _PRETEXT_ITERATIONS)
             rows = _batch(len(patches), release == "may", rng)  # (2 or 3, n)
-            distinct, where, counts = np.unique(rows, return_inverse=True, return_counts=True)
-            order = np.argsort(counts, kind="stable")  # the pass wants equal counts together
-            where = np.argsort(order)[where].reshape(rows.shape)
-            z = forth_and_back.forward(encoder, patches.gather(distinct[order]), counts[order])
-            found = _loss(z[where].astype(np.float64), heads, weight, rng)
+            batch = Batch.of(rows, patches.gather)
+            z = forth_and_back.forward(encoder, batch.patches, batch.counts)
+            found = _loss(z[batch.where].astype(np.float64), heads, weight, rng)
             if found.value > 0:
                 total = np.zeros(z.shape)
-                np.add.at(total, where, found.slopes)
+                np.add.at(total, batch.where, found.slopes)
                 gradients = forth_and_back.backward(total.astype(np.float32))
                 cosine = (1 + math.cos(math.pi * t / iterations)) / 2
                 rate = _RATES[1] + (_RATES[0] - _RATES[1]) * cosine

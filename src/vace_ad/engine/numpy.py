@@ -20,5 +20,13 @@ class NumpyEngine:
         self._encoders = encoders
 
     def embed(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(n, n_channels, P) to (n, n_encoders, d_z)."""
-        return np.stack([encode(encoder, patches) for encoder in self._encoders], axis=1)
+        """(n, n_channels, P) to (n, n_encoders, d_z), one patch at a time.
+
+        In one product for all, a patch's last bits would depend on its place among the others.
+        """
+        return np.stack(
+            [
+                np.concatenate([encode(encoder, patch[None]) for encoder in self._encoders])
+                for patch in patches
+            ]
+        )

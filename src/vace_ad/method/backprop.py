@@ -3,7 +3,7 @@
 The arithmetic is that of the plain module (convolution, BatchNorm over the batch, ReLU, mean over
 time) and its chain rule. What makes it quick:
 
-- a patch that occurs several times in a batch is computed once and counted as often as it occurs;
+- equal patches of a batch are computed once and counted as often as they occur;
 - work goes block by block of few patches, so that what one matrix product wrote the next step
   finds in cache, and into buffers that stay;
 - blocks are dealt to a fixed number of lanes, which threads work off with one BLAS thread each.
@@ -33,6 +33,7 @@ from vace_ad.method.convolution import (
     windows,
 )
 from vace_ad.method.encoder import Encoder
+from vace_ad.method.patches import distinct
 from vace_ad.method.winograd import Winograd
 
 Item = TypeVar("Item")
@@ -47,6 +48,26 @@ class Gradients(NamedTuple):
     kernel: Array  # (out, in / groups, taps)
     gamma: Array | None  # (out,); None without BatchNorm
     beta: Array | None
+
+
+class Batch(NamedTuple):
+    """A batch in which each different patch is kept once."""
+
+    patches: Array  # (n, n_channels, P), those that occur equally often together
+    counts: NDArray[np.intp]  # (n,), how often each occurs
+    where: NDArray[np.intp]  # which of them stands at each place of the batch, any shape
+
+    @classmethod
+    def of(cls, numbers: NDArray[np.intp], gather: Callable[[NDArray[np.intp]], Array]) -> Batch:
+        """The batch of the patches of these numbers."""
+        each, where = np.unique(numbers, return_inverse=True)
+        patches = gather(each)
+        first, same = distinct(patches)
+        where = same[where]
+        counts = np.bincount(where.ravel(), minlength=len(first))
+        order = np.argsort(counts, kind="stable")
+        places = np.argsort(order)[where].reshape(numbers.shape)
+        return cls(patches[first[order]], counts[order], places)
 
 
 class TrainingPass:
@@ -68,7 +89,7 @@ class TrainingPass:
         self._local = threading.local()
 
     def forward(self, encoder: Encoder, patches: Array, counts: NDArray[np.intp]) -> Array:
-        """Embeddings (n, d_z) of distinct patches (n, n_channels, P), sorted by their counts."""
+        """Embeddings (n, d_z) of different patches (n, n_channels, P), sorted by their counts."""
         self._encoder, self._patches = encoder, patches
         self._blocks = _blocks(counts)
         self.norms: list[BatchNorm] = []

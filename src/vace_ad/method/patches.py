@@ -87,6 +87,19 @@ def normalise(
     return patches.astype(np.float32)
 
 
+def distinct(patches: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where each different patch comes first, and for every patch, which of those it equals.
+
+    Rounding depends on a patch's place in a matrix product. Two equal patches must not differ by
+    that: the direction from one to the other would be noise instead of none.
+    """
+    flat = np.ascontiguousarray(patches).reshape(len(patches), -1)
+    whole = flat.view(np.dtype((np.void, flat.itemsize * flat.shape[1])))[:, 0]
+    _, first, same = np.unique(whole, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return first[order], np.argsort(order)[same]
+
+
 def patch_means_to_points(
     scores: NDArray[np.float64],  # (n_patches,), of every patch
     patch_length: int,

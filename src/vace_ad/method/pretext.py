@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from dataclasses import replace
+from functools import partial
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.method.adamw import AdamW
-from vace_ad.method.backprop import TrainingPass
+from vace_ad.method.backprop import Batch, TrainingPass
 from vace_ad.method.batch_norm import BatchNorm
 from vace_ad.method.encoder import Encoder
 from vace_ad.method.patches import PatchSet
@@ -103,7 +104,7 @@ def run(
 
 
 class HandLearner:
-    """Training on the CPU, each distinct patch of a batch computed once."""
+    """Training on the CPU, equal patches of a batch computed once."""
 
     def __init__(
         self, encoder: Encoder, patches: PatchSet, config: VACEConfig, executor: Executor
@@ -116,15 +117,12 @@ class HandLearner:
 
     def step(self, triples: Triples, weight: float, rate: float) -> float:
         """One iteration; returns the loss before λ."""
-        rows, where, counts = np.unique(triples.rows, return_inverse=True, return_counts=True)
-        order = np.argsort(counts, kind="stable")  # the training pass wants equal counts together
-        where = np.argsort(order)[where].reshape(triples.rows.shape)
-        batch = gather(self._patches, rows[order])
-        z = self._pass.forward(self.encoder, batch, counts[order])
-        loss, slopes = velocity_loss(z[where], triples.whole)
+        batch = Batch.of(triples.rows, partial(gather, self._patches))
+        z = self._pass.forward(self.encoder, batch.patches, batch.counts)
+        loss, slopes = velocity_loss(z[batch.where], triples.whole)
         if weight > 0 and math.isfinite(loss):
             total = np.zeros(z.shape)
-            np.add.at(total, where, weight * slopes)
+            np.add.at(total, batch.where, weight * slopes)
             gradients = self._pass.backward(total.astype(np.float32))
             self.encoder = self._optimiser.step(self.encoder, gradients, rate)
         self.encoder = with_running_statistics(self.encoder, self._pass.norms)
