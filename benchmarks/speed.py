@@ -33,7 +33,7 @@ from vace_ad.method.pretext import anchor_batches
 
 SEED = 0
 SERIES = ("MSL_id_7", "SMAP_id_26", "SMD_id_1")
-GROWTH_ROWS = (10_000, 30_000, 100_000, 300_000, 1_000_000)
+GROWTH_ROWS = (10_000, 30_000, 100_000, 300_000)
 GROWTH_CHANNELS = (1, 2, 5, 10, 25, 50, 100, 200, 500)
 HISTORIES = (1000, 3000, 10_000)
 REPEATS = 3  # of runs that take seconds
@@ -127,7 +127,9 @@ def compare(name: str, train: Rows, test: Rows, iterations: int) -> list[dict[st
             "peak_gigaflops": round(peak, 1),
         }
         if method == "released":
-            line["spearman_to_naive"] = round(spearmanr(run["scores"], base["scores"])[0], 6)
+            line["spearman_to_naive"] = round(
+                spearmanr(rounded(run["scores"]), rounded(base["scores"]))[0], 6
+            )
             gap = np.subtract(run["losses"], base["losses"])
             line["largest_loss_difference"] = f"{np.abs(gap).max():.1e}"
         if method == "default":
@@ -139,6 +141,11 @@ def compare(name: str, train: Rows, test: Rows, iterations: int) -> list[dict[st
             line["share_of_peak"] = round(run["gigaflops"] / peak, 3)
         lines.append(line)
     return lines
+
+
+def rounded(scores: Rows) -> Rows:
+    """Scores to a millionth of their range: where a series stands still, most of them tie."""
+    return np.round(scores / np.ptp(scores), 6)
 
 
 def growth(rows: Sequence[int], channels: Sequence[int]) -> list[dict[str, Any]]:
