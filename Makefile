@@ -27,9 +27,8 @@ lint: .venv/ready
 unit: .venv/ready
 	$(BIN)/pytest -n 2
 
-bench: .venv/ready  ## speed and memory side by side with a naive version, under ten minutes
+bench: .venv/ready  ## fit and score side by side with a naive version, under ten minutes
 	$(BIN)/python benchmarks/speed.py
-	$(BIN)/python benchmarks/metrics.py --rows 10000 --events 10 80 --out runs/metrics.csv
 
 reproduce: .venv/ready  ## what of the paper's study fits into an hour; needs the TSB-AD-M series
 	$(BIN)/python benchmarks/reproduce.py

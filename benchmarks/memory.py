@@ -116,17 +116,19 @@ def draw(lines: Sequence[dict[str, Any]], path: Path) -> None:
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
+    from matplotlib.ticker import EngFormatter
 
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.4))
     files = [line for line in lines if line["source"] == "parquet"]
     rows = [line["rows"] for line in files]
-    for axis, key in zip(axes, ("peak_mb", "rows_per_second"), strict=True):
-        axis.plot(rows, [line[key] for line in files], "o-", label="measured")
-        axis.set(xlabel="rows", ylabel=key.replace("_", " "), xlim=0)
+    titles = {"peak_mb": "peak memory, MB", "rows_per_second": "rows a second"}
+    for axis, (key, title) in zip(axes, titles.items(), strict=True):
+        values = [line[key] for line in files]
+        axis.plot(rows, values, "o-", label="measured")
+        axis.set(xlabel="rows", ylabel=title, xlim=0, ylim=(0, 1.4 * max(values)))
+        axis.xaxis.set_major_formatter(EngFormatter(sep=" "))
     axes[0].plot(rows, [line["table_mb"] for line in files], "--", label="the table itself")
     axes[0].legend(frameon=False)
-    for axis in axes:
-        axis.set_ylim(0)
     figure.suptitle("default preset, 5 channels, from a Parquet file in pieces")
     figure.tight_layout()
     figure.savefig(path, dpi=120)
