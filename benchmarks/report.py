@@ -6,7 +6,7 @@ python benchmarks/report.py 1000000x40 200000x12
 
 from __future__ import annotations
 
-import sys
+import argparse
 import tempfile
 import time
 from pathlib import Path
@@ -31,8 +31,11 @@ def make(n_rows: int, n_channels: int) -> ReportData:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sizes", nargs="*", default=SIZES, help="rows x channels, as 200000x12")
+    options = parser.parse_args()
     print("rows,channels,seconds,megabytes,every_row_embedded")
-    for size in sys.argv[1:] or SIZES:
+    for size in options.sizes:
         n_rows, n_channels = map(int, size.split("x"))
         data = make(n_rows, n_channels)
         with tempfile.TemporaryDirectory() as folder:

@@ -6,7 +6,7 @@ import argparse
 import os
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,9 @@ def options(doc: str) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=doc.splitlines()[0])
     parser.add_argument("--data", type=Path, default=DATA, help="folder of TSB-AD-M")
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the CSV files")
-    parser.add_argument("--minutes", type=float, default=60, help="start no work later")
+    parser.add_argument(
+        "--minutes", type=float, default=60, help="start no work later; 0 only sums up"
+    )
     parser.add_argument("--jobs", type=int, default=2, help="processes, one thread each")
     parser.add_argument("--series", default="*", help="glob of names, to try the study out")
     return parser.parse_args()
@@ -46,22 +48,25 @@ def in_processes(
 ) -> None:
     """Append what `work` finds for each item to a CSV file, each item whole or not at all."""
     os.environ |= thread_limits(1)  # the processes inherit it before they load NumPy
-    waiting, started = iter(items), time.monotonic()
+    started, waiting = time.monotonic(), list(reversed(items))
+    running: dict[Future[Iterable[Line]], Any] = {}
     done = 0
     with ProcessPoolExecutor(jobs, get_context("spawn")) as pool:
-        running = {pool.submit(work, item): item for item in _first(waiting, jobs)}
-        while running:
+        while True:
+            while waiting and len(running) < jobs and _minutes_since(started) < minutes:
+                item = waiting.pop()
+                running[pool.submit(work, item)] = item
+            if not running:
+                return
             for future in wait(running, return_when=FIRST_COMPLETED).done:
                 append(future.result(), path)
                 done += 1
-                took = (time.monotonic() - started) / 60
-                print(f"[{done}/{len(items)}] {running.pop(future)}: {took:.1f} min", flush=True)
-                if took < minutes:
-                    running |= {pool.submit(work, item): item for item in _first(waiting, 1)}
+                took = f"{_minutes_since(started):.1f} minutes"
+                print(f"[{done}/{len(items)}] {running.pop(future)}: {took}", flush=True)
 
 
-def _first(items: Iterable[Any], n: int) -> list[Any]:
-    return [item for _, item in zip(range(n), items, strict=False)]
+def _minutes_since(moment: float) -> float:
+    return (time.monotonic() - moment) / 60
 
 
 def done_already(path: Path, *key: str) -> set[tuple[str, ...]]:

@@ -1,0 +1,85 @@
+"""The scripts behind the published figures: that they run at all, and that they sum up rightly."""
+
+import csv
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[1] / "benchmarks"
+SCRIPTS = sorted(
+    path.stem for path in FOLDER.glob("*.py") if '__name__ == "__main__"' in path.read_text()
+)
+
+
+def run(script, *arguments):
+    command = [sys.executable, FOLDER / f"{script}.py", *map(str, arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
+@pytest.mark.parametrize("script", SCRIPTS)
+def test_help(script):
+    assert "usage:" in run(script, "--help")
+
+
+def write(path, lines):
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, lines[0])
+        writer.writeheader()
+        writer.writerows(lines)
+
+
+def read(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+@pytest.fixture
+def data(tmp_path):
+    """A folder with series that a study finds, and has no time to look at."""
+    folder = tmp_path / "TSB-AD-M"
+    folder.mkdir()
+    for name in ("001_MSL_id_1_Sensor_tr_500_1st_900", "002_SMAP_id_1_Sensor_tr_500_1st_900"):
+        (folder / f"{name}.csv").write_text("a,Label\n")
+    for k, family in enumerate(("SMD", "Genesis", "GECCO", "Daphnet"), start=3):
+        (folder / f"00{k}_{family}_id_1_Sensor_tr_500_1st_900.csv").write_text("a,Label\n")
+    return tmp_path
+
+
+def test_the_pretexts_worth_is_a_paired_difference(data):
+    found = {("a", 0): 0.2, ("a", 1): 0.5, ("b", 0): 0.4, ("b", 1): 0.5}
+    lines = [
+        {"widths": "default", "series": series, "family": "MSL", "encoders": 1, "seed": seed,
+         "pretext": pretext, "blend": 0.95, "vus_pr": value + shift}
+        for (series, pretext), value in found.items()
+        for seed, shift in ((0, -0.1), (1, 0.1))
+    ]  # fmt: skip
+    write(data / "pretext.csv", lines)
+    run("pretext", "--data", data, "--out", data, "--minutes", 0)
+    everything, family = read(data / "pretext-summary.csv")
+    assert (everything["family"], family["family"]) == ("all", "MSL")
+    assert (family["series"], family["without"], family["with"]) == ("2", "0.3000", "0.5000")
+    assert (family["gain"], family["low"], family["high"]) == ("0.2000", "0.1000", "0.3000")
+
+
+def test_rules_are_compared_within_halves_of_the_families(data):
+    value = {"default": 0.5, "shape alone": 0.3}
+    lines = [
+        {"series": name, "family": family, "split": split, "seed": 0, "rule": rule,
+         "vus_pr": value[rule]}
+        for name, family, split in (
+            ("1", "SMAP", "eval"), ("2", "MSL", "eval"), ("3", "SMD", "eval"),
+            ("4", "SMD", "eval"), ("5", "MSL", "tuning"),
+        )
+        for rule in value
+    ]  # fmt: skip
+    write(data / "signals.csv", lines)
+    run("signals", "--data", data, "--out", data, "--minutes", 0)
+    summary = read(data / "signals-summary.csv")
+    counts = {line["group"]: int(line["series"]) for line in summary}
+    assert counts == {
+        "all of the evaluation split": 4, "choosing half": 3, "confirming half": 2,
+        "tuning split": 1, "MSL": 1, "SMAP": 1, "SMD": 2,
+    }  # fmt: skip
+    assert {line["gain_shape_alone"] for line in summary if line["rule"] == "default"} == {"0.2000"}
