@@ -28,7 +28,7 @@ unit: .venv/ready
 	$(BIN)/pytest -n 2
 
 bench: .venv/ready  ## fit and score side by side with a naive version, under ten minutes
-	$(BIN)/python benchmarks/speed.py
+	$(BIN)/python benchmarks/speed.py --series MSL_id_7 SMAP_id_26 --out runs/bench
 
 reproduce: .venv/ready  ## what of the paper's study fits into an hour; needs the TSB-AD-M series
 	$(BIN)/python benchmarks/reproduce.py

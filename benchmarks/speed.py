@@ -1,9 +1,10 @@
 """Seconds to fit and score: a naive baseline, our `released` preset and our default, side by side.
 
-    python benchmarks/speed.py              # three series and the growth curves, minutes
+    python benchmarks/speed.py              # three series, minutes, nearly all of it the baseline
+    python benchmarks/speed.py --growth     # our default as rows, channels and history grow
     python benchmarks/speed.py --quick      # a short series cut shorter, to see that it works
 
-Writes speed.csv, speed-growth.csv and speed.png to benchmarks/results. Real series come from
+Writes speed.csv, or speed-growth.csv, and speed.png to benchmarks/results. Real series come from
 VACE_DATA, else ../shared/data.
 """
 
@@ -18,7 +19,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from record import DATA, RESULTS, write
+from record import DATA, RESULTS, read, write
 from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
@@ -183,31 +184,33 @@ def after_history(histories: Sequence[int], n_rows: int = 256) -> list[dict[str,
     return lines
 
 
-def draw(lines: Sequence[dict[str, Any]], grown: Sequence[dict[str, Any]], path: Path) -> None:
+def draw(folder: Path) -> None:
+    """A picture of what the folder's CSV files hold."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
     from matplotlib.ticker import EngFormatter
 
+    lines, grown = (read(folder / f"{name}.csv") for name in ("speed", "speed-growth"))
     figure, (bars, by_rows, by_channels) = plt.subplots(1, 3, figsize=(13, 3.6))
     names = list(dict.fromkeys(line["series"] for line in lines))
     methods = list(dict.fromkeys(line["method"] for line in lines))
     for k, method in enumerate(methods):
-        taken = [line["total_seconds"] for line in lines if line["method"] == method]
+        taken = [float(line["total_seconds"]) for line in lines if line["method"] == method]
         bars.bar(np.arange(len(names)) + 0.2 * (k - 1.5), taken, 0.19, label=method)
     bars.set_xticks(np.arange(len(names)), names)
     bars.set(yscale="log", ylabel="seconds", title="fit and score", ylim=(1, 1000))
     bars.legend(frameon=False, ncols=2, loc="upper center", fontsize="small")
     for axes, along in ((by_rows, "rows"), (by_channels, "channels")):
         chosen = [line for line in grown if line["along"] == along]
-        x, y = ([line[key] for line in chosen] for key in (along, "seconds"))
+        x, y = ([float(line[key]) for line in chosen] for key in (along, "seconds"))
         axes.plot(x, y, "o-")
         axes.set(xlabel=along, ylabel="seconds", title=f"score, default, as {along} grow")
         axes.set(xlim=0, ylim=0)
         axes.xaxis.set_major_formatter(EngFormatter(sep=" "))
     figure.tight_layout()
-    figure.savefig(path, dpi=120)
+    figure.savefig(folder / "speed.png", dpi=120)
 
 
 def show(lines: Sequence[dict[str, Any]]) -> None:
@@ -223,24 +226,27 @@ def show(lines: Sequence[dict[str, Any]]) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--growth", action="store_true", help="the growth curves instead")
     parser.add_argument("--quick", action="store_true", help="one short series, cut shorter")
     parser.add_argument("--series", nargs="+", default=list(SERIES), help="such as SMD_id_1")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
-    lines: list[dict[str, Any]] = []
-    for name in ["MSL_id_7"] if options.quick else options.series:
-        train, test = read_series(name)
+    if options.growth:
+        rows, channels, histories = GROWTH_ROWS, GROWTH_CHANNELS, HISTORIES
         if options.quick:
-            train, test = train[:300], test[:400]
-        lines += compare(name, train, test, iterations=2 if options.quick else 20)
-        show([line for line in lines if line["series"] == name])
-    rows, channels, histories = GROWTH_ROWS, GROWTH_CHANNELS, HISTORIES
-    if options.quick:
-        rows, channels, histories = (6000, 12_000), (1, 5), (500, 2000)
-    grown = growth(rows, channels) + after_history(histories)
-    write(lines, options.out / "speed.csv", seed=SEED)
-    write(grown, options.out / "speed-growth.csv", seed=SEED)
-    draw(lines, grown, options.out / "speed.png")
+            rows, channels, histories = (6000, 12_000), (1, 5), (500, 2000)
+        grown = growth(rows, channels) + after_history(histories)
+        write(grown, options.out / "speed-growth.csv", seed=SEED)
+    else:
+        lines: list[dict[str, Any]] = []
+        for name in ["MSL_id_7"] if options.quick else options.series:
+            train, test = read_series(name)
+            if options.quick:
+                train, test = train[:300], test[:400]
+            lines += compare(name, train, test, iterations=2 if options.quick else 20)
+            show([line for line in lines if line["series"] == name])
+        write(lines, options.out / "speed.csv", seed=SEED)
+    draw(options.out)
 
 
 if __name__ == "__main__":
