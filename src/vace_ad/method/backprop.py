@@ -163,7 +163,7 @@ class TrainingPass:
     def _through_relu(
         self, i: int, block: Block, hidden: Array, slope: Array
     ) -> tuple[Exact, Exact]:
-        """Keep the slope where ReLU let `hidden` through, so never between patches."""
+        """Keep the slope where ReLU let `hidden` through, so never after a patch's end."""
         kept = self._slope(i, block)
         np.multiply(slope, hidden > 0, out=kept)
         return self.norms[i].slope_sums(self._output(i, block), kept, self._space)
@@ -199,7 +199,7 @@ class TrainingPass:
         """The convolution of a stage, with what its kernel takes up from BatchNorm."""
         stage = self._encoder[i]
         kernel = stage.kernel * (self._taken_up(i) if taken_up is None else taken_up)
-        return convolution(kernel.astype(np.float32), stage.groups, first=i == 0)
+        return convolution(kernel.astype(np.float32), stage.groups, self._layout, first=i == 0)
 
     def _taken_up(self, i: int) -> Exact:
         """The factor of the stage before, as the kernel of this one takes it up."""
@@ -234,11 +234,11 @@ class TrainingPass:
         return space
 
 
-def convolution(kernel: Array, groups: int, first: bool) -> Convolution:
+def convolution(kernel: Array, groups: int, layout: Layout, first: bool) -> Convolution:
     """The convolution of a stage."""
     if first:
         return First(kernel, groups)
-    return Pointwise(kernel) if kernel.shape[2] == 1 else Winograd(kernel)
+    return Pointwise(kernel) if kernel.shape[2] == 1 else Winograd(kernel, layout)
 
 
 def _blocks(counts: NDArray[np.intp]) -> list[Block]:

@@ -33,7 +33,7 @@ class Moments(NamedTuple):
 
     @classmethod
     def of(cls, out: Array, n: int, layout: Layout, space: Workspace) -> Moments:
-        """The moments of n rows in (PHASES, rows, out), which is zero between patches."""
+        """The moments of n rows in (PHASES, rows, out), which is zero after a patch's end."""
         mean = sums(out) / n
         squares = products(out, out) - n * mean**2
         if (n * mean**2 > FAR * squares).any():  # too much would cancel
@@ -75,7 +75,7 @@ class BatchNorm:
         self._zero_rows = layout.along(np.zeros_like(gain))
 
     def apply(self, out: Array, hidden: Array) -> None:
-        """All but the factor, from `out` into `hidden`, zero between patches."""
+        """All but the factor, from `out` into `hidden`, zero after a patch's end."""
         by_patch = hidden.reshape(PHASES, -1, self._shift_rows.shape[2])
         given = out.reshape(by_patch.shape)
         if self._gain_rows is not None:

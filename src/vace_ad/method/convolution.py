@@ -1,9 +1,8 @@
 """Convolutions of many patches, and their gradients, as large matrix products.
 
-Time is cut into tiles of four rows. A block of patches lies in memory phase by phase: first row 0
-of every tile, then row 1 of every tile, and so on, the patches end to end with one tile of zeros
-after each. So a shift in time is a shift in memory, and every step is one product of large
-matrices without copies.
+Time is cut into tiles of six rows. A block of patches lies in memory phase by phase: first row 0
+of every tile, then row 1 of every tile, and so on, the patches end to end. So a shift in time is
+another phase or a shift by a tile, and every step is one product of large matrices.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[np.float32]
-PHASES = 4  # rows of a tile
+PHASES = 6  # rows of a tile
 
 
 class Layout(NamedTuple):
@@ -25,26 +24,57 @@ class Layout(NamedTuple):
 
     @property
     def tiles(self) -> int:
-        """Tiles of a patch, the one of zeros included."""
-        return -(-self.length // PHASES) + 1
+        """Tiles of a patch; the last may not be full."""
+        return -(-self.length // PHASES)
 
     @property
     def rows(self) -> int:
-        """Rows of a patch, those of zeros included."""
+        """Rows of a patch, those after its end included."""
         return PHASES * self.tiles
 
     def along(self, vector: NDArray[np.floating]) -> Array:
-        """A value for each channel as rows (PHASES, 1, tiles · channels), zero between patches."""
+        """A value for each channel as rows (PHASES, 1, tiles · channels), zero after the end."""
         rows = np.empty((PHASES, self.tiles, len(vector)), np.float32)
         rows[:] = vector
         self.clear(rows)
         return rows.reshape(PHASES, 1, -1)
 
     def clear(self, block: Array) -> None:
-        """Set the rows between patches to zero."""
-        by_tile = block.reshape(PHASES, -1, self.tiles, block.shape[2])
-        by_tile[:, :, -1] = 0
-        by_tile[PHASES - -self.length % PHASES :, :, -2] = 0  # the last tile may not be full
+        """Set the rows after the end of each patch to zero."""
+        by_patch = block.reshape(PHASES, -1, self.tiles, block.shape[2])
+        by_patch[PHASES - -self.length % PHASES :, :, -1] = 0
+
+    def shift(self, source: Array, tiles: int, target: Array) -> None:
+        """target[j] = source[j + tiles] for a shift by one tile or none, zero beyond a patch."""
+        source, target = self._by_patch(source), self._by_patch(target)
+        if tiles == 0:
+            target[:] = source
+        elif tiles > 0:
+            target[:, :-1], target[:, -1] = source[:, 1:], 0
+        else:
+            target[:, 1:], target[:, 0] = source[:, :-1], 0
+
+    def surround(self, slots: Array, lead: int) -> None:
+        """Fill the slots before and after the phases from the tiles beside, (slots, rows, in)."""
+        for k in range(len(slots)):
+            tile, phase = divmod(k - lead, PHASES)
+            if tile:
+                self.shift(slots[lead + phase], tile, slots[k])
+
+    def gather_back(self, slots: Array, lead: int) -> Array:
+        """The adjoint of `surround`: add each slot to the phase it was taken from."""
+        for k in range(len(slots)):
+            tile, phase = divmod(k - lead, PHASES)
+            target, slot = self._by_patch(slots[lead + phase]), self._by_patch(slots[k])
+            if tile > 0:
+                target[:, 1:] += slot[:, :-1]
+            elif tile < 0:
+                target[:, :-1] += slot[:, 1:]
+        return slots[lead : lead + PHASES]
+
+    def _by_patch(self, rows: Array) -> Array:
+        """(n · tiles, channels) seen as (n, tiles, channels)."""
+        return rows.reshape(-1, self.tiles, rows.shape[1])
 
 
 class Workspace:
@@ -64,7 +94,7 @@ class Workspace:
 class Convolution(Protocol):
     """A convolution with same padding; `matrix` is its kernel in the form it computes with.
 
-    Inputs come in `slots` slots (slots, rows, in): the four phases from slot `lead` on, and
+    Inputs come in `slots` slots (slots, rows, in): the six phases from slot `lead` on, and
     around them, for a convolution that looks beyond its tile, phases of the tiles beside.
     """
 
@@ -169,37 +199,8 @@ def windows(patches: Array, taps: int, layout: Layout, space: Workspace) -> Arra
     for tap in range(taps):
         for phase in range(PHASES):
             tile, source = divmod(phase + tap - taps // 2, PHASES)
-            _shift(phases[:, source].T, tile, made[:, tap, phase].T)
+            layout.shift(phases[:, source].T, tile, made[:, tap, phase].T)
     return made.reshape(n_channels, taps, -1)
-
-
-def surround(slots: Array, lead: int) -> None:
-    """Fill the slots before and after the four phases from the tiles beside, (slots, rows, in)."""
-    for k in range(len(slots)):
-        tile, phase = divmod(k - lead, PHASES)
-        if tile:
-            _shift(slots[lead + phase], tile, slots[k])
-
-
-def gather_back(slots: Array, lead: int) -> Array:
-    """The adjoint of `surround`: add each slot to the phase it was taken from, (PHASES, …)."""
-    for k in range(len(slots)):
-        tile, phase = divmod(k - lead, PHASES)
-        if tile == 1:
-            slots[lead + phase, 1:] += slots[k, :-1]
-        elif tile == -1:
-            slots[lead + phase, :-1] += slots[k, 1:]
-    return slots[lead : lead + PHASES]
-
-
-def _shift(source: Array, tiles: int, target: Array) -> None:
-    """target[j] = source[j + tiles] for a shift by one tile or none, zero beyond the end."""
-    if tiles == 0:
-        target[:] = source
-    elif tiles > 0:
-        target[:-1], target[-1] = source[1:], 0
-    else:
-        target[1:], target[0] = source[:-1], 0
 
 
 def _flat(block: Array) -> Array:

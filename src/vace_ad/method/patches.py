@@ -13,6 +13,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 FLOOR = 1e-5  # ε of the patch normalisation
+TOGETHER = 2**16  # values that are normalised in one go, so that they stay in cache
 
 
 class PatchSet:
@@ -24,7 +25,11 @@ class PatchSet:
         patch_length: int,
         scale: NDArray[np.float64],  # (n_channels,), the unit of FLOOR in each channel
     ) -> None:
-        self._views = [sliding_window_view(rows, patch_length, axis=0) for rows in stretches]
+        # (n_patches, P, n_channels): a patch is copied row by row, as it lies in memory
+        self._views = [
+            sliding_window_view(rows, patch_length, axis=0).transpose(0, 2, 1)
+            for rows in stretches
+        ]
         counts = [len(view) for view in self._views]
         self.borders = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)
         self._scale = scale
@@ -35,17 +40,21 @@ class PatchSet:
     @property
     def n_channels(self) -> int:
         """Channels of every patch."""
-        return int(self._views[0].shape[1])
+        return int(self._views[0].shape[2])
 
     def gather(self, index: NDArray[np.intp]) -> NDArray[np.float32]:
         """The normalised patches of these numbers, (n, n_channels, P)."""
+        _, patch_length, n_channels = self._views[0].shape
+        patches = np.empty((len(index), n_channels, patch_length), np.float32)
         owner = self._owner(index)
-        _, n_channels, patch_length = self._views[0].shape
-        patches = np.empty((len(index), n_channels, patch_length))
+        step = max(1, TOGETHER // (n_channels * patch_length))
         for k in np.unique(owner):
-            mine = owner == k
-            patches[mine] = self._views[k][index[mine] - self.borders[k]]
-        return normalise(patches, self._scale)
+            mine = np.flatnonzero(owner == k)
+            for a in range(0, len(mine), step):
+                some = mine[a : a + step]
+                block = self._views[k][index[some] - self.borders[k]].transpose(0, 2, 1)
+                patches[some] = normalise(np.ascontiguousarray(block), self._scale)
+        return patches
 
     def shifted(
         self, index: NDArray[np.intp], offset: int
@@ -58,7 +67,7 @@ class PatchSet:
 
     def rows(self, index: NDArray[np.intp]) -> NDArray[np.intp]:
         """The rows where patches start, if the stretches are laid end to end."""
-        return np.asarray(index + self._owner(index) * (self._views[0].shape[2] - 1))
+        return np.asarray(index + self._owner(index) * (self._views[0].shape[1] - 1))
 
     def grid(self, stride: int) -> NDArray[np.intp]:
         """Every `stride`-th patch of each stretch."""
@@ -93,11 +102,9 @@ def distinct(patches: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np
     Rounding depends on a patch's place in a matrix product. Two equal patches must not differ by
     that: the direction from one to the other would be noise instead of none.
     """
-    flat = np.ascontiguousarray(patches).reshape(len(patches), -1)
-    whole = flat.view(np.dtype((np.void, flat.itemsize * flat.shape[1])))[:, 0]
-    _, first, same = np.unique(whole, return_index=True, return_inverse=True)
-    order = np.argsort(first)
-    return first[order], np.argsort(order)[same]
+    seen: dict[bytes, int] = {}
+    same = np.array([seen.setdefault(patch.tobytes(), len(seen)) for patch in patches], np.intp)
+    return np.unique(same, return_index=True)[1], same
 
 
 def patch_means_to_points(
