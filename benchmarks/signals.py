@@ -22,7 +22,7 @@ from study import by_series, difference, done_already, in_processes, options, te
 from vace_ad import VACE
 from vace_ad.bench.catalog import Entry, find_series
 from vace_ad.frames.training import training_parts
-from vace_ad.method.amplitude import Amplitude, weighted
+from vace_ad.method.amplitude import SIGNALS, Amplitude
 from vace_ad.metrics import vus
 
 SEEDS = 3
@@ -73,19 +73,19 @@ def rules(
 ) -> Iterator[tuple[str, Scores]]:
     """Ways to make one score of the evidence, by name."""
     shape = signals["position"] + signals["direction"]
-    amplitude = signals["level"] + signals["scale"]
+    amplitude = sum(signals[name] for name in SIGNALS)
     yield "default", shape + amplitude
     yield "shape alone", shape
     yield "amplitude alone", amplitude
-    for name in ("position", "level", "scale"):
+    for name in ("position", *SIGNALS):
         yield f"{name} alone", signals[name]
-    yield "without level", shape + signals["scale"]
-    yield "without scale", shape + signals["level"]
+    for name in SIGNALS:
+        yield f"without {name}", shape + amplitude - signals[name]
     yield "maximum instead of sum", np.maximum(shape, amplitude)
     parts = training_parts([train], detector.channels_, detector.config)
     for half_life in HALF_LIVES:
         other, _ = Amplitude.fit(parts, detector.config.windows, half_life)
-        evidence = weighted(other.evidence(test, other.start())[0]).sum(axis=0)
+        evidence = other.evidence(test, other.start())[0].sum(axis=0)
         named = "no drift control" if half_life == NEVER else f"half-life {half_life:,}"
         yield named, shape + evidence
 

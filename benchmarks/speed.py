@@ -26,7 +26,6 @@ from rich.table import Table
 from scipy.stats import spearmanr
 
 from vace_ad import VACE, VACEConfig
-from vace_ad.method.amplitude import weighted
 from vace_ad.method.chunks import ChunkSignals
 from vace_ad.method.encoder import flop_per_patch, init_encoder
 from vace_ad.method.patches import PatchSet
@@ -176,7 +175,7 @@ def after_history(histories: Sequence[int], n_rows: int = 256) -> list[dict[str,
     learned = (detector.shape_, detector.amplitude_, detector.engine, detector.scale_)
     lines = []
     for history in histories:
-        scorer = ChunkSignals(*learned, weighted, block=8)
+        scorer = ChunkSignals(*learned, block=8)
         scorer.add(table[:history])
         new = np.split(table[history : history + n_rows], n_rows)
         taken = seconds(lambda s=scorer, rows=new: [s.add(row) for row in rows])[0] / n_rows

@@ -160,3 +160,20 @@ def amplitude(scaled, low, high, usual, window, step, half_life):
         used, _ = past_average(raw, usual[k], half_life)
         rows.append(raw / (1 + used))
     return np.array(rows)
+
+
+def spikes(scaled, edge, start, half_life, reach=4):
+    """Evidence of each row: how far it stands out from the median around it, beyond the edge."""
+    n = len(scaled)
+    out, average = [], start
+    for t in range(n):
+        around = [min(max(u, 0), n - 1) for u in range(t - reach, t + reach + 1)]
+        total = 0.0
+        for c in range(scaled.shape[1]):
+            height = abs(scaled[t, c] - sorted(scaled[u, c] for u in around)[reach])
+            total += math.log(1 + max(0.0, height / edge[c] - 1))
+        raw = math.log(1 + total)
+        out.append(raw / (1 + average))
+        keep = 0.5 ** (1 / half_life)
+        average = keep * average + (1 - keep) * raw
+    return np.array(out)

@@ -23,11 +23,11 @@ from vace_ad.frames.chunks import as_chunks
 from vace_ad.frames.gaps import Stretch, stretches
 from vace_ad.frames.table import Table, as_table
 from vace_ad.frames.training import step_seconds, training_parts, training_tables
-from vace_ad.method.amplitude import Amplitude, Channels, State, weighted
+from vace_ad.method.amplitude import SIGNALS, Amplitude, Channels, Used
 from vace_ad.method.chunks import ChunkSignals
 from vace_ad.method.learn import embed_training, encoder_rngs, learn_encoder, learn_statistics
 from vace_ad.method.patches import PatchSet, fill_skipped, grid_to_rows
-from vace_ad.method.shape import Signals
+from vace_ad.method.shape import Parts, Signals
 from vace_ad.method.trajectory import embed
 from vace_ad.progress import Progress, silent
 
@@ -96,9 +96,7 @@ class VACE:
             self.amplitude_, evidence = Amplitude.fit(
                 parts, self.config.windows, self.config.drift_half_life
             )
-            held = [
-                rows + weighted(more).sum(axis=0) for rows, more in zip(held, evidence, strict=True)
-            ]
+            held = [rows + more.sum(axis=0) for rows, more in zip(held, evidence, strict=True)]
             self._stamp("amplitude", started)
         self.calibration_scores_ = np.concatenate(held)
         self.reference_ = reference_rows(
@@ -162,7 +160,7 @@ class VACE:
         What is kept in memory does not grow with the series.
         """
         self._check_fitted()
-        stream = ChunkSignals(self.shape_, self.amplitude_, self.engine, self.scale_, weighted)
+        stream = ChunkSignals(self.shape_, self.amplitude_, self.engine, self.scale_)
         n_rows = 0
         for chunk in chunks:
             table = as_table(chunk).aligned(self.channels_)
@@ -172,16 +170,17 @@ class VACE:
         yield stream.finish().sum(axis=0)
 
     def signals(
-        self, data: Any, *, used: list[State] | None = None, progress: Progress = silent
+        self, data: Any, *, used: Used | None = None, progress: Progress = silent
     ) -> dict[str, Scores]:
         """The evidence that adds up to the score, row by row, (n_rows,) each.
 
-        "position" and "direction" speak of shape, "level" and "scale" of amplitude. `used` is
-        what `used_to` gave for the rows before these; without it, training is what came before.
+        "position" and "direction" speak of shape, "level", "scale" and "spike" of amplitude.
+        `used` is what `used_to` gave for the rows before these; without it, training is what came
+        before.
         """
         table = self._table(data)
         pieces = self._pieces(table)
-        names = ("position", "direction", "level", "scale")
+        names = (*Parts._fields, *SIGNALS)
         signals = {name: np.full(len(table), np.nan) for name in names}
         if pieces:
             self._fill_shape(signals, pieces, progress)
@@ -214,28 +213,29 @@ class VACE:
                     self.config.patch_length,
                 )
 
-    def used_to(self, data: Any) -> list[State]:
-        """What level and scale are used to after these rows, for `signals` of rows that follow."""
+    def used_to(self, data: Any) -> Used | None:
+        """What amplitude is used to after these rows, for `signals` of rows that follow."""
         table = self._table(data, least=0)
         if self.amplitude_ is None:
-            return []
-        states = self.amplitude_.start()
+            return None
+        used = self.amplitude_.start()
         for stretch, _ in self._pieces(table):
-            states = self.amplitude_.evidence(stretch.values, states)[1]
-        return states
+            used = self.amplitude_.evidence(stretch.values, used)[1]
+        return used
 
     def _fill_amplitude(
         self,
         signals: dict[str, Scores],
         pieces: Sequence[tuple[Stretch, PatchSet]],
-        used: list[State] | None,
+        used: Used | None,
     ) -> None:
-        states = used or (self.amplitude_.start() if self.amplitude_ else [])
         for stretch, _ in pieces:
-            evidence = np.zeros((len(self.config.windows), 2, len(stretch.values)))
+            evidence = np.zeros((len(SIGNALS), len(stretch.values)))
             if self.amplitude_:
-                evidence, states = self.amplitude_.evidence(stretch.values, states)
-            for name, rows in zip(("level", "scale"), weighted(evidence), strict=True):
+                evidence, used = self.amplitude_.evidence(
+                    stretch.values, used or self.amplitude_.start()
+                )
+            for name, rows in zip(SIGNALS, evidence, strict=True):
                 signals[name][stretch.rows] = rows
 
     def position_scores(self, data: Any) -> Scores:

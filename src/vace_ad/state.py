@@ -14,6 +14,7 @@ from vace_ad.method.direction import Direction
 from vace_ad.method.encoder import Encoder, Norm, Stage, stage_shapes
 from vace_ad.method.position import Gaussian, MemoryBank, Position
 from vace_ad.method.shape import EncoderEvidence, Shape
+from vace_ad.method.spikes import Spikes
 
 if TYPE_CHECKING:
     from vace_ad.detector import VACE
@@ -24,6 +25,7 @@ Arrays = Mapping[str, NDArray[Any]]
 Layout = dict[str, tuple[str, tuple[int | None, ...]]]  # name → type, shape (None: any length)
 _NORM = ("gamma", "beta", "mean", "var")
 _ENVELOPE = ("low", "high", "usual")
+_SPIKES = ("edge", "usual")
 _NUMBERS = ("position_unit", "direction_unit", "direction_median")
 
 
@@ -85,8 +87,9 @@ def encoder_restored(
 
 
 def amplitude_arrays(amplitude: Amplitude) -> dict[str, NDArray[Any]]:
-    """The units of the channels and the envelopes of all window lengths."""
+    """The units of the channels, the envelopes of all window lengths, and spikes."""
     arrays: dict[str, NDArray[Any]] = dict(amplitude.channels._asdict())
+    arrays |= {f"spikes.{name}": getattr(amplitude.spikes, name) for name in _SPIKES}
     for i, envelope in enumerate(amplitude.envelopes):
         arrays |= {f"{i}.{name}": getattr(envelope, name) for name in _ENVELOPE}
     return arrays
@@ -95,6 +98,7 @@ def amplitude_arrays(amplitude: Amplitude) -> dict[str, NDArray[Any]]:
 def amplitude_layout(config: VACEConfig, n_channels: int) -> Layout:
     """What `amplitude_arrays` gives for these settings."""
     layout: Layout = dict.fromkeys(Channels._fields, ("F64", (n_channels,)))
+    layout |= {"spikes.edge": ("F64", (n_channels,)), "spikes.usual": ("F64", (1,))}
     for i in range(len(config.windows)):
         sizes = (2 * n_channels, 2 * n_channels, 2)
         layout |= {
@@ -110,7 +114,8 @@ def amplitude_restored(arrays: Arrays, config: VACEConfig) -> Amplitude:
         Envelope(window, *(arrays[f"{i}.{name}"] for name in _ENVELOPE))
         for i, window in enumerate(config.windows)
     )
-    return Amplitude(channels, envelopes, config.drift_half_life)
+    spikes = Spikes(*(arrays[f"spikes.{name}"] for name in _SPIKES))
+    return Amplitude(channels, envelopes, spikes, config.drift_half_life)
 
 
 def detector_arrays(detector: VACE) -> dict[str, NDArray[Any]]:

@@ -13,7 +13,6 @@ from vace_ad import VACE
 from vace_ad.errors import ConfigError, VaceWarning
 from vace_ad.frames.gaps import stretches
 from vace_ad.method import amplitude, trajectory
-from vace_ad.method.amplitude import weighted
 from vace_ad.method.chunks import ChunkSignals
 from vace_ad.method.patches import fill_skipped, patch_means_to_points
 from vace_ad.method.rolling import GapFiller, RowBuffer, WindowMeans
@@ -46,7 +45,7 @@ def fitted(**settings) -> VACE:
 
 def in_chunks(detector: VACE, rows: np.ndarray, cuts) -> np.ndarray:
     learned = (detector.shape_, detector.amplitude_, detector.engine, detector.scale_)
-    scorer = ChunkSignals(*learned, weighted, block=trajectory.BLOCK)
+    scorer = ChunkSignals(*learned, block=trajectory.BLOCK)
     done = [scorer.add(part) for part in np.split(rows, cuts)]
     return np.concatenate([*done, scorer.finish()], axis=1)
 
@@ -101,7 +100,7 @@ def test_blocks_of_the_usual_size():
 def test_short_series(n):
     detector = fitted()
     found = in_chunks(detector, make_rows(1000)[:n], list(range(1, n)))
-    assert found.shape == (4, n)
+    assert found.shape == (5, n)
     if n < 24:
         assert np.isnan(found).all()
     else:

@@ -1,8 +1,9 @@
-"""Amplitude: what the patch normalisation removes, level and scale of every channel.
+"""Amplitude: what the patch normalisation removes, level and scale of every channel, and spikes.
 
 For windows of several lengths, each channel's mean and log-deviation are held against their
-training envelope. A level that stays outside becomes the new normal at a stated rate, and a
-signal that speaks all the time loses weight, both from the past alone.
+training envelope; single rows are held against the rows around them. A level that stays outside
+becomes the new normal at a stated rate, and a signal that speaks all the time loses weight, both
+from the past alone.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from numpy.typing import NDArray
 from vace_ad.method.drift import past_average
 from vace_ad.method.folds import contiguous_folds
 from vace_ad.method.patches import grid_to_rows
+from vace_ad.method.spikes import Spikes
 
 Array = NDArray[np.float64]
 
@@ -29,6 +31,7 @@ STEPS = 8  # windows that cover a row
 MOST_WINDOWS = 20_000  # that an envelope is learned from
 BLOCK = 2048  # windows held at a time
 WEIGHTS = np.array([[0.5, 1.0], [0.5, 1.0], [0.0, 0.5]])  # window × (level, scale)
+SIGNALS = ("level", "scale", "spike")
 
 
 class Channels(NamedTuple):
@@ -60,6 +63,13 @@ class State(NamedTuple):
     above: Array  # (2 · n_channels,) average excess above the envelope
     below: Array  # (2 · n_channels,)
     evidence: Array  # (2,), average evidence of level and scale
+
+
+class Used(NamedTuple):
+    """What amplitude has been used to."""
+
+    windows: tuple[State, ...]  # for each window length
+    spikes: Array  # (1,), average evidence
 
 
 @dataclass(frozen=True)
@@ -145,39 +155,47 @@ class Envelope:
 
 @dataclass(frozen=True)
 class Amplitude:
-    """The envelopes of all window lengths, in units of the training rows."""
+    """The envelopes of all window lengths, and spikes, in units of the training rows."""
 
     channels: Channels
     envelopes: tuple[Envelope, ...]
+    spikes: Spikes
     half_life: int  # rows
 
     @classmethod
     def fit(
         cls, parts: Sequence[Array], windows: Sequence[int], half_life: int
     ) -> tuple[Amplitude, list[Array]]:
-        """Learn from training parts; also their evidence, held out, (n_windows, 2, n_rows) each."""
+        """Learn from training parts; also their evidence (3, n_rows) each, held out."""
         channels = Channels.of(parts)
         fitted = [Envelope.fit(parts, channels, window) for window in windows]
-        held = [np.stack(rows) for rows in zip(*(rows for _, rows in fitted), strict=True)]
-        return cls(channels, tuple(envelope for envelope, _ in fitted), half_life), held
+        spikes, spiky = Spikes.fit([channels.scaled(part) for part in parts])
+        by_part = zip(*(rows for _, rows in fitted), spiky, strict=True)
+        held = [signals(of_windows, spike) for *of_windows, spike in by_part]
+        return cls(channels, tuple(envelope for envelope, _ in fitted), spikes, half_life), held
 
-    def start(self) -> list[State]:
-        """What a series is used to before its first row, for each window length."""
-        return [envelope.start() for envelope in self.envelopes]
+    def start(self) -> Used:
+        """What a series is used to before its first row."""
+        return Used(tuple(envelope.start() for envelope in self.envelopes), self.spikes.usual)
 
-    def evidence(self, rows: Array, states: list[State]) -> tuple[Array, list[State]]:
-        """Evidence (n_windows, 2, n) of rows (n, n_channels), and the states after them."""
+    def evidence(self, rows: Array, used: Used) -> tuple[Array, Used]:
+        """Evidence (3, n) of rows (n, n_channels), and what it is used to after them."""
         scaled = self.channels.scaled(rows)
         found = [
             envelope.evidence(scaled, state, self.half_life)
-            for envelope, state in zip(self.envelopes, states, strict=True)
+            for envelope, state in zip(self.envelopes, used.windows, strict=True)
         ]
-        return np.stack([rows for rows, _ in found]), [state for _, state in found]
+        spike, spikes = self.spikes.evidence(scaled, used.spikes, self.half_life)
+        states = tuple(state for _, state in found)
+        return signals([of_window for of_window, _ in found], spike), Used(states, spikes)
 
 
-def weighted(evidence: Array) -> Array:
-    """Evidence (n_windows, 2, n_rows) as that of level and of scale in the score, (2, n_rows)."""
-    return np.asarray(np.einsum("wkn,wk->kn", evidence, WEIGHTS))
+def signals(windows: Sequence[Array], spike: Array) -> Array:
+    """Level, scale and spike as they count in the score, (3, n_rows).
+
+    `windows` holds the evidence (2, n_rows) of each window length, `spike` is (1, n_rows).
+    """
+    return np.concatenate([np.einsum("wkn,wk->kn", np.stack(windows), WEIGHTS), spike])
 
 
 def _step(window: int) -> int:

@@ -38,7 +38,7 @@ from vace_ad.method.winograd import Winograd
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
-BLOCK = 16  # patches a block
+BLOCK = 24  # patches a block
 LANES = 8  # sums of gradients that are kept apart
 
 

@@ -7,7 +7,7 @@ that cover it have been scored.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,10 +16,11 @@ from vace_ad.config import VACEConfig
 from vace_ad.engine import Engine
 from vace_ad.errors import ConfigError
 from vace_ad.frames.gaps import run_edges
-from vace_ad.method.amplitude import Amplitude, Envelope, State
+from vace_ad.method.amplitude import Amplitude, Envelope, State, Used, signals
 from vace_ad.method.patches import PatchSet
 from vace_ad.method.rolling import GapFiller, InStep, RowBuffer, WindowMeans
 from vace_ad.method.shape import Shape, Signals, Walk
+from vace_ad.method.spikes import REACH, Spikes, stand_out
 from vace_ad.method.trajectory import BLOCK, embed
 
 Array = NDArray[np.float64]
@@ -106,12 +107,41 @@ class EnvelopeRows:
         return evidence
 
 
-class ChunkSignals:
-    """Position, direction, level and scale of a series that comes in chunks.
+class SpikeRows:
+    """Spikes along one stretch."""
 
-    `weigh` turns evidence of amplitude, (n_windows, 2, n_rows), into that of level and scale,
-    (2, n_rows). `block` is the number of patches scored at a time: a smaller one gives scores
-    sooner, but other last bits.
+    def __init__(self, spikes: Spikes, used: Array, half_life: float) -> None:
+        self._spikes, self._used, self._half_life = spikes, used, half_life
+        self._rows = RowBuffer()
+        self._given = 0  # rows in the buffer whose evidence has been given out
+
+    def add(self, rows: Array) -> Array:
+        """The rows (1, m) that are complete after these scaled rows (n, n_channels)."""
+        self._rows.add(rows)
+        n = len(self._rows)
+        if n - REACH <= self._given:
+            return np.empty((1, 0))
+        done = self._weighed(n - REACH)
+        self._rows.drop(max(0, n - 2 * REACH))
+        self._given = len(self._rows) - REACH
+        return done
+
+    def finish(self) -> tuple[Array, Array]:
+        """The rows that are left of the stretch, and what it leaves behind."""
+        return self._weighed(len(self._rows)), self._used
+
+    def _weighed(self, end: int) -> Array:
+        """Evidence of the rows of the buffer up to `end` that has not been given out."""
+        heights = stand_out(self._rows.first(len(self._rows)))[self._given : end]
+        evidence, self._used = self._spikes.weigh(heights, self._used, self._half_life)
+        return evidence
+
+
+class ChunkSignals:
+    """Position, direction, level, scale and spike of a series that comes in chunks.
+
+    `block` is the number of patches scored at a time: a smaller one gives scores sooner, but
+    other last bits.
     """
 
     def __init__(
@@ -120,64 +150,66 @@ class ChunkSignals:
         amplitude: Amplitude | None,
         engine: Engine,
         scale: Array,  # (n_channels,)
-        weigh: Callable[[Array], Array],
         *,
-        used: Sequence[State] | None = None,
+        used: Used | None = None,
         block: int = BLOCK,
     ) -> None:
         check_chunks(shape.config)
         self._shape, self._amplitude, self._engine = shape, amplitude, engine
-        self._scale, self._weigh, self._block = scale, weigh, block
+        self._scale, self._block = scale, block
         self._filler = GapFiller(shape.config.max_gap, len(scale))
-        self.used = list(used or (amplitude.start() if amplitude else []))
+        self._used = used or (amplitude.start() if amplitude else None)
         self._begin()
 
     def add(self, rows: Array) -> Array:
-        """The signals (4, m) of the rows that are complete after these (n, n_channels)."""
+        """The signals (5, m) of the rows that are complete after these (n, n_channels)."""
         return self._split(self._filler.add(rows))
 
     def finish(self) -> Array:
-        """The signals (4, m) of the rows that are left."""
+        """The signals (5, m) of the rows that are left."""
         rest = self._split(self._filler.finish())
         return np.concatenate([rest, self._end()], axis=1)
 
     def _split(self, rows: Array) -> Array:
         """Work off rows with NaN where a gap is."""
         whole = np.asarray(~np.isnan(rows).any(axis=1))
-        done = [np.empty((4, 0))]
+        done = [np.empty((5, 0))]
         at = 0
         for a, b in run_edges(whole).tolist():
             if a > at:
-                done += [self._end(), np.full((4, a - at), np.nan)]
+                done += [self._end(), np.full((5, a - at), np.nan)]
             done.append(self._extend(rows[a:b]))
             at = b
         if at < len(rows):
-            done += [self._end(), np.full((4, len(rows) - at), np.nan)]
+            done += [self._end(), np.full((5, len(rows) - at), np.nan)]
         return np.concatenate(done, axis=1)
 
     def _begin(self) -> None:
         """A new stretch."""
         self._n = 0
         self._first = RowBuffer()  # rows of a stretch that is not yet as long as a patch
-        self._in_step = InStep(1 + len(self.used))
         self._shape_rows = ShapeRows(self._shape, self._engine, self._scale, self._block)
         self._envelope_rows: list[EnvelopeRows] = []
-        if self._amplitude:
-            pairs = zip(self._amplitude.envelopes, self.used, strict=True)
-            how = self._amplitude.half_life, self._block
-            self._envelope_rows = [EnvelopeRows(*pair, *how) for pair in pairs]
+        self._in_step = InStep(1)
+        if self._amplitude and self._used:
+            half_life = self._amplitude.half_life
+            pairs = zip(self._amplitude.envelopes, self._used.windows, strict=True)
+            self._envelope_rows = [EnvelopeRows(*pair, half_life, self._block) for pair in pairs]
+            self._spike_rows = SpikeRows(self._amplitude.spikes, self._used.spikes, half_life)
+            self._in_step = InStep(2 + len(self._envelope_rows))
 
     def _extend(self, rows: Array) -> Array:
         self._n += len(rows)
         self._first.add(rows)
         if self._n < self._shape.config.patch_length:
-            return np.empty((4, 0))
+            return np.empty((5, 0))
         rows = self._first.first(len(self._first))
         self._first = RowBuffer()
         parts = [self._shape_rows.add(rows)]
         if self._amplitude:
             scaled = self._amplitude.channels.scaled(rows)
             parts += [envelope.add(scaled) for envelope in self._envelope_rows]
+            parts.append(self._spike_rows.add(scaled))
         return self._joined(parts)
 
     def _end(self) -> Array:
@@ -185,19 +217,24 @@ class ChunkSignals:
         n = self._n
         if n < self._shape.config.patch_length:
             self._begin()
-            return np.full((4, n), np.nan)
-        finished = [envelope.finish(n) for envelope in self._envelope_rows]
-        done = self._joined([self._shape_rows.finish(n), *(rows for rows, _ in finished)])
-        self.used = [state for _, state in finished]
+            return np.full((5, n), np.nan)
+        parts = [self._shape_rows.finish(n)]
+        if self._amplitude:
+            finished = [envelope.finish(n) for envelope in self._envelope_rows]
+            spike, spikes = self._spike_rows.finish()
+            parts += [*(rows for rows, _ in finished), spike]
+            self._used = Used(tuple(state for _, state in finished), spikes)
+        done = self._joined(parts)
         self._begin()
         return done
 
     def _joined(self, parts: Sequence[Array]) -> Array:
-        """The signals (4, m) of the rows that all parts have reached."""
+        """The signals (5, m) of the rows that all parts have reached."""
         shape, *amplitude = self._in_step.add(parts)
         if not amplitude:
-            return np.concatenate([shape, np.zeros_like(shape)])
-        return np.concatenate([shape, self._weigh(np.stack(amplitude))])
+            return np.concatenate([shape, np.zeros((3, shape.shape[1]))])
+        *windows, spike = amplitude
+        return np.concatenate([shape, signals(windows, spike)])
 
 
 def check_chunks(config: VACEConfig) -> None:

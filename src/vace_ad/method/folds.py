@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,14 +13,18 @@ FOLDS = 4
 LEAST = 8  # windows that a fit needs; with fewer outside the guard, the guard falls
 
 
+class Fold(NamedTuple):
+    """Places of windows to fit on and of windows held out."""
+
+    fit: NDArray[np.intp]
+    held: NDArray[np.intp]
+
+
 def contiguous_folds(
     starts: NDArray[np.intp],  # rows where windows start, rising
     length: int,  # rows a window covers
-) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
-    """Places of windows to fit on and of windows held out, for each block in turn.
-
-    Windows that share a row with the held-out block are in neither.
-    """
+) -> Iterator[Fold]:
+    """A fold for each block in turn; windows that share a row with it are in neither part."""
     edges = np.linspace(0, len(starts), FOLDS + 1).astype(np.intp)
     for a, b in pairwise(edges):
         if a == b:
@@ -31,4 +36,4 @@ def contiguous_folds(
             fit = np.concatenate([np.arange(a), np.arange(b, len(starts))])
         if len(fit) == 0:
             fit = np.arange(a, b)
-        yield fit, np.arange(a, b)
+        yield Fold(fit, np.arange(a, b))

@@ -93,11 +93,11 @@ def learn_statistics(
     pairs = velocity_pairs(patches, numbers, config.offset)
     starts = patches.rows(numbers)
 
-    def one(e: int) -> tuple[EncoderEvidence, NDArray[np.float64], NDArray[np.float64]]:
-        return EncoderEvidence.fit(embeddings[:, e], starts, pairs, len(patches), config, seeds[e])
-
     with workers() as executor:
-        fitted = list(executor.map(one, range(config.encoders)))
+        fitted = [
+            EncoderEvidence.fit(z, starts, pairs, len(patches), config, seed, executor)
+            for z, seed in zip(embeddings.swapaxes(0, 1), seeds, strict=True)
+        ]
     shape = Shape(tuple(evidence for evidence, _, _ in fitted), config)
     spectra = [moments(embeddings[:, e])[1] for e in range(config.encoders)]
     held = Signals(np.stack([p for _, p, _ in fitted]), np.stack([d for _, _, d in fitted]))

@@ -27,8 +27,7 @@ class PatchSet:
     ) -> None:
         # (n_patches, P, n_channels): a patch is copied row by row, as it lies in memory
         self._views = [
-            sliding_window_view(rows, patch_length, axis=0).transpose(0, 2, 1)
-            for rows in stretches
+            sliding_window_view(rows, patch_length, axis=0).transpose(0, 2, 1) for rows in stretches
         ]
         counts = [len(view) for view in self._views]
         self.borders = np.concatenate([[0], np.cumsum(counts)]).astype(np.intp)

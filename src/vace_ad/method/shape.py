@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +13,7 @@ from vace_ad.config import VACEConfig
 from vace_ad.engine import Engine
 from vace_ad.method.compose import TINY, compose, compose_log, over_the_set
 from vace_ad.method.direction import Direction
-from vace_ad.method.folds import contiguous_folds
+from vace_ad.method.folds import Fold, contiguous_folds
 from vace_ad.method.patches import PatchSet
 from vace_ad.method.position import Gaussian, MemoryBank, Position
 from vace_ad.method.trajectory import embed
@@ -61,24 +62,28 @@ class EncoderEvidence:
         n_patches: int,  # of training in all, of which these are some
         config: VACEConfig,
         seed: int,
+        executor: Executor,
     ) -> tuple[EncoderEvidence, Array, Array]:
         """Statistics of training embeddings, and both signals of each, held out, (n,)."""
         most = max(1, min(config.prototypes, round(config.prototype_share * n_patches)))
-        position, direction = _statistics(embeddings, pairs, most, config, seed)
-        held_position = np.zeros(len(embeddings))
-        held_direction = np.full(len(embeddings), np.nan)
+        whole = executor.submit(_statistics, embeddings, pairs, most, config, seed)
         at = pairs[:, 1 if config.velocity == "backward" else 0]  # patch that owns a velocity
-        for fit, held in contiguous_folds(starts, config.patch_length):
+
+        def hold_out(fold: Fold) -> tuple[Array, Array]:
             fitted, is_held = np.zeros((2, len(embeddings)), bool)
-            fitted[fit], is_held[held] = True, True
+            fitted[fold.fit], is_held[fold.held] = True, True
             own = pairs[fitted[pairs].all(axis=1)]
             own = own if len(own) else pairs
-            fold_position, fold_direction = _statistics(embeddings, own, most, config, seed, fit)
-            held_position[held] = fold_position.score(embeddings[held])
+            position, direction = _statistics(embeddings, own, most, config, seed, fold.fit)
+            turns = np.full(len(embeddings), np.nan)
             chosen = is_held[at]
-            if fold_direction is not None and chosen.any():
-                moves = _moves(embeddings, pairs[chosen])
-                held_direction[at[chosen]] = fold_direction.score(moves)
+            if direction is not None and chosen.any():
+                turns[at[chosen]] = direction.score(_moves(embeddings, pairs[chosen]))
+            return position.score(embeddings[fold.held]), turns[fold.held]
+
+        parts = executor.map(hold_out, contiguous_folds(starts, config.patch_length))
+        held_position, held_direction = (np.concatenate(part) for part in zip(*parts, strict=True))
+        position, direction = whole.result()
         position_unit = max(float(np.quantile(held_position, POSITION_QUANTILE)), TINY)
         known = held_direction[~np.isnan(held_direction)]
         unit, median = 1.0, 0.0
