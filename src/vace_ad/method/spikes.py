@@ -69,16 +69,16 @@ def stand_out(rows: Array) -> Array:
     # middle middle and the smallest high value.
     lows, middles, highs = ((x[:-6], x[3:-3], x[6:]) for x in (low, middle, high))
     largest, smallest = np.maximum.reduce(lows), np.minimum.reduce(highs)
-    return np.asarray(np.abs(rows - _middle(largest, _middle(*middles), smallest)))
+    return np.abs(rows - _middle(largest, _middle(*middles), smallest))
 
 
 def _middle(a: Array, b: Array, c: Array) -> Array:
     """The middle one of three, element by element."""
-    return np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c))
+    return np.asarray(np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c)))
 
 
 def _edge(heights: Array) -> Array:
-    return np.maximum(heights.max(axis=0), LEAST)
+    return np.asarray(np.maximum(heights.max(axis=0), LEAST))
 
 
 def _evidence(heights: Array, edge: Array) -> Array:
