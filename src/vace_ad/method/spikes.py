@@ -47,14 +47,12 @@ class Spikes:
         for a in range(0, len(rows), BLOCK):
             before = min(a, REACH)
             heights = stand_out(rows[a - before : a + BLOCK + REACH])
-            found.append(heights[before : before + BLOCK])
-        return self.weigh(np.concatenate(found), used, half_life)
+            found.append(_evidence(heights[before : before + BLOCK], self.edge))
+        return _weighed(np.concatenate(found), used, half_life)
 
     def weigh(self, heights: Array, used: Array, half_life: float) -> tuple[Array, Array]:
-        """Evidence (1, n) of rows that stand out by `heights`, weighed by how much is usual."""
-        raw = _evidence(heights, self.edge)
-        usual, last = past_average(raw[:, None], used, half_life)
-        return (raw / (1 + usual[:, 0]))[None], last
+        """Evidence (1, n) of rows that stand out by `heights`, and what it is used to after."""
+        return _weighed(_evidence(heights, self.edge), used, half_life)
 
 
 def stand_out(rows: Array) -> Array:
@@ -84,3 +82,9 @@ def _edge(heights: Array) -> Array:
 def _evidence(heights: Array, edge: Array) -> Array:
     """Excess beyond the edge, summed over channels, both on a log scale, (n,)."""
     return np.asarray(np.log1p(np.log1p(np.maximum(heights / edge - 1, 0)).sum(axis=1)))
+
+
+def _weighed(evidence: Array, used: Array, half_life: float) -> tuple[Array, Array]:
+    """Evidence (n,) divided by one plus how much of it there usually is, (1, n)."""
+    usual, last = past_average(evidence[:, None], used, half_life)
+    return (evidence / (1 + usual[:, 0]))[None], last
