@@ -71,7 +71,7 @@ class VACEConfig:
     # units of held-out training scores, composed on a log scale; or over the scored series
 
     # amplitude
-    amplitude: bool = True  # whether level and scale count, which patch normalisation removes
+    amplitude: bool = True  # whether level, scale and spikes count, which patches hide
     drift_half_life: int = 4000  # rows in which a level that stays becomes half normal
 
     # diagnostics
@@ -116,7 +116,7 @@ class VACEConfig:
 
     @property
     def windows(self) -> tuple[int, ...]:
-        """The window lengths of the amplitude signals, in rows; the last is for spikes."""
+        """The window lengths of the amplitude signals, in rows; the last is for short bursts."""
         return tuple(max(2, self.patch_length // part) for part in (1, 3, 12))
 
     @property

@@ -22,8 +22,7 @@ SIGNAL_WORDS = {
     "direction": "how that shape changes from patch to patch",
     "level": "levels outside the range of the training",
     "scale": "swings wider or narrower than in the training",
-    "amplitude": "levels and swings outside the range of the training",
-    "spike": "single rows outside the range of the training",
+    "spike": "single rows far from the rows around them",
 }
 VERDICTS = {
     "healthy": "The embedding spreads over several directions, as the score assumes.",

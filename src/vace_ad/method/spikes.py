@@ -7,14 +7,14 @@ other signals. What counts is how far a row stands out beyond all that training 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.method.drift import past_average
-from vace_ad.method.folds import contiguous_folds
+from vace_ad.method.folds import FOLDS
 
 Array = NDArray[np.float64]
 
@@ -33,21 +33,19 @@ class Spikes:
     @classmethod
     def fit(cls, parts: Sequence[Array]) -> tuple[Spikes, list[Array]]:
         """Learn from scaled training rows; also their evidence (1, n_rows) a part, held out."""
-        heights = np.concatenate([stand_out(part) for part in parts])
-        evidence = np.empty(len(heights))
-        for fit, held in contiguous_folds(np.arange(len(heights)), 2 * REACH + 1):
-            evidence[held] = _evidence(heights[held], _edge(heights[fit]))
+        blocks = np.array_split(
+            np.concatenate([h for part in parts for h in _heights(part)]), FOLDS
+        )
+        highest = np.stack([block.max(axis=0, initial=0) for block in blocks])
+        others = [_edge(np.delete(highest, k, axis=0)) for k in range(FOLDS)]
+        evidence = np.concatenate([_evidence(*pair) for pair in zip(blocks, others, strict=True)])
         usual = evidence.mean(keepdims=True)
         borders = np.cumsum([len(part) for part in parts])[:-1]
-        return cls(_edge(heights), usual), np.split(evidence[None] / (1 + usual), borders, axis=1)
+        return cls(_edge(highest), usual), np.split(evidence[None] / (1 + usual), borders, axis=1)
 
     def evidence(self, rows: Array, used: Array, half_life: float) -> tuple[Array, Array]:
         """Evidence (1, n) of scaled rows (n, n_channels), and what it is used to after them."""
-        found = []
-        for a in range(0, len(rows), BLOCK):
-            before = min(a, REACH)
-            heights = stand_out(rows[a - before : a + BLOCK + REACH])
-            found.append(_evidence(heights[before : before + BLOCK], self.edge))
+        found = [_evidence(heights, self.edge) for heights in _heights(rows)]
         return _weighed(np.concatenate(found), used, half_life)
 
     def weigh(self, heights: Array, used: Array, half_life: float) -> tuple[Array, Array]:
@@ -70,13 +68,21 @@ def stand_out(rows: Array) -> Array:
     return np.abs(rows - _middle(largest, _middle(*middles), smallest))
 
 
+def _heights(rows: Array) -> Iterator[Array]:
+    """How far rows stand out, in blocks that stay in cache."""
+    for a in range(0, len(rows), BLOCK):
+        before = min(a, REACH)
+        yield stand_out(rows[a - before : a + BLOCK + REACH])[before : before + BLOCK]
+
+
 def _middle(a: Array, b: Array, c: Array) -> Array:
     """The middle one of three, element by element."""
     return np.asarray(np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c)))
 
 
-def _edge(heights: Array) -> Array:
-    return np.asarray(np.maximum(heights.max(axis=0), LEAST))
+def _edge(highest: Array) -> Array:
+    """The edge from the highest rows of some blocks, (n_blocks, n_channels)."""
+    return np.asarray(np.maximum(highest.max(axis=0), LEAST))
 
 
 def _evidence(heights: Array, edge: Array) -> Array:
