@@ -174,9 +174,9 @@ class VACE:
     ) -> dict[str, Scores]:
         """The evidence that adds up to the score, row by row, (n_rows,) each.
 
-        "position" and "direction" speak of shape, "level", "scale" and "spike" of amplitude.
-        `used` is what `used_to` gave for the rows before these; without it, training is what came
-        before.
+        "position" and "direction" speak of shape; "level", "scale", "spike" and "relation" of
+        what patch normalisation removes or hides. `used` is what `used_to` gave for the rows
+        before these; without it, training is what came before.
         """
         table = self._table(data)
         pieces = self._pieces(table)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.method.amplitude import Amplitude, Channels, Envelope
+from vace_ad.method.amplitude import RELATION_WEIGHTS, Amplitude, Channels, Envelope
 from vace_ad.method.direction import Direction
 from vace_ad.method.encoder import Encoder, Norm, Stage, stage_shapes
 from vace_ad.method.position import Gaussian, MemoryBank, Position
+from vace_ad.method.relation import Relation
 from vace_ad.method.shape import EncoderEvidence, Shape
 from vace_ad.method.spikes import Spikes
 
@@ -87,11 +88,14 @@ def encoder_restored(
 
 
 def amplitude_arrays(amplitude: Amplitude) -> dict[str, NDArray[Any]]:
-    """The units of the channels, the envelopes of all window lengths, and spikes."""
+    """The units of the channels, the envelopes of all window lengths, spikes and relation."""
     arrays: dict[str, NDArray[Any]] = dict(amplitude.channels._asdict())
-    arrays |= {f"spikes.{name}": getattr(amplitude.spikes, name) for name in _SPIKES}
     for i, envelope in enumerate(amplitude.envelopes):
         arrays |= {f"{i}.{name}": getattr(envelope, name) for name in _ENVELOPE}
+    arrays |= {f"spikes.{name}": getattr(amplitude.spikes, name) for name in _SPIKES}
+    arrays["relation.matrix"] = amplitude.relation.matrix
+    for i, envelope in enumerate(amplitude.relation_envelopes):
+        arrays |= {f"relation.{i}.{name}": getattr(envelope, name) for name in _ENVELOPE}
     return arrays
 
 
@@ -99,23 +103,34 @@ def amplitude_layout(config: VACEConfig, n_channels: int) -> Layout:
     """What `amplitude_arrays` gives for these settings."""
     layout: Layout = dict.fromkeys(Channels._fields, ("F64", (n_channels,)))
     layout |= {"spikes.edge": ("F64", (n_channels,)), "spikes.usual": ("F64", (1,))}
-    for i in range(len(config.windows)):
-        sizes = (2 * n_channels, 2 * n_channels, 2)
+    layout["relation.matrix"] = ("F64", (n_channels, n_channels))
+    envelopes = [str(i) for i in range(len(config.windows))]
+    envelopes += [f"relation.{i}" for i in range(len(RELATION_WEIGHTS))]
+    sizes = (2 * n_channels, 2 * n_channels, 2)
+    for where in envelopes:
         layout |= {
-            f"{i}.{name}": ("F64", (size,)) for name, size in zip(_ENVELOPE, sizes, strict=True)
+            f"{where}.{name}": ("F64", (size,)) for name, size in zip(_ENVELOPE, sizes, strict=True)
         }
     return layout
 
 
 def amplitude_restored(arrays: Arrays, config: VACEConfig) -> Amplitude:
     """The reverse of `amplitude_arrays`."""
-    channels = Channels(arrays["mean"], arrays["scale"])
-    envelopes = tuple(
-        Envelope(window, *(arrays[f"{i}.{name}"] for name in _ENVELOPE))
-        for i, window in enumerate(config.windows)
+
+    def envelopes(where: str, windows: Sequence[int]) -> tuple[Envelope, ...]:
+        return tuple(
+            Envelope(window, *(arrays[f"{where}{i}.{name}"] for name in _ENVELOPE))
+            for i, window in enumerate(windows)
+        )
+
+    return Amplitude(
+        Channels(arrays["mean"], arrays["scale"]),
+        envelopes("", config.windows),
+        Spikes(*(arrays[f"spikes.{name}"] for name in _SPIKES)),
+        Relation(arrays["relation.matrix"]),
+        envelopes("relation.", config.windows[: len(RELATION_WEIGHTS)]),
+        config.drift_half_life,
     )
-    spikes = Spikes(*(arrays[f"spikes.{name}"] for name in _SPIKES))
-    return Amplitude(channels, envelopes, spikes, config.drift_half_life)
 
 
 def detector_arrays(detector: VACE) -> dict[str, NDArray[Any]]:

@@ -36,7 +36,7 @@ def test_evidence_equals_loops(window, half_life):
     test[60:100, 1] += 40
     test[120:, 2] *= 3
     channels = Channels.of([train])
-    envelope, _ = Envelope.fit([train], channels, window)
+    envelope, _ = Envelope.fit([channels.scaled(train)], window)
     scaled = channels.scaled(test)
     got, _ = envelope.evidence(scaled, envelope.start(), half_life)
     step = max(1, window // 8)
@@ -79,7 +79,7 @@ def test_channels_in_units_of_their_own_and_constant_ones():
 def test_held_out_evidence_covers_all_training_rows():
     parts = [rows(200), rows(130, seed=2)]
     amplitude, held = Amplitude.fit(parts, WINDOWS, 4000)
-    assert [h.shape for h in held] == [(3, 200), (3, 130)]
+    assert [h.shape for h in held] == [(4, 200), (4, 130)]
     assert all(np.isfinite(h).all() for h in held)
     assert amplitude.envelopes[0].usual.shape == (2,)
 

@@ -100,7 +100,7 @@ def test_blocks_of_the_usual_size():
 def test_short_series(n):
     detector = fitted()
     found = in_chunks(detector, make_rows(1000)[:n], list(range(1, n)))
-    assert found.shape == (5, n)
+    assert found.shape == (6, n)
     if n < 24:
         assert np.isnan(found).all()
     else:

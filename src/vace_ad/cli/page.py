@@ -23,6 +23,7 @@ SIGNAL_WORDS = {
     "level": "levels outside the range of the training",
     "scale": "swings wider or narrower than in the training",
     "spike": "single rows far from the rows around them",
+    "relation": "channels that no longer move together as in the training",
 }
 VERDICTS = {
     "healthy": "The embedding spreads over several directions, as the score assumes.",

@@ -1,9 +1,10 @@
-"""Amplitude: what the patch normalisation removes, level and scale of every channel, and spikes.
+"""Amplitude: what the patch normalisation removes, or hides.
 
-For windows of several lengths, each channel's mean and log-deviation are held against their
-training envelope; single rows are held against the rows around them. A level that stays outside
-becomes the new normal at a stated rate, and a signal that speaks all the time loses weight, both
-from the past alone.
+For windows of several lengths, each channel's mean (level) and log-deviation (scale) are held
+against their training envelope, and so is the log-deviation of what the other channels do not
+foretell (relation); single rows are held against the rows around them (spike). A level that stays
+outside becomes the new normal at a stated rate, and a signal that speaks all the time loses
+weight, both from the past alone.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from numpy.typing import NDArray
 from vace_ad.method.drift import past_average
 from vace_ad.method.folds import contiguous_folds
 from vace_ad.method.patches import grid_to_rows
+from vace_ad.method.relation import Relation
 from vace_ad.method.spikes import Spikes
 
 Array = NDArray[np.float64]
@@ -31,7 +33,8 @@ STEPS = 8  # windows that cover a row
 MOST_WINDOWS = 20_000  # that an envelope is learned from
 BLOCK = 2048  # windows held at a time
 WEIGHTS = np.array([[0.5, 1.0], [0.5, 1.0], [0.0, 0.5]])  # window × (level, scale)
-SIGNALS = ("level", "scale", "spike")
+RELATION_WEIGHTS = np.array([0.5, 0.5])  # of the longest windows
+SIGNALS = ("level", "scale", "spike", "relation")
 
 
 class Channels(NamedTuple):
@@ -70,6 +73,7 @@ class Used(NamedTuple):
 
     windows: tuple[State, ...]  # for each window length
     spikes: Array  # (1,), average evidence
+    relation: tuple[State, ...]  # for each of its window lengths
 
 
 @dataclass(frozen=True)
@@ -82,16 +86,12 @@ class Envelope:
     usual: Array  # (2,), mean evidence of held-out training rows, of level and scale
 
     @classmethod
-    def fit(
-        cls, parts: Sequence[Array], channels: Channels, window: int
-    ) -> tuple[Envelope, list[Array]]:
-        """The envelope of training rows, and their evidence (2, n_rows) a part, held out."""
+    def fit(cls, parts: Sequence[Array], window: int) -> tuple[Envelope, list[Array]]:
+        """The envelope of scaled training rows; their evidence (2, n_rows) a part, held out."""
         step = _step(window)
         counts = [(len(part) - window) // step + 1 for part in parts]
         thin = max(1, -(-sum(counts) // MOST_WINDOWS))
-        features = np.concatenate(
-            [_features(channels.scaled(part), window, step * thin) for part in parts]
-        )
+        features = np.concatenate([_features(part, window, step * thin) for part in parts])
         first = np.cumsum([0] + [len(part) for part in parts])
         starts = np.concatenate(
             [
@@ -155,47 +155,76 @@ class Envelope:
 
 @dataclass(frozen=True)
 class Amplitude:
-    """The envelopes of all window lengths, and spikes, in units of the training rows."""
+    """All that was learned about amplitude, in units of the training rows."""
 
     channels: Channels
     envelopes: tuple[Envelope, ...]
     spikes: Spikes
+    relation: Relation
+    relation_envelopes: tuple[Envelope, ...]  # of its residuals, for the longest windows
     half_life: int  # rows
 
     @classmethod
     def fit(
         cls, parts: Sequence[Array], windows: Sequence[int], half_life: int
     ) -> tuple[Amplitude, list[Array]]:
-        """Learn from training parts; also their evidence (3, n_rows) each, held out."""
+        """Learn from training parts; also their evidence (4, n_rows) each, held out."""
         channels = Channels.of(parts)
-        fitted = [Envelope.fit(parts, channels, window) for window in windows]
-        spikes, spiky = Spikes.fit([channels.scaled(part) for part in parts])
-        by_part = zip(*(rows for _, rows in fitted), spiky, strict=True)
-        held = [signals(of_windows, spike) for *of_windows, spike in by_part]
-        return cls(channels, tuple(envelope for envelope, _ in fitted), spikes, half_life), held
+        scaled = [channels.scaled(part) for part in parts]
+        envelopes, of_windows = _fit_envelopes(scaled, windows)
+        spikes, spiky = Spikes.fit(scaled)
+        relation = Relation.fit(scaled)
+        residuals = [relation.residuals(part) for part in scaled]
+        loose, related = _fit_envelopes(residuals, windows[: len(RELATION_WEIGHTS)])
+        held = [signals(*found) for found in zip(of_windows, spiky, related, strict=True)]
+        return cls(channels, envelopes, spikes, relation, loose, half_life), held
 
     def start(self) -> Used:
         """What a series is used to before its first row."""
-        return Used(tuple(envelope.start() for envelope in self.envelopes), self.spikes.usual)
+        windows, related = (
+            tuple(envelope.start() for envelope in envelopes)
+            for envelopes in (self.envelopes, self.relation_envelopes)
+        )
+        return Used(windows, self.spikes.usual, related)
 
     def evidence(self, rows: Array, used: Used) -> tuple[Array, Used]:
-        """Evidence (3, n) of rows (n, n_channels), and what it is used to after them."""
+        """Evidence (4, n) of rows (n, n_channels), and what it is used to after them."""
         scaled = self.channels.scaled(rows)
-        found = [
-            envelope.evidence(scaled, state, self.half_life)
-            for envelope, state in zip(self.envelopes, used.windows, strict=True)
-        ]
+        of_windows, windows = self._along(self.envelopes, scaled, used.windows)
         spike, spikes = self.spikes.evidence(scaled, used.spikes, self.half_life)
-        states = tuple(state for _, state in found)
-        return signals([of_window for of_window, _ in found], spike), Used(states, spikes)
+        residuals = self.relation.residuals(scaled, out=scaled)  # a long table stays one copy
+        related, relation = self._along(self.relation_envelopes, residuals, used.relation)
+        return signals(of_windows, spike, related), Used(windows, spikes, relation)
+
+    def _along(
+        self, envelopes: Sequence[Envelope], rows: Array, states: Sequence[State]
+    ) -> tuple[list[Array], tuple[State, ...]]:
+        """The evidence (2, n) of each envelope, and the states after the rows."""
+        found = [
+            envelope.evidence(rows, state, self.half_life)
+            for envelope, state in zip(envelopes, states, strict=True)
+        ]
+        return [evidence for evidence, _ in found], tuple(state for _, state in found)
 
 
-def signals(windows: Sequence[Array], spike: Array) -> Array:
-    """Level, scale and spike as they count in the score, (3, n_rows).
+def signals(windows: Sequence[Array], spike: Array, related: Sequence[Array]) -> Array:
+    """Level, scale, spike and relation as they count in the score, (4, n_rows).
 
-    `windows` holds the evidence (2, n_rows) of each window length, `spike` is (1, n_rows).
+    `windows` holds the evidence (2, n_rows) of each window length and `related` that of the
+    relation's residuals; `spike` is (1, n_rows).
     """
-    return np.concatenate([np.einsum("wkn,wk->kn", np.stack(windows), WEIGHTS), spike])
+    levels_and_scales = np.einsum("wkn,wk->kn", np.stack(windows), WEIGHTS)
+    relation = np.einsum("wkn,w->kn", np.stack(related), RELATION_WEIGHTS)[1:]  # scale alone
+    return np.concatenate([levels_and_scales, spike, relation])
+
+
+def _fit_envelopes(
+    parts: Sequence[Array], windows: Sequence[int]
+) -> tuple[tuple[Envelope, ...], list[list[Array]]]:
+    """An envelope for each window length, and for each part, the evidence of each, held out."""
+    fitted = [Envelope.fit(parts, window) for window in windows]
+    by_part = zip(*(rows for _, rows in fitted), strict=True)
+    return tuple(envelope for envelope, _ in fitted), [list(rows) for rows in by_part]
 
 
 def _step(window: int) -> int:

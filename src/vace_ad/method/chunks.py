@@ -16,8 +16,10 @@ from vace_ad.config import VACEConfig
 from vace_ad.engine import Engine
 from vace_ad.errors import ConfigError
 from vace_ad.frames.gaps import run_edges
-from vace_ad.method.amplitude import Amplitude, Envelope, State, Used, signals
+from vace_ad.method.amplitude import SIGNALS, Amplitude, Envelope, State, Used, signals
 from vace_ad.method.patches import PatchSet
+from vace_ad.method.relation import BLOCK as TOGETHER
+from vace_ad.method.relation import Relation
 from vace_ad.method.rolling import GapFiller, InStep, RowBuffer, WindowMeans
 from vace_ad.method.shape import Shape, Signals, Walk
 from vace_ad.method.spikes import REACH, Spikes, stand_out
@@ -137,8 +139,31 @@ class SpikeRows:
         return evidence
 
 
+class ResidualRows:
+    """What other channels do not foretell, along one stretch."""
+
+    def __init__(self, relation: Relation) -> None:
+        self._relation = relation
+        self._rows = RowBuffer()
+
+    def add(self, rows: Array) -> Array:
+        """The residuals (m, n_channels) that are complete after these scaled rows."""
+        self._rows.add(rows)
+        return self._taken(len(self._rows) // TOGETHER * TOGETHER)
+
+    def finish(self) -> Array:
+        """The residuals that are left."""
+        return self._taken(len(self._rows))
+
+    def _taken(self, n: int) -> Array:
+        rows = self._rows.first(n)
+        done = self._relation.residuals(rows) if n else rows
+        self._rows.drop(n)
+        return done
+
+
 class ChunkSignals:
-    """Position, direction, level, scale and spike of a series that comes in chunks.
+    """All signals of a series that comes in chunks, in the order of `VACE.signals`.
 
     `block` is the number of patches scored at a time: a smaller one gives scores sooner, but
     other last bits.
@@ -162,26 +187,26 @@ class ChunkSignals:
         self._begin()
 
     def add(self, rows: Array) -> Array:
-        """The signals (5, m) of the rows that are complete after these (n, n_channels)."""
+        """The signals (6, m) of the rows that are complete after these (n, n_channels)."""
         return self._split(self._filler.add(rows))
 
     def finish(self) -> Array:
-        """The signals (5, m) of the rows that are left."""
+        """The signals (6, m) of the rows that are left."""
         rest = self._split(self._filler.finish())
         return np.concatenate([rest, self._end()], axis=1)
 
     def _split(self, rows: Array) -> Array:
         """Work off rows with NaN where a gap is."""
         whole = np.asarray(~np.isnan(rows).any(axis=1))
-        done = [np.empty((5, 0))]
+        done = [np.empty((6, 0))]
         at = 0
         for a, b in run_edges(whole).tolist():
             if a > at:
-                done += [self._end(), np.full((5, a - at), np.nan)]
+                done += [self._end(), np.full((6, a - at), np.nan)]
             done.append(self._extend(rows[a:b]))
             at = b
         if at < len(rows):
-            done += [self._end(), np.full((5, len(rows) - at), np.nan)]
+            done += [self._end(), np.full((6, len(rows) - at), np.nan)]
         return np.concatenate(done, axis=1)
 
     def _begin(self) -> None:
@@ -189,20 +214,25 @@ class ChunkSignals:
         self._n = 0
         self._first = RowBuffer()  # rows of a stretch that is not yet as long as a patch
         self._shape_rows = ShapeRows(self._shape, self._engine, self._scale, self._block)
-        self._envelope_rows: list[EnvelopeRows] = []
         self._in_step = InStep(1)
         if self._amplitude and self._used:
-            half_life = self._amplitude.half_life
-            pairs = zip(self._amplitude.envelopes, self._used.windows, strict=True)
-            self._envelope_rows = [EnvelopeRows(*pair, half_life, self._block) for pair in pairs]
-            self._spike_rows = SpikeRows(self._amplitude.spikes, self._used.spikes, half_life)
-            self._in_step = InStep(2 + len(self._envelope_rows))
+            amplitude, used = self._amplitude, self._used
+            self._envelope_rows = self._along(amplitude.envelopes, used.windows)
+            self._spike_rows = SpikeRows(amplitude.spikes, used.spikes, amplitude.half_life)
+            self._residual_rows = ResidualRows(amplitude.relation)
+            self._related_rows = self._along(amplitude.relation_envelopes, used.relation)
+            self._in_step = InStep(2 + len(self._envelope_rows) + len(self._related_rows))
+
+    def _along(self, envelopes: Sequence[Envelope], states: Sequence[State]) -> list[EnvelopeRows]:
+        assert self._amplitude
+        half_life, pairs = self._amplitude.half_life, zip(envelopes, states, strict=True)
+        return [EnvelopeRows(*pair, half_life, self._block) for pair in pairs]
 
     def _extend(self, rows: Array) -> Array:
         self._n += len(rows)
         self._first.add(rows)
         if self._n < self._shape.config.patch_length:
-            return np.empty((5, 0))
+            return np.empty((6, 0))
         rows = self._first.first(len(self._first))
         self._first = RowBuffer()
         parts = [self._shape_rows.add(rows)]
@@ -210,6 +240,8 @@ class ChunkSignals:
             scaled = self._amplitude.channels.scaled(rows)
             parts += [envelope.add(scaled) for envelope in self._envelope_rows]
             parts.append(self._spike_rows.add(scaled))
+            residuals = self._residual_rows.add(scaled)
+            parts += [related.add(residuals) for related in self._related_rows]
         return self._joined(parts)
 
     def _end(self) -> Array:
@@ -217,24 +249,32 @@ class ChunkSignals:
         n = self._n
         if n < self._shape.config.patch_length:
             self._begin()
-            return np.full((5, n), np.nan)
+            return np.full((6, n), np.nan)
         parts = [self._shape_rows.finish(n)]
         if self._amplitude:
             finished = [envelope.finish(n) for envelope in self._envelope_rows]
             spike, spikes = self._spike_rows.finish()
-            parts += [*(rows for rows, _ in finished), spike]
-            self._used = Used(tuple(state for _, state in finished), spikes)
+            residuals = self._residual_rows.finish()
+            last = [related.add(residuals) for related in self._related_rows]
+            related = [each.finish(n) for each in self._related_rows]
+            parts += [rows for rows, _ in finished] + [spike]
+            parts += [
+                np.concatenate([rows, rest], axis=1)
+                for rows, (rest, _) in zip(last, related, strict=True)
+            ]
+            windows, relation = (tuple(s for _, s in each) for each in (finished, related))
+            self._used = Used(windows, spikes, relation)
         done = self._joined(parts)
         self._begin()
         return done
 
     def _joined(self, parts: Sequence[Array]) -> Array:
-        """The signals (5, m) of the rows that all parts have reached."""
+        """The signals (6, m) of the rows that all parts have reached."""
         shape, *amplitude = self._in_step.add(parts)
         if not amplitude:
-            return np.concatenate([shape, np.zeros((3, shape.shape[1]))])
-        *windows, spike = amplitude
-        return np.concatenate([shape, signals(windows, spike)])
+            return np.concatenate([shape, np.zeros((len(SIGNALS), shape.shape[1]))])
+        n = len(self._envelope_rows)
+        return np.concatenate([shape, signals(amplitude[:n], amplitude[n], amplitude[n + 1 :])])
 
 
 def check_chunks(config: VACEConfig) -> None:
