@@ -35,7 +35,7 @@ const colours = {};
 function readColours() {
   const style = getComputedStyle(document.documentElement);
   for (const name of ["page", "card", "ink", "soft", "faint", "line", "grid", "accent", "curve", "score", "event", "event-fill",
-    "event-strong", "none", "none-fill", "train", "train-fill", "signal-0", "signal-1", "signal-2", "signal-3", "signal-4"]) {
+    "event-strong", "none", "none-fill", "train", "train-fill", "signal-0", "signal-1", "signal-2", "signal-3", "signal-4", "signal-5"]) {
     colours[name] = style.getPropertyValue(`--${name}`).trim();
   }
 }

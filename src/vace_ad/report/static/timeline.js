@@ -1,6 +1,6 @@
 // The stack of panels on one axis: what is in it, when it is drawn, and the crosshair over it.
 
-const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 2]]; // told apart without colour, too
+const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 2], [12, 4]]; // told apart without colour, too
 
 const MANY = 16; // panels beyond which only those on the screen are drawn
 
@@ -13,7 +13,7 @@ class Timeline {
     this.fixed = [new Panel("score", "Score", [{ series: score, colour: "score" }], doc.threshold)];
     if (signals.length) {
       this.fixed.push(new Panel("signals", "Signals",
-        signals.map((series, i) => ({ series, colour: `signal-${i % 5}`, dash: DASHES[i % DASHES.length] }))));
+        signals.map((series, i) => ({ series, colour: `signal-${i % 6}`, dash: DASHES[i % DASHES.length] }))));
     }
     this.panels = [];
     this.overview = new Overview($("overview"), view, clock, score, doc.events);
@@ -157,7 +157,7 @@ class Timeline {
       const line = make("canvas", { className: "line" });
       const words = doc.signalWords[name] ? `${name}: ${doc.signalWords[name]}` : name;
       items.push(make("span", {}, line, words));
-      (this.keys ??= []).push({ line, colour: `signal-${i % 5}`, dash: DASHES[i % DASHES.length] });
+      (this.keys ??= []).push({ line, colour: `signal-${i % 6}`, dash: DASHES[i % DASHES.length] });
     });
     $("legend").append(...items);
   }
