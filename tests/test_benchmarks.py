@@ -83,3 +83,9 @@ def test_rules_are_compared_within_halves_of_the_families(data):
         "tuning split": 1, "MSL": 1, "SMAP": 1, "SMD": 2,
     }  # fmt: skip
     assert {line["gain_shape_alone"] for line in summary if line["rule"] == "default"} == {"0.2000"}
+
+
+def test_single_bad_readings_are_found_among_made_faults(tmp_path):
+    run("faults", "--seeds", 1, "--faults", "single bad readings", "--out", tmp_path)
+    (line,) = read(tmp_path / "faults.csv")
+    assert float(line["default"]) > 0.8 > 2 * float(line["shape alone"])
