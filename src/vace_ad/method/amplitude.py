@@ -173,8 +173,7 @@ class Amplitude:
         scaled = [channels.scaled(part) for part in parts]
         envelopes, of_windows = _fit_envelopes(scaled, windows)
         spikes, spiky = Spikes.fit(scaled)
-        relation = Relation.fit(scaled)
-        residuals = [relation.residuals(part) for part in scaled]
+        relation, residuals = Relation.fit(scaled)
         loose, related = _fit_envelopes(residuals, windows[: len(RELATION_WEIGHTS)])
         held = [signals(*found) for found in zip(of_windows, spiky, related, strict=True)]
         return cls(channels, envelopes, spikes, relation, loose, half_life), held

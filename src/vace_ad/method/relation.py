@@ -12,6 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.method.folds import FOLDS
+
 Array = NDArray[np.float64]
 
 RIDGE = 0.03  # added to the correlations' diagonal
@@ -26,19 +28,22 @@ class Relation:
     matrix: Array  # (n_channels, n_channels), from scaled rows to residuals
 
     @classmethod
-    def fit(cls, parts: Sequence[Array]) -> Relation:
-        """Learn from scaled training rows; the residuals of these have deviation one."""
-        n = sum(map(len, parts))
-        near = [np.clip(part, -FARTHEST, FARTHEST) for part in parts]
-        size = near[0].shape[1]
-        products = sum((part.T @ part for part in near), np.zeros((size, size))) / n
-        if size == 1:
-            return cls(np.zeros((1, 1)))  # nothing to relate to
-        # The regression of a channel on the others, read off the inverse of the covariances.
-        inverse = np.linalg.inv(products + RIDGE * np.eye(size))
-        matrix = inverse / np.diag(inverse)
-        deviation = np.sqrt(np.einsum("ij,ik,kj->j", matrix, products, matrix, optimize=True))
-        return cls(matrix / np.where(deviation > 0, deviation, 1.0))
+    def fit(cls, parts: Sequence[Array]) -> tuple[Relation, list[Array]]:
+        """Learn from scaled training rows; also their residuals, held out, deviation one.
+
+        Held out, because with many channels and few rows a regression foretells its own rows far
+        better than those to come.
+        """
+        rows = np.clip(np.concatenate(parts), -FARTHEST, FARTHEST)
+        blocks = np.array_split(rows, FOLDS)
+        products = np.stack([block.T @ block for block in blocks])
+        total = products.sum(axis=0)
+        for block, own in zip(blocks, products, strict=True):
+            block[:] = block @ _to_residuals(total - own, len(rows) - len(block))
+        deviation = rows.std(axis=0)
+        unit = np.where(deviation > 0, deviation, 1.0)
+        borders = np.cumsum([len(part) for part in parts])[:-1]
+        return cls(_to_residuals(total, len(rows)) / unit), np.split(rows / unit, borders)
 
     def residuals(self, rows: Array, out: Array | None = None) -> Array:
         """The residuals of scaled rows (n, n_channels), into `out`, which may be the rows."""
@@ -49,3 +54,15 @@ class Relation:
             np.clip(some, -FARTHEST, FARTHEST, out=block[: len(some)])
             found[a : a + BLOCK] = (block @ self.matrix)[: len(some)]
         return found
+
+
+def _to_residuals(products: Array, n: int) -> Array:
+    """The matrix from rows to residuals, from the sums of products of n rows.
+
+    The regression of a channel on the others is read off the inverse of the covariances.
+    """
+    size = len(products)
+    if size == 1:
+        return np.zeros((1, 1))  # nothing to relate to
+    inverse = np.linalg.inv(products / max(n, 1) + RIDGE * np.eye(size))
+    return np.asarray(inverse / np.diag(inverse))
