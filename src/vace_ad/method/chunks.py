@@ -16,16 +16,15 @@ from vace_ad.config import VACEConfig
 from vace_ad.engine import Engine
 from vace_ad.errors import ConfigError
 from vace_ad.frames.gaps import run_edges
-from vace_ad.method.amplitude import SIGNALS, Amplitude, Envelope, State, Used, signals
+from vace_ad.method.amplitude import SIGNALS, Amplitude, Used
+from vace_ad.method.amplitude_chunks import AmplitudeRows
 from vace_ad.method.patches import PatchSet
-from vace_ad.method.relation import BLOCK as TOGETHER
-from vace_ad.method.relation import Relation
 from vace_ad.method.rolling import GapFiller, InStep, RowBuffer, WindowMeans
-from vace_ad.method.shape import Shape, Signals, Walk
-from vace_ad.method.spikes import REACH, Spikes, stand_out
+from vace_ad.method.shape import Parts, Shape, Signals, Walk
 from vace_ad.method.trajectory import BLOCK, embed
 
 Array = NDArray[np.float64]
+LINES = len(Parts._fields) + len(SIGNALS)
 
 
 class ShapeRows:
@@ -71,97 +70,6 @@ class ShapeRows:
         return [self._means.add(np.stack(self._shape.composed(signals)))]
 
 
-class EnvelopeRows:
-    """Level and scale along one stretch, for one window length."""
-
-    def __init__(self, envelope: Envelope, state: State, half_life: float, block: int) -> None:
-        self._envelope, self._state, self._half_life = envelope, state, half_life
-        self._block = block  # windows at a time; any number gives the same bits
-        self._step = envelope.step
-        self._rows = RowBuffer()
-        self._means = WindowMeans(envelope.window, self._step, 2)
-
-    def add(self, rows: Array) -> Array:
-        """The rows (2, m) that are complete after these scaled rows (n, n_channels)."""
-        self._rows.add(rows)
-        needed = (self._block - 1) * self._step + self._envelope.window
-        done = [np.empty((2, 0))]
-        while len(self._rows) >= needed:
-            done.append(self._windows(self._rows.first(needed)))
-            self._rows.drop(self._block * self._step)
-        return np.concatenate(done, axis=1)
-
-    def finish(self, n_rows: int) -> tuple[Array, State]:
-        """The rows that are left of a stretch of `n_rows`, and what it leaves behind."""
-        done = []
-        if len(self._rows) >= self._envelope.window:
-            done.append(self._windows(self._rows.first(len(self._rows))))
-        done.append(self._weighed(self._means.finish(n_rows)))
-        return np.concatenate(done, axis=1), self._state
-
-    def _windows(self, rows: Array) -> Array:
-        """Evidence of the rows that the windows of these rows complete."""
-        sums, self._state = self._envelope.window_sums(rows, self._state, self._half_life)
-        return self._weighed(self._means.add(sums))
-
-    def _weighed(self, rows: Array) -> Array:
-        evidence, self._state = self._envelope.weigh(rows, self._state, self._half_life)
-        return evidence
-
-
-class SpikeRows:
-    """Spikes along one stretch."""
-
-    def __init__(self, spikes: Spikes, used: Array, half_life: float) -> None:
-        self._spikes, self._used, self._half_life = spikes, used, half_life
-        self._rows = RowBuffer()
-        self._given = 0  # rows in the buffer whose evidence has been given out
-
-    def add(self, rows: Array) -> Array:
-        """The rows (1, m) that are complete after these scaled rows (n, n_channels)."""
-        self._rows.add(rows)
-        n = len(self._rows)
-        if n - REACH <= self._given:
-            return np.empty((1, 0))
-        done = self._weighed(n - REACH)
-        self._rows.drop(max(0, n - 2 * REACH))
-        self._given = len(self._rows) - REACH
-        return done
-
-    def finish(self) -> tuple[Array, Array]:
-        """The rows that are left of the stretch, and what it leaves behind."""
-        return self._weighed(len(self._rows)), self._used
-
-    def _weighed(self, end: int) -> Array:
-        """Evidence of the rows of the buffer up to `end` that has not been given out."""
-        heights = stand_out(self._rows.first(len(self._rows)))[self._given : end]
-        evidence, self._used = self._spikes.weigh(heights, self._used, self._half_life)
-        return evidence
-
-
-class ResidualRows:
-    """What other channels do not foretell, along one stretch."""
-
-    def __init__(self, relation: Relation) -> None:
-        self._relation = relation
-        self._rows = RowBuffer()
-
-    def add(self, rows: Array) -> Array:
-        """The residuals (m, n_channels) that are complete after these scaled rows."""
-        self._rows.add(rows)
-        return self._taken(len(self._rows) // TOGETHER * TOGETHER)
-
-    def finish(self) -> Array:
-        """The residuals that are left."""
-        return self._taken(len(self._rows))
-
-    def _taken(self, n: int) -> Array:
-        rows = self._rows.first(n)
-        done = self._relation.residuals(rows) if n else rows
-        self._rows.drop(n)
-        return done
-
-
 class ChunkSignals:
     """All signals of a series that comes in chunks, in the order of `VACE.signals`.
 
@@ -198,15 +106,15 @@ class ChunkSignals:
     def _split(self, rows: Array) -> Array:
         """Work off rows with NaN where a gap is."""
         whole = np.asarray(~np.isnan(rows).any(axis=1))
-        done = [np.empty((6, 0))]
+        done = [np.empty((LINES, 0))]
         at = 0
         for a, b in run_edges(whole).tolist():
             if a > at:
-                done += [self._end(), np.full((6, a - at), np.nan)]
+                done += [self._end(), np.full((LINES, a - at), np.nan)]
             done.append(self._extend(rows[a:b]))
             at = b
         if at < len(rows):
-            done += [self._end(), np.full((6, len(rows) - at), np.nan)]
+            done += [self._end(), np.full((LINES, len(rows) - at), np.nan)]
         return np.concatenate(done, axis=1)
 
     def _begin(self) -> None:
@@ -214,34 +122,21 @@ class ChunkSignals:
         self._n = 0
         self._first = RowBuffer()  # rows of a stretch that is not yet as long as a patch
         self._shape_rows = ShapeRows(self._shape, self._engine, self._scale, self._block)
-        self._in_step = InStep(1)
+        self._amplitude_rows = None
         if self._amplitude and self._used:
-            amplitude, used = self._amplitude, self._used
-            self._envelope_rows = self._along(amplitude.envelopes, used.windows)
-            self._spike_rows = SpikeRows(amplitude.spikes, used.spikes, amplitude.half_life)
-            self._residual_rows = ResidualRows(amplitude.relation)
-            self._related_rows = self._along(amplitude.relation_envelopes, used.relation)
-            self._in_step = InStep(2 + len(self._envelope_rows) + len(self._related_rows))
-
-    def _along(self, envelopes: Sequence[Envelope], states: Sequence[State]) -> list[EnvelopeRows]:
-        assert self._amplitude
-        half_life, pairs = self._amplitude.half_life, zip(envelopes, states, strict=True)
-        return [EnvelopeRows(*pair, half_life, self._block) for pair in pairs]
+            self._amplitude_rows = AmplitudeRows(self._amplitude, self._used, self._block)
+        self._in_step = InStep(2 if self._amplitude_rows else 1)
 
     def _extend(self, rows: Array) -> Array:
         self._n += len(rows)
         self._first.add(rows)
         if self._n < self._shape.config.patch_length:
-            return np.empty((6, 0))
+            return np.empty((LINES, 0))
         rows = self._first.first(len(self._first))
         self._first = RowBuffer()
         parts = [self._shape_rows.add(rows)]
-        if self._amplitude:
-            scaled = self._amplitude.channels.scaled(rows)
-            parts += [envelope.add(scaled) for envelope in self._envelope_rows]
-            parts.append(self._spike_rows.add(scaled))
-            residuals = self._residual_rows.add(scaled)
-            parts += [related.add(residuals) for related in self._related_rows]
+        if self._amplitude_rows:
+            parts.append(self._amplitude_rows.add(rows))
         return self._joined(parts)
 
     def _end(self) -> Array:
@@ -249,32 +144,20 @@ class ChunkSignals:
         n = self._n
         if n < self._shape.config.patch_length:
             self._begin()
-            return np.full((6, n), np.nan)
+            return np.full((LINES, n), np.nan)
         parts = [self._shape_rows.finish(n)]
-        if self._amplitude:
-            finished = [envelope.finish(n) for envelope in self._envelope_rows]
-            spike, spikes = self._spike_rows.finish()
-            residuals = self._residual_rows.finish()
-            last = [related.add(residuals) for related in self._related_rows]
-            related = [each.finish(n) for each in self._related_rows]
-            parts += [rows for rows, _ in finished] + [spike]
-            parts += [
-                np.concatenate([rows, rest], axis=1)
-                for rows, (rest, _) in zip(last, related, strict=True)
-            ]
-            windows, relation = (tuple(s for _, s in each) for each in (finished, related))
-            self._used = Used(windows, spikes, relation)
+        if self._amplitude_rows:
+            rows, self._used = self._amplitude_rows.finish(n)
+            parts.append(rows)
         done = self._joined(parts)
         self._begin()
         return done
 
     def _joined(self, parts: Sequence[Array]) -> Array:
         """The signals (6, m) of the rows that all parts have reached."""
-        shape, *amplitude = self._in_step.add(parts)
-        if not amplitude:
-            return np.concatenate([shape, np.zeros((len(SIGNALS), shape.shape[1]))])
-        n = len(self._envelope_rows)
-        return np.concatenate([shape, signals(amplitude[:n], amplitude[n], amplitude[n + 1 :])])
+        found = np.concatenate(self._in_step.add(parts))
+        silent = np.zeros((LINES - len(found), found.shape[1]))  # without amplitude
+        return np.concatenate([found, silent])
 
 
 def check_chunks(config: VACEConfig) -> None:
