@@ -18,6 +18,7 @@ class Engine(Protocol):
 
     name: str  # what was chosen, for people
     batch: int  # patches a call is quickest with
+    callers: int  # threads that may call at a time and gain by it
 
     def embed(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
         """(n, n_channels, P) normalised patches to (n, n_encoders, d_z) embeddings."""

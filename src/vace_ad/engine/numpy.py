@@ -15,6 +15,7 @@ class NumpyEngine:
 
     name = "numpy float32"
     batch = 64
+    callers = 1
 
     def __init__(self, encoders: Sequence[Encoder]) -> None:
         self._encoders = encoders

@@ -46,6 +46,7 @@ class OpenVINOEngine:
                 "ENABLE_CPU_PINNING": False,  # or two processes may share one core
             },
         )
+        self.callers = threads
         self._most = AHEAD * threads
         self._idle: deque[Any] = deque()  # requests nobody waits for; threads may share an engine
         self.name = f"openvino {'bfloat16' if half else 'float32'}"

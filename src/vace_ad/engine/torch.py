@@ -29,6 +29,7 @@ class TorchEngine:
     """The encoder as torch runs it, in evaluation mode."""
 
     batch = 256
+    callers = 1
 
     def __init__(self, encoders: Sequence[Encoder], device: str, precision: str) -> None:
         self._torch = import_torch("engine='torch'")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +23,18 @@ def embed(
     stage: str = "embedding",
 ) -> Iterator[NDArray[np.float32]]:
     """Embeddings of the patches of these numbers, in blocks (≤ BLOCK, n_encoders, d_z)."""
+
+    def one(batch: NDArray[np.intp]) -> NDArray[np.float32]:
+        return engine.embed(patches.gather(batch))
+
     for a in range(0, len(index), BLOCK):
         block = index[a : a + BLOCK]
-        parts = [
-            engine.embed(patches.gather(block[b : b + engine.batch]))
-            for b in range(0, len(block), engine.batch)
-        ]
+        batches = [block[b : b + engine.batch] for b in range(0, len(block), engine.batch)]
+        if min(len(batches), engine.callers) == 1:
+            parts = [one(batch) for batch in batches]
+        else:  # while one batch is gathered, or drains, another keeps the engine busy
+            with ThreadPoolExecutor(engine.callers) as executor:
+                parts = list(executor.map(one, batches))
         yield np.concatenate(parts)
         progress(stage, min(a + BLOCK, len(index)), len(index))
 
