@@ -1,7 +1,7 @@
 """What of the paper's study fits into an hour on two cores: `make reproduce`.
 
 Stages run in order of worth until the time is up; the same command goes on with what is left, and
-`--minutes 600` does all of it. Every row is kept in the run folder; tables, and all rows with the
+`--minutes 900` does all of it. Every row is kept in the run folder; tables, and all rows with the
 commit and the kind of machine, are written beside this file.
 """
 
@@ -48,7 +48,8 @@ STAGES = (
     Stage(("vace",), ECG, seeds=5),
     Stage(("vace-released",), ("MSL", "Genesis")),
     Stage(("vace-released",), ("SMAP",)),
-    Stage(("vace-released",), ("Daphnet", "GECCO", "SMD", *ECG), 1, ("test-only",)),
+    Stage(("vace-released",), ("Daphnet", "GECCO", "SMD"), seeds=1),
+    Stage(("vace-released",), ECG, 1, ("test-only",)),
     Stage(("paano",), ("MSL", "Genesis", "Daphnet", "GECCO"), seeds=1),
     Stage(("paano",), ("SMAP", "SMD"), seeds=1),
     Stage(("paano",), SHORT),
