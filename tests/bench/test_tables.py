@@ -76,6 +76,13 @@ def test_main_under_test_only_averages_no_tsb_ad_values(tmp_path):
     assert not [row for row in rows if row["source"] == "published, same series"]
 
 
+def test_main_compares_an_ablation_run_with_the_full_model(tmp_path):
+    table = main_table(results(tmp_path, ["vace-no-direction", "vace-released"]))
+    ours = {row["method"]: row for row in cells(table) if row["source"] == "ours"}
+    assert ours["vace-released"]["difference"] == ""
+    assert ours["vace-no-direction"]["difference"] != ""
+
+
 def test_main_needs_its_reference(tmp_path):
     with pytest.raises(ConfigError, match="reference 'usad'"):
         main_table(results(tmp_path, ["pca"]), "usad")

@@ -28,7 +28,8 @@ def main_table(results: Results, reference: str | None = None) -> Table:
     """Means over series, with each method's VUS-PR minus the reference's on shared series."""
     if not results.methods:
         raise InputError("the run holds no row with measures yet")
-    reference = reference or ("vace" if "vace" in results.methods else results.methods[0])
+    usual = [name for name in ("vace", "vace-released") if name in results.methods]
+    reference = reference or [*usual, *results.methods][0]
     if reference not in results.methods:
         raise ConfigError(f"the run holds no result of the reference {reference!r}")
     base = results.values(reference, "VUS-PR")
