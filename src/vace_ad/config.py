@@ -71,7 +71,7 @@ class VACEConfig:
     # units of held-out training scores, composed on a log scale; or over the scored series
 
     # amplitude
-    amplitude: bool = True  # whether level, scale and spikes count, which patches hide
+    amplitude: bool = True  # whether level, scale, spikes and relation count
     drift_half_life: int = 4000  # rows in which a level that stays becomes half normal
 
     # diagnostics

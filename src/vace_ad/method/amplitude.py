@@ -17,7 +17,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from vace_ad.method.drift import past_average
+from vace_ad.method.drift import past_average, weighed
 from vace_ad.method.folds import contiguous_folds
 from vace_ad.method.patches import grid_to_rows
 from vace_ad.method.relation import Relation
@@ -148,9 +148,8 @@ class Envelope:
 
     def weigh(self, rows: Array, state: State, half_life: float) -> tuple[Array, State]:
         """Sums (2, n) spread to rows as evidence, weighed by how much of it there usually is."""
-        raw = np.log1p(rows)
-        usual, last = past_average(raw.T, state.evidence, half_life)
-        return np.asarray(raw / (1 + usual.T)), state._replace(evidence=last)
+        evidence, last = weighed(np.log1p(rows), state.evidence, half_life)
+        return evidence, state._replace(evidence=last)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ from vace_ad.method.winograd import Winograd
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
+Layer = First | Pointwise | Winograd
 BLOCK = 24  # patches a block
 LANES = 8  # sums of gradients that are kept apart
 
@@ -169,7 +170,7 @@ class TrainingPass:
         return self.norms[i].slope_sums(self._output(i, block), kept, self._space)
 
     def _back(
-        self, i: int, layer: Convolution, lost: tuple[Exact, Exact], lane: Sequence[Block]
+        self, i: int, layer: Layer, lost: tuple[Exact, Exact], lane: Sequence[Block]
     ) -> tuple[Array, list[tuple[Exact, Exact]]]:
         """A lane's gradient in the layer's matrix; slopes and their sums one stage earlier."""
         space = self._space
@@ -187,7 +188,7 @@ class TrainingPass:
             slope += self._slope(i, block)
             inputs = self._enter(i, layer, block)
             layer.to_matrix(inputs, slope, total, space)
-            if i > 0:
+            if not isinstance(layer, First):
                 hidden = inputs[layer.lead : layer.lead + PHASES]
                 earlier = layer.to_inputs(slope, space)
                 sums.append(self._through_relu(i - 1, block, hidden, earlier))
@@ -195,7 +196,7 @@ class TrainingPass:
 
     # ------------------------------------------------------ kernels and storage
 
-    def _layer(self, i: int, taken_up: Exact | None = None) -> Convolution:
+    def _layer(self, i: int, taken_up: Exact | None = None) -> Layer:
         """The convolution of a stage, with what its kernel takes up from BatchNorm."""
         stage = self._encoder[i]
         kernel = stage.kernel * (self._taken_up(i) if taken_up is None else taken_up)
@@ -234,7 +235,7 @@ class TrainingPass:
         return space
 
 
-def convolution(kernel: Array, groups: int, layout: Layout, first: bool) -> Convolution:
+def convolution(kernel: Array, groups: int, layout: Layout, first: bool) -> Layer:
     """The convolution of a stage."""
     if first:
         return First(kernel, groups)

@@ -16,7 +16,7 @@ from vace_ad.config import VACEConfig
 from vace_ad.engine import Engine
 from vace_ad.errors import ConfigError
 from vace_ad.frames.gaps import run_edges
-from vace_ad.method.amplitude import SIGNALS, Amplitude, Used
+from vace_ad.method.amplitude import SIGNALS, Amplitude
 from vace_ad.method.amplitude_chunks import AmplitudeRows
 from vace_ad.method.patches import PatchSet
 from vace_ad.method.rolling import GapFiller, InStep, RowBuffer, WindowMeans
@@ -84,14 +84,13 @@ class ChunkSignals:
         engine: Engine,
         scale: Array,  # (n_channels,)
         *,
-        used: Used | None = None,
         block: int = BLOCK,
     ) -> None:
         check_chunks(shape.config)
         self._shape, self._amplitude, self._engine = shape, amplitude, engine
         self._scale, self._block = scale, block
         self._filler = GapFiller(shape.config.max_gap, len(scale))
-        self._used = used or (amplitude.start() if amplitude else None)
+        self._used = amplitude.start() if amplitude else None
         self._begin()
 
     def add(self, rows: Array) -> Array:

@@ -110,10 +110,6 @@ class Convolution(Protocol):
         """Add the gradient in `matrix` to `total`, from that in the outputs, `slope`."""
         ...
 
-    def to_inputs(self, slope: Array, space: Workspace) -> Array:
-        """The gradient in the inputs (PHASES, rows, in); called right after `to_matrix`."""
-        ...
-
     def to_kernel(self, total: Array) -> Array:
         """A gradient in `matrix` as one in the kernel."""
         ...
@@ -149,7 +145,8 @@ class Pointwise:
 class First:
     """The first stage: few channels, wide windows; each channel may have filters of its own.
 
-    Its inputs are windows (n_channels, taps, PHASES · rows) of the patches.
+    Its inputs are windows (n_channels, taps, PHASES · rows) of the patches, and have no gradient:
+    nothing that learns comes before them.
     """
 
     slots, lead = 0, 0
@@ -167,10 +164,6 @@ class First:
     def to_matrix(self, inputs: Array, slope: Array, total: Array, space: Workspace) -> None:
         """Add the gradient in `matrix` to `total`."""
         total += self._windows(inputs) @ self._by_group(slope)
-
-    def to_inputs(self, slope: Array, space: Workspace) -> Array:
-        """Never asked for: nothing that learns comes before the first stage."""
-        raise NotImplementedError("the inputs of the first stage have no gradient")
 
     def to_kernel(self, total: Array) -> Array:
         """A gradient in `matrix` as one in the kernel (out, in / groups, taps)."""

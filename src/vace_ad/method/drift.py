@@ -21,3 +21,9 @@ def past_average(values: Array, state: Array, half_life: float) -> tuple[Array, 
     keep = 0.5 ** (1 / half_life)
     averages, last = lfilter([0, 1 - keep], [1, -keep], values, axis=0, zi=state[None])
     return averages, last[0]
+
+
+def weighed(evidence: Array, state: Array, half_life: float) -> tuple[Array, Array]:
+    """Evidence (k, n) divided by one plus how much of it there usually is, and the state after."""
+    usual, last = past_average(evidence.T, state, half_life)
+    return np.asarray(evidence / (1 + usual.T)), last

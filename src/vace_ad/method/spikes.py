@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.method.drift import past_average
+from vace_ad.method.drift import weighed
 from vace_ad.method.folds import FOLDS
 
 Array = NDArray[np.float64]
@@ -46,11 +46,11 @@ class Spikes:
     def evidence(self, rows: Array, used: Array, half_life: float) -> tuple[Array, Array]:
         """Evidence (1, n) of scaled rows (n, n_channels), and what it is used to after them."""
         found = [_evidence(heights, self.edge) for heights in _heights(rows)]
-        return _weighed(np.concatenate(found), used, half_life)
+        return weighed(np.concatenate(found)[None], used, half_life)
 
     def weigh(self, heights: Array, used: Array, half_life: float) -> tuple[Array, Array]:
         """Evidence (1, n) of rows that stand out by `heights`, and what it is used to after."""
-        return _weighed(_evidence(heights, self.edge), used, half_life)
+        return weighed(_evidence(heights, self.edge)[None], used, half_life)
 
 
 def stand_out(rows: Array) -> Array:
@@ -88,9 +88,3 @@ def _edge(highest: Array) -> Array:
 def _evidence(heights: Array, edge: Array) -> Array:
     """Excess beyond the edge, summed over channels, both on a log scale, (n,)."""
     return np.asarray(np.log1p(np.log1p(np.maximum(heights / edge - 1, 0)).sum(axis=1)))
-
-
-def _weighed(evidence: Array, used: Array, half_life: float) -> tuple[Array, Array]:
-    """Evidence (n,) divided by one plus how much of it there usually is, (1, n)."""
-    usual, last = past_average(evidence[:, None], used, half_life)
-    return (evidence / (1 + usual[:, 0]))[None], last
