@@ -25,11 +25,11 @@ from vace_ad import VACEConfig
 from vace_ad.bench.catalog import Entry, find_series
 from vace_ad.engine import make_engine
 from vace_ad.method.amplitude import Channels
-from vace_ad.method.encoder import Encoder, init_encoder
-from vace_ad.method.learn import calibrated, embed_training, learn_statistics
-from vace_ad.method.patches import PatchSet, grid_to_rows
-from vace_ad.method.pretext import train
-from vace_ad.method.shape import Shape, Signals
+from vace_ad.engine.encoder import Encoder, init_encoder
+from vace_ad.signals.shape.learn import calibrated, embed_training, learn_statistics
+from vace_ad.engine.patches import PatchSet, grid_to_rows
+from vace_ad.training.pretext import train
+from vace_ad.signals.shape.evidence import Shape, Signals
 from vace_ad.metrics import vus
 
 FAMILIES = ("MSL", "SMAP", "SMD", "Genesis", "GECCO", "Daphnet")

@@ -1,26 +1,38 @@
-"""Every setting of the detector, in one frozen object, and the named presets."""
+"""Every setting of the detector, in one frozen object, and the named presets.
+
+What a user may want is flat. The switches of the paper, its ablations and its released code are
+apart, in :class:`Reproduction`; by keyword, `VACE(widths=…)` reaches them all the same.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import math
+from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
 
 from vace_ad.errors import ConfigError
 
 
-@dataclass(frozen=True)
-class VACEConfig:
-    """The settings of :class:`vace_ad.VACE`; symbols in comments are the paper's."""
+class _Checked:
+    """Settings whose types and ranges are checked when they are made."""
 
-    # patches
-    patch_length: int = 96  # P, rows that a patch covers
-    stride: int = 16  # every how many rows a patch is scored, at most: see grid_stride
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for each in fields(self):  # type: ignore[arg-type]
+            value = getattr(self, each.name)
+            _check_type(each.name, value, hints[each.name])
+            low, high = _RANGES.get(each.name, (-math.inf, math.inf))
+            if isinstance(value, int | float) and not low <= value <= high:
+                raise ConfigError(f"{each.name}={value!r}: must lie between {low} and {high}")
+
+
+@dataclass(frozen=True)
+class Reproduction(_Checked):
+    """The paper's switches; symbols in comments are the paper's."""
+
     fit_stride: int = 1  # every how many rows a training patch enters the statistics, at least
-    max_fit_patches: int = 2_000  # the stride grows, up to δ, until at most so many enter
-    max_fit_rows: int = 100_000  # longer training parts are thinned to evenly spaced pieces
-    max_gap: int = 5  # missing rows in a row that are interpolated; longer gaps are left out
     variance_floor: Literal["absolute", "relative"] = "relative"  # ε of the patch normalisation:
     # 1e-5 in squared units of the data, or in units of each channel's training variance
 
@@ -29,7 +41,6 @@ class VACEConfig:
     channel_expansion: int = 8  # c_e, filters a channel
     widths: tuple[int, int, int, int] = (32, 64, 64, 64)  # of stages 2 to 5; the last is d_z
     batch_norm: bool = True
-    encoders: int = 4  # independently seeded encoders whose evidence is averaged
     batch_norm_statistics: Literal["calibrated", "running"] = "calibrated"  # a pass over training
     # patches, or the running averages (momentum 0.1) that training leaves behind
     batch_norm_blend: float = 0.95  # α: statistics are (1 − α)·(0, 1) + α·data; calibrated only
@@ -70,27 +81,11 @@ class VACEConfig:
     normalisation: Literal["training", "zscore", "minmax"] = "training"  # of both signals: in
     # units of held-out training scores, composed on a log scale; or over the scored series
 
-    # amplitude
-    amplitude: bool = True  # whether level, scale, spikes and relation count
-    drift_half_life: int = 4000  # rows in which a level that stays becomes half normal
-
     # diagnostics
     active_dimension: Literal["share", "eigenvalue"] = "share"  # above 1/d_z, or above 1e-10
 
-    # computing
-    engine: Literal["auto", "openvino", "torch", "numpy"] = "auto"
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    device: str = "cpu"  # of the torch engine and of training
-    random_state: int = 0
-
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
-        for field in fields(self):
-            _check_type(field.name, getattr(self, field.name), hints[field.name])
-        for name, (low, high) in _RANGES.items():
-            value = getattr(self, name)
-            if value is not None and not low <= value <= high:
-                raise ConfigError(f"{name}={value!r}: must lie between {low} and {high}")
+        super().__post_init__()
         if len(self.widths) != 4 or min(self.widths) < 1:
             raise ConfigError(f"widths={self.widths!r}: must be four positive integers")
         if self.batch_norm and self.batch_norm_statistics == "running" and self.iterations == 0:
@@ -100,9 +95,39 @@ class VACEConfig:
             )
 
     @property
+    def over_the_set(self) -> bool:
+        """Whether a row's score depends on the whole scored series."""
+        return self.normalisation != "training" or self.missing_direction != "training"
+
+    @property
+    def embedding_size(self) -> int:
+        """The length d_z of an embedding."""
+        return self.widths[-1]
+
+
+@dataclass(frozen=True)
+class VACEConfig(_Checked):
+    """The settings of :class:`vace_ad.VACE`."""
+
+    patch_length: int = 96  # P, rows that a patch covers
+    stride: int = 16  # every how many rows a patch is scored, at most: see grid_stride
+    encoders: int = 4  # independently seeded encoders whose evidence is averaged
+    amplitude: bool = True  # whether level, scale, spikes and relation count
+    drift_half_life: int = 4000  # rows in which a level that stays becomes half normal
+    max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt
+    max_missing: float = 0.5  # share of channels above which a row has no score
+    max_fit_rows: int = 100_000  # longer training parts are thinned to evenly spaced pieces
+    max_fit_patches: int = 2_000  # the training stride grows, up to δ, until at most so many enter
+    engine: Literal["auto", "openvino", "torch", "numpy"] = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    device: str = "cpu"  # of the torch engine and of training
+    random_state: int = 0
+    reproduction: Reproduction = field(default_factory=Reproduction)
+
+    @property
     def offset(self) -> int:
         """The offset δ between the patches of a velocity, in rows."""
-        return self.velocity_offset or max(1, self.patch_length // 2)
+        return self.reproduction.velocity_offset or max(1, self.patch_length // 2)
 
     @property
     def grid_stride(self) -> int:
@@ -112,34 +137,39 @@ class VACEConfig:
     @property
     def training_offset(self) -> int:
         """The offset δ between the patches of a loss triple, in rows."""
-        return self.pretext_offset or self.offset
+        return self.reproduction.pretext_offset or self.offset
 
     @property
-    def windows(self) -> tuple[int, ...]:
-        """The window lengths of the amplitude signals, in rows; the last is for short bursts."""
-        return tuple(max(2, self.patch_length // part) for part in (1, 3, 12))
-
-    @property
-    def embedding_size(self) -> int:
-        """The length d_z of an embedding."""
-        return self.widths[-1]
+    def least_rows(self) -> int:
+        """Rows of the shortest training stretch, which holds a patch and its neighbour."""
+        return self.patch_length + self.offset + 1
 
     @classmethod
-    def from_preset(cls, preset: str | None = None, **settings: Any) -> VACEConfig:
+    def from_preset(cls, preset: str | None = None, **settings: Any) -> Self:
         """The settings of a preset (None: the default), changed by keyword."""
         if preset is not None and preset not in PRESETS:
             raise ConfigError(f"preset={preset!r}: must be one of {', '.join(PRESETS)}, or None")
-        known = {field.name for field in fields(cls)}
+        known = {*_names(cls), *_names(Reproduction)} - {"reproduction"}
         for name in settings:
             if name not in known:
                 close = get_close_matches(name, known, n=1)
                 hint = f"; did you mean {close[0]!r}?" if close else ""
                 raise ConfigError(f"{name!r} is not a setting of VACE{hint}")
-        return cls(**{**(PRESETS[preset] if preset else {}), **settings})
+        chosen = {**(PRESETS[preset] if preset else {}), **settings}
+        paper = {name: chosen.pop(name) for name in _names(Reproduction) if name in chosen}
+        return cls(**chosen, reproduction=Reproduction(**paper))
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as plain values, for JSON."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        """The settings as plain values, all on one level, for JSON and `from_preset`."""
+        own = {name: getattr(self, name) for name in _names(type(self)) if name != "reproduction"}
+        return {**own, **{name: getattr(self.reproduction, name) for name in _names(Reproduction)}}
+
+
+COMPUTING = ("engine", "precision", "device")  # settings that shape no score beyond rounding
+
+
+def _names(kind: type[Any]) -> list[str]:
+    return [each.name for each in fields(kind)]
 
 
 _LIMIT = 2**31 - 1
@@ -149,7 +179,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "fit_stride": (1, 100_000),
     "max_fit_patches": (100, _LIMIT),
     "max_fit_rows": (1000, _LIMIT),
-    "max_gap": (0, _LIMIT),
+    "max_gap": (0, 1_000_000),
+    "max_missing": (0.0, 1.0),
     "channel_expansion": (1, 1024),
     "encoders": (1, 256),
     "batch_norm_blend": (0.0, 1.0),
@@ -205,6 +236,10 @@ PRESETS = MappingProxyType({"paper": _PAPER, "released": _RELEASED})
 
 def _check_type(name: str, value: Any, hint: Any) -> None:
     """Refuse a value of another type than the field's, in words."""
+    if hint is Reproduction:
+        if not isinstance(value, Reproduction):
+            raise ConfigError(f"{name}={value!r}: must be a Reproduction")
+        return
     if get_origin(hint) is Literal:
         if value not in get_args(hint):
             allowed = ", ".join(repr(choice) for choice in get_args(hint))

@@ -1,10 +1,10 @@
-"""The detector: fit on normal operation, then score, embed, save."""
+"""The detector: fit makes a frozen model; score, detect and explain run a stream to its end."""
 
 from __future__ import annotations
 
-import time
 import warnings
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from functools import cached_property
 from os import PathLike
 from typing import Any, Self
@@ -12,33 +12,28 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.alarms.blame import Blame, blame, suspicion
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.explain import Blame
-from vace_ad.alarms.reference import reference_rows
-from vace_ad.config import VACEConfig
-from vace_ad.engine import Engine, make_engine
+from vace_ad.alarms.detection import Detection, find_events
+from vace_ad.alarms.runs import Rules
+from vace_ad.config import COMPUTING, VACEConfig
+from vace_ad.engine.patches import PatchSet
+from vace_ad.engine.trajectory import embed
 from vace_ad.errors import InputError, NotFittedError, TooShortError, VaceWarning
 from vace_ad.frames.chunks import as_chunks
-from vace_ad.frames.gaps import Stretch, stretches
 from vace_ad.frames.table import Table, as_table
-from vace_ad.frames.training import step_seconds, training_parts, training_tables
-from vace_ad.method.amplitude import SIGNALS, Amplitude, Channels, Used
-from vace_ad.method.chunks import ChunkSignals
-from vace_ad.method.learn import embed_training, encoder_rngs, learn_encoder, learn_statistics
-from vace_ad.method.patches import PatchSet, fill_skipped, grid_to_rows
-from vace_ad.method.shape import Parts, Signals
-from vace_ad.method.trajectory import embed
+from vace_ad.model import Model
 from vace_ad.progress import Progress, silent
+from vace_ad.stream import Stream, run
 
 Scores = NDArray[np.float64]
-REFERENCES = 4  # normal stretches kept to explain events by
 
 
 class VACE:
     """Velocity-Aligned Channel Embeddings.
 
-    Every field of :class:`VACEConfig` is a keyword; `preset` is None for the default, "paper"
+    Every setting of :class:`VACEConfig` is a keyword; `preset` is None for the default, "paper"
     for the paper's text, "released" for what its authors' code does.
 
     >>> import numpy as np
@@ -48,9 +43,9 @@ class VACE:
     >>> VACE(random_state=0).fit(normal[:400]).score(normal[400:]).shape
     (200,)
 
-    Learned by `fit`: `channels_`, `encoders_` (weights), `shape_` and `amplitude_` (statistics),
-    `geometry_` (diagnostics of the embeddings), `calibration_scores_` (of training rows, each
-    scored by statistics that did not see it), `facts_` (what happened in the fit).
+    Learned by `fit`: `model_`, and of it `channels_`, `geometry_` (diagnostics of the embeddings),
+    `calibration_scores_` (of training rows, each scored by statistics that did not see it) and
+    `facts_` (what happened in the fit).
     """
 
     def __init__(self, *, preset: str | None = None, **settings: Any) -> None:
@@ -66,289 +61,246 @@ class VACE:
         return self.config.to_dict()
 
     def set_params(self, **settings: Any) -> Self:
-        """Change settings; what was learned stays until the next fit."""
+        """Change settings; a fitted detector must then be fitted again."""
         self.config = VACEConfig.from_preset(None, **{**self.config.to_dict(), **settings})
         return self
-
-    # ---------------------------------------------------------------- learning
 
     def fit(self, data: Any, y: Any = None, *, progress: Progress = silent) -> Self:
         """Learn normal operation from one table or the path of a Parquet file, or a list of them.
 
-        Patches never cross the border between two tables, nor a gap longer than `max_gap`. Of a
-        file with more than `max_fit_rows` rows, only evenly spaced pieces are read.
-        `y` is ignored; it is there for scikit-learn's tools.
+        Nothing reaches across the border between two tables, or a jump in time. Of a file with
+        more than `max_fit_rows` rows, only evenly spaced pieces are read. `y` is ignored; it is
+        there for scikit-learn's tools. A fit that fails leaves the detector as it was.
         """
-        started = time.perf_counter()
-        tables, n_rows = training_tables(data, self.config)
-        self.channels_ = tables[0].names
-        values = [table.aligned(self.channels_).values for table in tables]
-        parts = training_parts(values, self.channels_, self.config)
-        self.facts_: dict[str, Any] = {
-            "rows": n_rows,
-            "rows_used": sum(map(len, parts)),
-            "step_seconds": step_seconds(tables),
-            "seconds": {},
-        }
-        held = self._fit_shape(parts, progress, started)
-        self.amplitude_ = None
-        if self.config.amplitude:
-            self.amplitude_, evidence = Amplitude.fit(
-                parts, self.config.windows, self.config.drift_half_life
-            )
-            held = [rows + more.sum(axis=0) for rows, more in zip(held, evidence, strict=True)]
-            self._stamp("amplitude", started)
-        self.calibration_scores_ = np.concatenate(held)
-        self.reference_ = reference_rows(
-            parts, 2 * (self.config.patch_length + self.config.offset), stretches=REFERENCES
-        )
-        self.__dict__.pop("calibration_", None)
+        model = Model.fit(data, self.config, progress)
+        self._take(model)
         return self
 
-    def _fit_shape(
-        self, parts: Sequence[NDArray[np.float64]], progress: Progress, started: float
-    ) -> list[Scores]:
-        """Learn the encoders and their statistics; returns held-out row scores of each part."""
-        config = self.config
-        self.scale_ = (
-            Channels.of(parts).scale
-            if config.variance_floor == "relative"
-            else np.ones(len(self.channels_))
-        )
-        patches = PatchSet(parts, config.patch_length, self.scale_)
-        self.facts_["patches"] = len(patches)
-        rngs = encoder_rngs(config)
-        learned = [learn_encoder(patches, config, rng, progress) for rng in rngs]
-        self.encoders_ = tuple(encoder for encoder, _ in learned)
-        if config.iterations:
-            self.facts_["losses"] = [losses for _, losses in learned]
-        self._stamp("encoders", started)
+    def _take(self, model: Model) -> None:
+        self._model = model
+        self.__dict__.pop("calibration_", None)
 
-        self._engine = make_engine(self.encoders_, len(self.channels_), config)
-        self.facts_["engine"] = self._engine.name
-        embedded = embed_training(self._engine, patches, config, progress)
-        self._stamp("embedding", started)
-        seeds = [int(rng.integers(2**31)) for rng in rngs]
-        self.shape_, self.geometry_, held_out = learn_statistics(embedded, patches, config, seeds)
-        self._stamp("statistics", started)
-        edges = np.searchsorted(embedded.numbers, patches.borders)
-        return [
-            grid_to_rows(held_out[a:b], embedded.stride, len(part), config.patch_length)
-            for part, a, b in zip(parts, edges, edges[1:], strict=False)
-        ]
+    # ----------------------------------------------------------------- learned
 
-    def _stamp(self, stage: str, started: float) -> None:
-        seconds = self.facts_["seconds"]
-        seconds[stage] = time.perf_counter() - started - sum(seconds.values())
+    @property
+    def model_(self) -> Model:
+        """What was learned, frozen."""
+        model: Model | None = getattr(self, "_model", None)
+        if model is None:
+            raise NotFittedError("this detector has learned nothing yet: call fit first")
+        now, then = self.config.to_dict(), model.config.to_dict()
+        changed = [name for name in now if name not in COMPUTING and now[name] != then[name]]
+        if changed:
+            raise NotFittedError(
+                f"{changed[0]} was changed from {then[changed[0]]!r} to {now[changed[0]]!r} after "
+                "the fit: call fit again"
+            )
+        return model
+
+    @property
+    def channels_(self) -> tuple[str, ...]:
+        """The names of the channels."""
+        return self.model_.channels
+
+    @property
+    def facts_(self) -> Mapping[str, Any]:
+        """What happened in the fit."""
+        return self.model_.facts
+
+    @property
+    def geometry_(self) -> Any:
+        """Diagnostics of the training embeddings."""
+        return self.model_.shape.geometry
+
+    @property
+    def calibration_scores_(self) -> Scores:
+        """Scores of training rows by statistics that did not see them."""
+        return self.model_.calibration_scores
+
+    @cached_property
+    def calibration_(self) -> Calibration:
+        """How scores are distributed in normal operation, from `calibration_scores_`."""
+        return self.model_.calibration
 
     # ----------------------------------------------------------------- scoring
 
     def score(self, data: Any, *, progress: Progress = silent) -> Scores:
-        """How anomalous each row is, float64 (n_rows,); NaN where no patch covers a row.
+        """How anomalous each row is, float64 (n_rows,); NaN where a row has no score.
 
         `data` is a table, an iterator of tables that follow each other, or the path of a Parquet
         file; the last two are worked off piece by piece and give the same scores.
         """
-        chunks = as_chunks(data)
-        if chunks is not None:
-            return np.concatenate([np.empty(0), *self.score_chunks(chunks)])
-        return sum(self.signals(data, progress=progress).values(), np.zeros(1))
+        parts = [np.sum(list(found.values()), axis=0) for found in self._run(data, progress)]
+        scores = np.concatenate(parts)
+        self._check_scored(scores)
+        return scores
+
+    def signals(self, data: Any, *, progress: Progress = silent) -> dict[str, Scores]:
+        """The evidence that adds up to the score, row by row, (n_rows,) each.
+
+        "position" and "direction" speak of shape; "level", "scale", "spike" and "relation" of
+        what patch normalisation removes or hides. Takes what `score` takes.
+        """
+        parts = list(self._run(data, progress))
+        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        self._check_scored(next(iter(found.values())))
+        return found
 
     def score_chunks(self, chunks: Iterable[Any]) -> Iterator[Scores]:
         """The scores of a series that comes in tables of any size, as rows become complete.
 
         What is kept in memory does not grow with the series.
         """
-        self._check_fitted()
-        stream = ChunkSignals(self.shape_, self.amplitude_, self.engine, self.scale_)
-        n_rows = 0
-        for chunk in chunks:
-            table = as_table(chunk).aligned(self.channels_)
-            n_rows += len(table)
-            yield stream.add(table.values).sum(axis=0)
-        self._check_length(n_rows)
-        yield stream.finish().sum(axis=0)
+        for found in self._run(iter(chunks), silent):
+            yield np.sum(list(found.values()), axis=0)
 
-    def signals(
-        self, data: Any, *, used: Used | None = None, progress: Progress = silent
-    ) -> dict[str, Scores]:
-        """The evidence that adds up to the score, row by row, (n_rows,) each.
+    def stream(self) -> Stream:
+        """A stream of rows that come one by one or many at a time; see :class:`Stream`."""
+        return Stream(self.model_)
 
-        "position" and "direction" speak of shape; "level", "scale", "spike" and "relation" of
-        what patch normalisation removes or hides. `used` is what `used_to` gave for the rows
-        before these; without it, training is what came before.
-        """
-        table = self._table(data)
-        pieces = self._pieces(table)
-        names = (*Parts._fields, *SIGNALS)
-        signals = {name: np.full(len(table), np.nan) for name in names}
-        if pieces:
-            self._fill_shape(signals, pieces, progress)
-            self._fill_amplitude(signals, pieces, used)
-        missing = int(np.isnan(signals["position"]).sum())
+    def _run(self, data: Any, progress: Progress) -> Iterator[dict[str, Scores]]:
+        model, n_rows = self.model_, 0
+        chunks = as_chunks(data)
+
+        def tables() -> Iterator[Table]:
+            nonlocal n_rows
+            for chunk in [data] if chunks is None else chunks:
+                table = as_table(chunk).aligned(model.channels)
+                n_rows += len(table)
+                yield table
+
+        yield from run(model, list(tables()) if chunks is None else tables(), progress)
+        if n_rows < model.config.patch_length:
+            raise TooShortError(
+                f"{n_rows} rows came; a patch has {model.config.patch_length}, so at least that "
+                "many are needed"
+            )
+
+    def _check_scored(self, scores: Scores) -> None:
+        """Say how many rows have no score; refuse an answer that has none at all."""
+        missing = int(np.isnan(scores).sum())
+        if missing == len(scores):
+            raise InputError(
+                f"none of the {missing:,} rows can be scored: each has more than "
+                f"{self.config.max_missing:.0%} of its channels missing, or lies in a stretch "
+                f"shorter than {self.config.patch_length} rows; check the data, or allow more by "
+                "max_missing"
+            )
         if missing:
             warnings.warn(
-                f"{missing} of {len(table)} rows have no score (NaN): no complete patch of "
-                f"{self.config.patch_length} rows covers them",
+                f"{missing} of {len(scores)} rows have no score (NaN): too many channels are "
+                f"missing there, or too few of the {self.config.patch_length} rows that a score "
+                "needs around it",
                 VaceWarning,
                 stacklevel=3,
             )
-        return signals
 
-    def _fill_shape(
-        self,
-        signals: dict[str, Scores],
-        pieces: Sequence[tuple[Stretch, PatchSet]],
-        progress: Progress,
-    ) -> None:
-        found = [self.shape_.signals(self.engine, patches, progress) for _, patches in pieces]
-        composed = self.shape_.composed(Signals.joined(found))
-        edges = np.cumsum([0] + [part.position.shape[1] for part in found])
-        for (stretch, _), a, b in zip(pieces, edges, edges[1:], strict=False):
-            for name, values in composed._asdict().items():
-                signals[name][stretch.rows] = grid_to_rows(
-                    values[a:b],
-                    self.config.grid_stride,
-                    len(stretch.values),
-                    self.config.patch_length,
-                )
-
-    def used_to(self, data: Any) -> Used | None:
-        """What amplitude is used to after these rows, for `signals` of rows that follow."""
-        table = self._table(data, least=0)
-        if self.amplitude_ is None:
-            return None
-        used = self.amplitude_.start()
-        for stretch, _ in self._pieces(table):
-            used = self.amplitude_.evidence(stretch.values, used)[1]
-        return used
-
-    def _fill_amplitude(
-        self,
-        signals: dict[str, Scores],
-        pieces: Sequence[tuple[Stretch, PatchSet]],
-        used: Used | None,
-    ) -> None:
-        for stretch, _ in pieces:
-            evidence = np.zeros((len(SIGNALS), len(stretch.values)))
-            if self.amplitude_:
-                evidence, used = self.amplitude_.evidence(
-                    stretch.values, used or self.amplitude_.start()
-                )
-            for name, rows in zip(SIGNALS, evidence, strict=True):
-                signals[name][stretch.rows] = rows
+    # -------------------------------------------------------------- the method
 
     def position_scores(self, data: Any) -> Scores:
         """The position signal of each patch, (n_patches,), mean over encoders."""
-        return self._patch_scores(data, "position")
+        learned = self.model_.shape.learned
+        z = self._trajectory(data)  # (n_patches, n_encoders, d_z)
+        each = [evidence.position.score(z[:, k]) for k, evidence in enumerate(learned)]
+        return np.asarray(np.mean(each, axis=0))
 
     def direction_scores(self, data: Any) -> Scores:
-        """The direction signal of each patch, (n_patches,), mean over encoders."""
-        if not self.config.direction:
-            raise InputError("this detector was fitted with direction=False")
-        return self._patch_scores(data, "direction")
+        """The direction signal of each patch, (n_patches,), mean over encoders.
+
+        A patch without the neighbour that its velocity needs has the training's median.
+        """
+        paper, learned = self.config.reproduction, self.model_.shape.learned
+        z, offset = self._trajectory(data), self.config.offset
+        total = np.zeros(len(z))
+        own = slice(offset, None) if paper.velocity == "backward" else slice(None, -offset)
+        for k, evidence in enumerate(learned):
+            if evidence.direction is None:
+                raise InputError("this detector was fitted with direction=False")
+            each = np.full(len(z), evidence.direction_median)
+            if len(z) > offset:
+                each[own] = evidence.direction.score(z[offset:, k] - z[:-offset, k])
+            total += each
+        return total / len(learned)
 
     def embed(self, data: Any, *, progress: Progress = silent) -> NDArray[np.float32]:
         """The trajectory Z: the embedding of every patch, (n_patches, n_encoders · d_z).
 
-        Patches that touch a gap are NaN.
+        Patches that hold a missing value are NaN.
         """
-        table = self._table(data)
-        width = len(self.encoders_) * self.config.embedding_size
-        out = np.full((len(table) - self.config.patch_length + 1, width), np.nan, np.float32)
-        for stretch, patches in self._pieces(table):
-            row = stretch.start
-            for block in embed(self.engine, patches, patches.grid(1), progress):
-                out[row : row + len(block)] = block.reshape(len(block), width)
-                row += len(block)
-        return out
+        z = self._trajectory(data, progress)
+        return z.reshape(len(z), -1)
 
-    def _patch_scores(self, data: Any, which: str) -> Scores:
-        table = self._table(data)
-        out = np.full(len(table) - self.config.patch_length + 1, np.nan)
-        for stretch, patches in self._pieces(table):
-            signals = self.shape_.signals(self.engine, patches)
-            raw = self.shape_.complete(signals) if which == "direction" else signals.position
-            every = fill_skipped(raw.mean(axis=0), self.config.grid_stride, len(patches))
-            out[stretch.start : stretch.start + len(every)] = every
-        return out
-
-    def _table(self, data: Any, least: int | None = None) -> Table:
-        """A table with the channels of the fit, long enough for one patch, or `least` rows."""
-        self._check_fitted()
-        table = as_table(data).aligned(self.channels_)
-        self._check_length(len(table), least)
-        return table
-
-    def _check_fitted(self) -> None:
-        if not hasattr(self, "shape_"):
-            raise NotFittedError("this detector has learned nothing yet: call fit first")
-
-    def _check_length(self, n_rows: int, least: int | None = None) -> None:
-        if n_rows < (self.config.patch_length if least is None else least):
-            raise TooShortError(
-                f"{n_rows} rows came; a patch has {self.config.patch_length}, so at least that "
-                "many are needed"
-            )
-
-    def _pieces(self, table: Table) -> list[tuple[Stretch, PatchSet]]:
-        length = self.config.patch_length
-        found = stretches(table.values, self.config.max_gap, length)
-        return [(piece, PatchSet([piece.values], length, self.scale_)) for piece in found]
-
-    @property
-    def engine(self) -> Engine:
-        """Who computes the embeddings; made on first use after loading."""
-        if getattr(self, "_engine", None) is None:
-            self._engine = make_engine(self.encoders_, len(self.channels_), self.config)
-        return self._engine
+    def _trajectory(self, data: Any, progress: Progress = silent) -> NDArray[np.float32]:
+        model, table = self.model_, as_table(data).aligned(self.channels_)
+        length = model.config.patch_length
+        if len(table) < length:
+            raise TooShortError(f"{len(table)} rows came; a patch has {length}")
+        rows = table.block(0, len(table))
+        shape = model.shape
+        patches = PatchSet([rows], length, shape.scale)
+        found = embed(shape.engine.engine, patches, patches.grid(1), progress)
+        z = np.concatenate(list(found))
+        broken = np.flatnonzero(~np.isfinite(rows).all(axis=1))
+        for row in broken.tolist():
+            z[max(0, row - length + 1) : row + 1] = np.nan
+        return z
 
     # ------------------------------------------------------------------ alarms
 
-    @cached_property
-    def calibration_(self) -> Calibration:
-        """How scores are distributed in normal operation, from `calibration_scores_`."""
-        return Calibration.from_scores(self.calibration_scores_, self.config.patch_length)
+    def detect(
+        self,
+        data: Any,
+        *,
+        budget: Budget | None = None,
+        rules: Rules | None = None,
+        first: int = 0,
+        step: int | None = None,
+        progress: Progress = silent,
+    ) -> Detection:
+        """The events of a table: when, how sure, which signal, which channels.
 
-    def detect(self, data: Any, *, budget: Budget | None = None, **options: Any) -> Any:
-        """The events of a table, as a table of the caller's kind.
-
-        `budget` says how many alarms a person will bear on normal data, by default one in 10,000
-        rows: ``Budget(1, "week")``. Other options are those of `vace_ad.alarms.detection.detect`.
+        `budget` says how many false alarms a person tolerates on normal data, by default one in
+        10,000 rows: ``Budget(1, "week")``. `rules` say what makes one event of the rows above the
+        threshold. Rows before `first`, such as those of the training, make no events. `step` is
+        the time between rows in nanoseconds where the table has no time.
         """
-        from vace_ad.alarms.detection import detect
-        from vace_ad.alarms.events import event_columns
-        from vace_ad.frames.write import frame_like
-
-        found = detect(self, as_table(data), budget=budget, **options)
-        for note in found.notes:
-            if note != found.threshold.note:  # which says how far the budget is extrapolated
-                warnings.warn(note, VaceWarning, stacklevel=2)
-        return frame_like(data, event_columns(found.events))
+        table = as_table(data).aligned(self.channels_)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", VaceWarning)
+            signals = self.signals(table, progress=progress)
+        found = find_events(
+            self.model_,
+            table,
+            signals,
+            budget=budget,
+            rules=rules,
+            first=first,
+            step=step,
+            progress=progress,
+        )
+        notes = [str(warning.message) for warning in caught]
+        return replace(found, notes=(*notes, *found.notes), data=data)
 
     def predict(self, data: Any, *, budget: Budget | None = None) -> NDArray[np.int8]:
         """1 for each row of an event, 0 for all others, (n_rows,)."""
-        from vace_ad.alarms.detection import detect
-
-        return detect(self, as_table(data), budget=budget, explain=0).predictions
+        return self.detect(data, budget=budget).predictions
 
     def explain(self, data: Any, start: int, end: int) -> Blame:
-        """Each channel's share of the score of rows [start, end), and of each signal."""
-        from vace_ad.alarms.detection import explain_rows
-
-        return explain_rows(self, as_table(data), start, end)
+        """Each channel's share of what happened in rows [start, end)."""
+        table = as_table(data).aligned(self.channels_)
+        found = suspicion(table.values, start, end, self.model_.normal, self.model_.wander)
+        return blame(table.names, found)
 
     # ------------------------------------------------------------------- files
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted detector to one file."""
-        from vace_ad.files import save
-
-        save(self, path)
+        self.model_.save(path)
 
 
 def load(path: str | PathLike[str], **computing: Any) -> VACE:
     """Read a detector from its file; `engine`, `precision` and `device` may be chosen anew."""
-    from vace_ad.files import read
-
-    return read(path, **computing)
+    model = Model.load(path, **computing)
+    detector = VACE(**model.config.to_dict())
+    detector._take(model)
+    return detector

@@ -7,6 +7,7 @@ VaceError
 │   ├── ChannelMismatchError   other channels than the detector was fitted on
 │   └── TableReadError     a file that cannot be read as a table
 ├── ModelFileError         a model file that is truncated, altered, foreign or newer
+├── StateError             a stream's state that is damaged, or of another model
 ├── MissingExtraError      an optional dependency that is not installed
 └── NotFittedError         a detector that has learned nothing yet
 
@@ -58,6 +59,10 @@ class TableReadError(InputError):
 
 class ModelFileError(VaceError, ValueError):
     """A model file that is truncated, altered, foreign or newer."""
+
+
+class StateError(VaceError, ValueError):
+    """A stream's state that is damaged, or of another model."""
 
 
 class MissingExtraError(VaceError, ImportError):

@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-
-from alarms.plants import KINDS, PATCH, Simple, break_sensor, plant
 from vace_ad.alarms.explain import TOTAL, Explainer, ScoreRows, focus
 from vace_ad.alarms.reference import Normal, reference_rows
+
+from alarms.plants import KINDS, PATCH, Simple, break_sensor, plant
 from vace_ad.errors import InputError
 
 TRAIN = 2000

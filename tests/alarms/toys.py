@@ -7,11 +7,11 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+from vace_ad.alarms.reference import reference_rows
+from vace_ad.frames.gaps import stretches
 
 from alarms.plants import PATCH, Simple
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.reference import reference_rows
-from vace_ad.frames.gaps import stretches
 from vace_ad.frames.table import as_table
 from vace_ad.progress import Progress, silent
 

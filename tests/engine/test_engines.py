@@ -14,11 +14,11 @@ from threadpoolctl import threadpool_limits
 
 from vace_ad.config import VACEConfig
 from vace_ad.engine import make_engine
+from vace_ad.engine.encoder import calibrate, init_encoder
 from vace_ad.engine.openvino import SIZE, _use_bfloat16
+from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.torch import from_module, to_module
 from vace_ad.errors import ConfigError
-from vace_ad.method.encoder import calibrate, init_encoder
-from vace_ad.method.patches import PatchSet
 
 ENGINES = pytest.mark.parametrize("engine", ["openvino", "torch", "numpy"])
 DATA = Path(os.environ.get("VACE_DATA", Path(__file__).parents[3] / "shared" / "data"))

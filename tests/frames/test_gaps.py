@@ -1,5 +1,4 @@
 import numpy as np
-
 from vace_ad.frames.gaps import run_edges, stretches
 
 

@@ -2,11 +2,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from vace_ad.method.amplitude import Amplitude, Channels, Envelope
 
 import naive
-from vace_ad.method.amplitude import Amplitude, Channels, Envelope
-from vace_ad.method.drift import past_average
-from vace_ad.method.folds import contiguous_folds
+from vace_ad.signals.drift import past_average
+from vace_ad.signals.folds import contiguous_folds
 
 WINDOWS = (64, 32, 8)
 

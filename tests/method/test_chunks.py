@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-from vace_ad import VACE
-from vace_ad.errors import ConfigError, VaceWarning
 from vace_ad.frames.gaps import stretches
 from vace_ad.method import amplitude, trajectory
 from vace_ad.method.chunks import ChunkSignals
-from vace_ad.method.patches import fill_skipped, patch_means_to_points
-from vace_ad.method.rolling import GapFiller, RowBuffer, WindowMeans
+
+from vace_ad import VACE
+from vace_ad.engine.patches import fill_skipped, patch_means_to_points
+from vace_ad.errors import ConfigError, VaceWarning
+from vace_ad.signals.rows import GapFiller, RowBuffer, WindowMeans
 
 SMALL = {"patch_length": 24, "widths": (8, 8, 8, 8), "channel_expansion": 2, "encoders": 2}
 

@@ -5,16 +5,16 @@ import pytest
 
 from vace_ad.config import VACEConfig
 from vace_ad.engine import make_engine
+from vace_ad.engine.encoder import calibrate, init_encoder
+from vace_ad.engine.patches import PatchSet
 from vace_ad.errors import VaceWarning
-from vace_ad.method.encoder import calibrate, init_encoder
-from vace_ad.method.learn import (
+from vace_ad.signals.shape.learn import (
     calibrated,
     embed_training,
     encoder_rngs,
     learn_encoder,
     learn_statistics,
 )
-from vace_ad.method.patches import PatchSet
 
 SMALL = {"patch_length": 16, "widths": (6, 8, 8, 5), "channel_expansion": 2, "engine": "numpy"}
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from vace_ad.method.patches import (
+from vace_ad.engine.patches import (
     PatchSet,
     distinct,
     fill_skipped,

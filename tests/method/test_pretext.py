@@ -10,12 +10,12 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from vace_ad.config import VACEConfig
+from vace_ad.engine.encoder import encode, init_encoder
+from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.torch import to_module
-from vace_ad.method.adamw import AdamW
-from vace_ad.method.backprop import Gradients
-from vace_ad.method.encoder import encode, init_encoder
-from vace_ad.method.patches import PatchSet
-from vace_ad.method.pretext import (
+from vace_ad.training.adamw import AdamW
+from vace_ad.training.backprop import Gradients
+from vace_ad.training.pretext import (
     ZEROS,
     Triples,
     anchor_batches,
@@ -27,7 +27,7 @@ from vace_ad.method.pretext import (
     train,
     velocity_loss,
 )
-from vace_ad.method.pretext_torch import TorchLearner
+from vace_ad.training.pretext_torch import TorchLearner
 
 SMALL = {
     "patch_length": 16,

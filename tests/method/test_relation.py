@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from vace_ad.method.amplitude import SIGNALS, Amplitude
 
 from vace_ad import VACE
-from vace_ad.method.amplitude import SIGNALS, Amplitude
-from vace_ad.method.relation import RIDGE, Relation
+from vace_ad.signals.relation import RIDGE, Relation
 
 
 def together(n: int, seed: int = 0, noise: float = 0.1) -> np.ndarray:

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from vace_ad.method import spikes
 
 import naive
 from vace_ad import VACE
-from vace_ad.method import spikes
-from vace_ad.method.spikes import Spikes, stand_out
+from vace_ad.signals.spike import Spikes, stand_out
 
 
 def waves(n: int, seed: int = 0) -> np.ndarray:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.events import NO_DATA, Event, with_time
-from vace_ad.frames.gaps import run_edges
+from vace_ad.frames.segments import run_edges
 
 
 def no_data_events(

@@ -24,15 +24,16 @@ from numpy.typing import NDArray
 from vace_ad.baselines.contract import Method
 from vace_ad.config import VACEConfig
 from vace_ad.engine import make_engine
+from vace_ad.engine.encoder import Encoder, Stage, init_encoder
+from vace_ad.engine.patches import PatchSet
+from vace_ad.engine.trajectory import embed
+from vace_ad.engine.workers import workers
 from vace_ad.errors import NotFittedError, TooShortError
-from vace_ad.method.adamw import AdamW
-from vace_ad.method.backprop import Batch, Gradients, TrainingPass
-from vace_ad.method.encoder import Encoder, Stage, init_encoder
-from vace_ad.method.patches import PatchSet, patch_means_to_points
-from vace_ad.method.position import MemoryBank
-from vace_ad.method.pretext import with_running_statistics
-from vace_ad.method.trajectory import embed
-from vace_ad.method.workers import workers
+from vace_ad.signals.rows import patch_means_to_points
+from vace_ad.signals.shape.position import MemoryBank
+from vace_ad.training.adamw import AdamW
+from vace_ad.training.backprop import Batch, Gradients, TrainingPass
+from vace_ad.training.pretext import with_running_statistics
 
 Array = NDArray[np.float64]
 Release = Literal["february", "may"]
@@ -57,7 +58,7 @@ class PaAno:
 
     def fit(self, table: NDArray[np.float64]) -> PaAno:
         """Train the encoder and fill the memory bank."""
-        config = VACEConfig(patch_length=_PATCH, encoder="shared", widths=_WIDTHS)
+        config = VACEConfig.from_preset(patch_length=_PATCH, encoder="shared", widths=_WIDTHS)
         rng = np.random.default_rng(self.random_state)
         patches = _patches(table)
         encoder = init_encoder(config, table.shape[1], rng)

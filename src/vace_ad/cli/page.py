@@ -81,9 +81,9 @@ def trajectory(
     """The first encoder's embeddings in their two main directions, and each one's middle row."""
     import numpy as np
 
+    from vace_ad.engine.patches import PatchSet
+    from vace_ad.engine.trajectory import embed
     from vace_ad.frames.gaps import stretches
-    from vace_ad.method.patches import PatchSet
-    from vace_ad.method.trajectory import embed
 
     length = detector.config.patch_length
     stride = max(1, -(-len(table) // _POINTS))

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.method.encoder import Encoder
+from vace_ad.engine.encoder import Encoder
 
 
 class Engine(Protocol):
@@ -42,3 +44,37 @@ def make_engine(encoders: Sequence[Encoder], n_channels: int, config: VACEConfig
     from vace_ad.engine.numpy import NumpyEngine
 
     return NumpyEngine(encoders)
+
+
+class EngineSlot:
+    """An engine that is made when first needed, in every process anew.
+
+    An engine holds threads and compiled code, which neither a copy, nor a pickle, nor a forked
+    process can take along; the weights are all it takes to make another.
+    """
+
+    def __init__(self, encoders: Sequence[Encoder], n_channels: int, config: VACEConfig) -> None:
+        self._recipe = (tuple(encoders), n_channels, config)
+        self._forget()
+
+    def _forget(self) -> None:
+        self._made: Engine | None = None
+        self._process = os.getpid()
+        self._lock = threading.Lock()
+
+    @property
+    def engine(self) -> Engine:
+        """The engine of this process."""
+        if self._process != os.getpid():
+            self._forget()
+        with self._lock:
+            if self._made is None:
+                self._made = make_engine(*self._recipe)
+            return self._made
+
+    def __getstate__(self) -> Any:
+        return self._recipe
+
+    def __setstate__(self, recipe: Any) -> None:
+        self._recipe = recipe
+        self._forget()

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.method.encoder import Encoder, encode
+from vace_ad.engine.encoder import Encoder, encode
 
 
 class NumpyEngine:

@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.engine.encoder import Encoder, Stage
+from vace_ad.engine.workers import thread_count
 from vace_ad.errors import ConfigError
-from vace_ad.method.encoder import Encoder, Stage
-from vace_ad.method.workers import thread_count
 
 Array = NDArray[np.float32]
 SIZE = 8  # patches a request: enough to be quick, few enough to stay in cache and to be prompt
+FEW = 2  # patches that are quicker one at a time than in a request filled up with zeros
 AHEAD = 2  # requests a thread: one that is computed, one that waits
 
 
 class OpenVINOEngine:
     """All encoders in one graph over the same patches, several requests at a time.
 
-    A request holds a fixed number of patches and is computed by one thread, so a patch's
-    embedding depends neither on how many others came with it nor on the number of threads. The
-    last, smaller request is filled up with zeros.
+    A request holds eight patches, or one where few come, and is computed by one thread, so a
+    patch's embedding depends neither on how many others came with it nor on the number of
+    threads. The last, smaller request is filled up with zeros.
     """
 
     batch = 16 * SIZE
@@ -36,39 +38,51 @@ class OpenVINOEngine:
         core = ov.Core()
         half = _use_bfloat16(precision, core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"))
         threads = thread_count()
-        self._model = core.compile_model(
-            _graph(encoders, (SIZE, n_channels, patch_length)),
-            "CPU",
-            {
-                "INFERENCE_PRECISION_HINT": "bf16" if half else "f32",
-                "INFERENCE_NUM_THREADS": threads,
-                "NUM_STREAMS": threads,
-                "ENABLE_CPU_PINNING": False,  # or two processes may share one core
-            },
-        )
+        properties = {
+            "INFERENCE_PRECISION_HINT": "bf16" if half else "f32",
+            "INFERENCE_NUM_THREADS": threads,
+            "NUM_STREAMS": threads,
+            "ENABLE_CPU_PINNING": False,  # or two processes may share one core
+        }
+
+        @lru_cache
+        def compiled(size: int) -> Any:
+            graph = _graph(encoders, (size, n_channels, patch_length))
+            return core.compile_model(graph, "CPU", properties)
+
+        self._compiled = compiled
         self.callers = threads
         self._most = AHEAD * threads
-        self._idle: deque[Any] = deque()  # requests nobody waits for; threads may share an engine
+        # Requests nobody waits for, by size; threads may share an engine.
+        self._idle: dict[int, deque[Any]] = {SIZE: deque(), 1: deque()}
         self.name = f"openvino {'bfloat16' if half else 'float32'}"
 
     def embed(self, patches: Array) -> Array:
         """(n, n_channels, P) to (n, n_encoders, d_z)."""
+        single = len(patches) % SIZE if len(patches) % SIZE <= FEW else 0
+        whole = len(patches) - single
+        parts = [self._in_requests(patches[:whole], SIZE)] if whole else []
+        parts += [self._in_requests(patches[whole:], 1)] if single else []
+        return np.concatenate(parts) if len(parts) != 1 else parts[0]
+
+    def _in_requests(self, patches: Array, size: int) -> Array:
         made: list[Array] = []
         running: deque[tuple[Any, Array]] = deque()  # the patches must live until they are read
-        for a in range(0, len(patches), SIZE):
-            part = _filled(patches[a : a + SIZE])
-            request = self._collect(running, made) if len(running) == self._most else self._take()
+        for a in range(0, len(patches), size):
+            part = _filled(patches[a : a + size], size)
+            full = len(running) == self._most
+            request = self._collect(running, made) if full else self._take(size)
             request.start_async([part], share_inputs=True)
             running.append((request, part))
         while running:
-            self._idle.append(self._collect(running, made))
+            self._idle[size].append(self._collect(running, made))
         return np.concatenate(made)[: len(patches)]
 
-    def _take(self) -> Any:
+    def _take(self, size: int) -> Any:
         try:
-            return self._idle.pop()
+            return self._idle[size].pop()
         except IndexError:
-            return self._model.create_infer_request()
+            return self._compiled(size).create_infer_request()
 
     @staticmethod
     def _collect(running: deque[tuple[Any, Array]], made: list[Array]) -> Any:
@@ -79,11 +93,11 @@ class OpenVINOEngine:
         return request
 
 
-def _filled(part: Array) -> Array:
+def _filled(part: Array, size: int) -> Array:
     """The patches of one request, contiguous, zeros for those that lack."""
-    if len(part) == SIZE:
+    if len(part) == size:
         return np.ascontiguousarray(part)
-    full = np.zeros((SIZE, *part.shape[1:]), np.float32)
+    full = np.zeros((size, *part.shape[1:]), np.float32)
     full[: len(part)] = part
     return full
 

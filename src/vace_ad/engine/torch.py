@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.engine.encoder import BATCH_NORM_EPSILON, Encoder, Norm
 from vace_ad.errors import MissingExtraError
-from vace_ad.method.encoder import BATCH_NORM_EPSILON, Encoder, Norm
 
 if TYPE_CHECKING:
     import torch

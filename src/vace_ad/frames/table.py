@@ -1,4 +1,8 @@
-"""One view of every kind of table: float64 values, channel names, time."""
+"""One view of every kind of table: values, channel names, time.
+
+Values stay as they came; whoever computes turns a few thousand rows at a time into float64, so that
+a table is never copied whole.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +15,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import ChannelMismatchError, InputError
+from vace_ad.frames.time import check_time
 
 
 @dataclass(frozen=True)
 class Table:
     """Rows of numbers in time order."""
 
-    values: NDArray[np.float64]  # (n_rows, n_channels)
+    values: NDArray[Any]  # (n_rows, n_channels), real numbers of any type
     names: tuple[str, ...]
     time: NDArray[np.datetime64] | None = None  # (n_rows,), nanoseconds
     named: bool = True  # False where the names were made up here, as for a plain array
 
     def __len__(self) -> int:
         return len(self.values)
+
+    def cuts(self) -> tuple[int, ...]:
+        """Rows before which time jumped; refuses times out of order or twice the same."""
+        if self.time is None or len(self) < 2:
+            return ()
+        return check_time(self.time).gaps
+
+    def block(self, start: int, end: int) -> NDArray[np.float64]:
+        """Rows [start, end) as float64, in one layout, so that sums run in one order."""
+        return np.ascontiguousarray(self.values[start:end], np.float64)
+
+    def __getitem__(self, rows: slice) -> Table:
+        time = None if self.time is None else self.time[rows]
+        return Table(self.values[rows], self.names, time, self.named)
 
     def aligned(self, names: Sequence[str]) -> Table:
         """The same rows with the channels called `names`, in that order."""
@@ -42,7 +61,7 @@ class Table:
         if missing or extra:
             raise ChannelMismatchError(missing, extra)
         order = [self.names.index(name) for name in names]
-        return Table(np.ascontiguousarray(self.values[:, order]), tuple(names), self.time)
+        return Table(self.values[:, order], tuple(names), self.time)
 
 
 def as_table(data: Any) -> Table:
@@ -54,7 +73,10 @@ def as_table(data: Any) -> Table:
     if isinstance(data, Table):
         return data
     if isinstance(data, list | tuple):
-        data = np.asarray(data)
+        try:
+            data = np.asarray(data)
+        except ValueError as error:
+            raise InputError(f"a list of rows of different lengths came: {error}") from error
     if isinstance(data, np.ndarray):
         values = _array_values(data)
         return Table(values, tuple(f"channel_{i}" for i in range(values.shape[1])), named=False)
@@ -72,8 +94,10 @@ def as_table(data: Any) -> Table:
     return _frame_table(frame, getattr(data, "index", None))
 
 
-def _array_values(array: NDArray[Any]) -> NDArray[np.float64]:
-    """A real-valued array as (n_rows, n_channels) float64; one dimension is one channel."""
+def _array_values(array: NDArray[Any]) -> NDArray[Any]:
+    """A real-valued array as (n_rows, n_channels); one dimension is one channel."""
+    if isinstance(array, np.ma.MaskedArray):  # masked is missing
+        array = np.ma.filled(array.astype(np.float64), np.nan)
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
@@ -84,8 +108,7 @@ def _array_values(array: NDArray[Any]) -> NDArray[np.float64]:
         raise InputError(
             f"an array of {array.dtype} came; its values must be real numbers or truth values"
         )
-    # One layout, so that sums run in one order and scores do not depend on the caller's.
-    return np.ascontiguousarray(array, np.float64)
+    return array
 
 
 def _frame_table(frame: nw.DataFrame[Any], index: Any) -> Table:
@@ -103,9 +126,10 @@ def _frame_table(frame: nw.DataFrame[Any], index: Any) -> Table:
         raise InputError(f"several time columns: {', '.join(map(repr, times))}; keep one")
     if not channels:
         raise InputError("the table has no column of numbers")
-    values = np.empty((len(frame), len(channels)))
+    single = all(schema[name] == nw.Float32 for name in channels)
+    values = np.empty((len(frame), len(channels)), np.float32 if single else np.float64)
     for i, name in enumerate(channels):
-        values[:, i] = frame[name].cast(nw.Float64).to_numpy()
+        values[:, i] = frame[name].cast(nw.Float32 if single else nw.Float64).to_numpy()
     if times:
         time = _nanoseconds(_in_utc(frame[times[0]]).to_numpy())
     elif getattr(getattr(index, "dtype", None), "kind", "") == "M":  # a pandas datetime index

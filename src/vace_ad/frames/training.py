@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError, TooShortError, VaceWarning
 from vace_ad.frames.chunks import open_parquet
-from vace_ad.frames.gaps import stretches
+from vace_ad.frames.segments import Rebuild, Segments, complete_stretches, missing_cells
 from vace_ad.frames.table import Table, as_table
 
+Learn = Callable[[Sequence[NDArray[np.float64]]], Rebuild]
 PIECES = 16  # that a training part beyond max_fit_rows is thinned to
 
 
@@ -50,44 +51,66 @@ def _parquet_pieces(path: Path, config: VACEConfig) -> tuple[list[Table], int]:
     with open_parquet(path) as (whole, n_rows):
         cuts = [slice(0, n_rows)]
         if n_rows > config.max_fit_rows:
-            size = max(_least(config), config.max_fit_rows // PIECES)
+            size = max(config.least_rows, config.max_fit_rows // PIECES)
             cuts = _evenly(n_rows, PIECES, size)
         pieces = [whole.slice(cut.start, cut.stop - cut.start).collect() for cut in cuts]
         return [as_table(piece) for piece in pieces], n_rows
 
 
 def training_parts(
-    values: Sequence[NDArray[np.float64]], names: Sequence[str], config: VACEConfig
+    tables: Sequence[Table], names: Sequence[str], config: VACEConfig, learn: Learn
 ) -> list[NDArray[np.float64]]:
-    """The complete stretches of all training tables that hold a patch and its neighbour."""
-    dead = np.all([~np.isfinite(v).any(axis=0) for v in values], axis=0)
-    if dead.any() and sum(map(len, values)):
+    """The stretches of all training tables that hold a patch and its neighbour.
+
+    Where channels are missing for long, `learn` makes of roughly filled rows the function that
+    rebuilds them, as it does in scoring.
+    """
+    dead = np.all([missing_cells(table.values).all(axis=0) for table in tables], axis=0)
+    if dead.any() and sum(map(len, tables)):
         listing = ", ".join(
             repr(name) for name, is_dead in zip(names, dead, strict=True) if is_dead
         )
         raise InputError(f"channels without one finite value: {listing}; drop them")
-    needed = _least(config)
-    parts = [piece.values for v in values for piece in stretches(v, config.max_gap, needed)]
-    if not parts:
-        longest = max(map(len, values))
+    needed = config.least_rows
+    parts = [part for table in tables for part in _stretches(table, config, None, 1)]
+    used, present = sum(map(len, parts)), sum(map(len, tables))
+    if used < present:  # missing cells that no short gap explains
+        rebuild = learn([_roughly_filled(table.values) for table in tables])
+        parts = [part for table in tables for part in _stretches(table, config, rebuild, 1)]
+    long_enough = [part for part in parts if len(part) >= needed]
+    if not long_enough:
+        longest = max(map(len, tables))
         gaps = " without a gap" if longest >= needed else ""
         raise TooShortError(
             f"{longest} training rows came; {needed} in a row{gaps} are needed (patch_length "
             f"{config.patch_length} + velocity offset {config.offset} + 1); give more rows or a "
             "smaller patch_length"
         )
-    if all((part == part[0]).all() for part in parts):
+    if all((part == part[0]).all() for part in long_enough):
         warnings.warn(
             "every channel is constant in training: there is nothing to learn",
             VaceWarning,
             stacklevel=3,
         )
-    return _thinned(parts, config.max_fit_rows, needed)
+    return _thinned(long_enough, config.max_fit_rows, needed)
 
 
-def _least(config: VACEConfig) -> int:
-    """Rows of the shortest stretch that holds a patch and its neighbour."""
-    return config.patch_length + config.offset + 1
+def _stretches(
+    table: Table, config: VACEConfig, rebuild: Rebuild | None, least: int
+) -> list[NDArray[np.float64]]:
+    values = np.ascontiguousarray(table.values, np.float64)
+    segments = Segments(values.shape[1], config.max_gap, config.max_missing, rebuild)
+    pieces = segments.add(values, table.cuts())
+    return complete_stretches([*pieces, *segments.finish()], least)
+
+
+def _roughly_filled(values: NDArray[Any]) -> NDArray[np.float64]:
+    """The values with the channel's median where a cell is missing."""
+    filled = np.where(missing_cells(values), np.nan, values).astype(np.float64)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a channel missing all through one table
+        middle = np.nan_to_num(np.nanmedian(filled, axis=0))
+    return np.where(np.isnan(filled), middle, filled)
 
 
 def _thinned(

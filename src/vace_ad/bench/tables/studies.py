@@ -123,7 +123,7 @@ def msl_table(results: Results) -> Table:
     values = {key: results.values(name, "VUS-PR") for key, name in methods.items()}
     active = {key: results.values(name, "active_dims") for key, name in methods.items()}
     by_name = {SeriesName.parse(stem).short: stem for stem in results.families}
-    size = VACEConfig().embedding_size
+    size = VACEConfig().reproduction.embedding_size
     rows: list[list[Cell]] = []
     for line in published.table("msl"):
         stem = by_name.get(line["series"], "")

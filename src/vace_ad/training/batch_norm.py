@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.method.convolution import PHASES, Layout, Workspace
-from vace_ad.method.encoder import BATCH_NORM_EPSILON, Norm
+from vace_ad.engine.encoder import BATCH_NORM_EPSILON, Norm
+from vace_ad.training.convolution import PHASES, Layout, Workspace
 
 Array = NDArray[np.float32]
 Exact = NDArray[np.float64]

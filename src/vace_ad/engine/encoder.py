@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.method.workers import workers
+from vace_ad.engine.workers import workers
 
 Array = NDArray[np.float32]
 BATCH_NORM_EPSILON = 1e-5
@@ -67,13 +67,13 @@ class StageShape(NamedTuple):
 
 def stage_shapes(config: VACEConfig, n_channels: int) -> list[StageShape]:
     """The five convolutions, or four where one shared kernel stands for the first two."""
-    w2, w3, w4, w5 = config.widths
-    expanded = n_channels * config.channel_expansion
+    w2, w3, w4, w5 = config.reproduction.widths
+    expanded = n_channels * config.reproduction.channel_expansion
     first = [
         StageShape(expanded, 1, KERNELS[0], n_channels),
         StageShape(w2, expanded, KERNELS[1], 1),
     ]
-    if config.encoder == "shared":
+    if config.reproduction.encoder == "shared":
         first = [StageShape(w2, n_channels, KERNELS[0], 1)]
     return [
         *first,
@@ -90,7 +90,7 @@ def init_encoder(config: VACEConfig, n_channels: int, rng: np.random.Generator) 
         bound = 1 / np.sqrt(n_in * taps)
         kernel = rng.uniform(-bound, bound, (n_out, n_in, taps)).astype(np.float32)
         ones, zeros = np.ones(n_out, np.float32), np.zeros(n_out, np.float32)
-        norm = Norm(ones, zeros, zeros, ones) if config.batch_norm else None
+        norm = Norm(ones, zeros, zeros, ones) if config.reproduction.batch_norm else None
         stages.append(Stage(kernel, groups, norm))
     return tuple(stages)
 

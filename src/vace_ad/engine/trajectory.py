@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.engine import Engine
-from vace_ad.method.patches import PatchSet
+from vace_ad.engine.patches import PatchSet
 from vace_ad.progress import Progress, silent
 
 BLOCK = 1024  # patches embedded between two looks at the progress bar

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.signals.rows import product
+
 EPSILON = 1e-8  # shortest vector that has a direction
 
 
@@ -58,7 +60,7 @@ def mean_cosine_distance(
     k = min(neighbours, len(prototypes))
     out = np.empty(len(units))
     for a in range(0, len(units), block):
-        distance = 1 - units[a : a + block] @ prototypes.T  # (block, K)
+        distance = 1 - product(units[a : a + block], prototypes.T)  # (block, K)
         nearest = np.partition(distance, k - 1, axis=1)[:, :k]
         out[a : a + block] = nearest.mean(axis=1)
     return out

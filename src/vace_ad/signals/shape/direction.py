@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.method.prototypes import cluster, mean_cosine_distance, unit
+from vace_ad.signals.shape.prototypes import cluster, mean_cosine_distance, unit
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.method.backprop import Gradients
-from vace_ad.method.encoder import Encoder
+from vace_ad.engine.encoder import Encoder
+from vace_ad.training.backprop import Gradients
 
 Array = NDArray[np.float32]
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8

@@ -17,15 +17,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.method.adamw import AdamW
-from vace_ad.method.backprop import Batch, TrainingPass
-from vace_ad.method.batch_norm import BatchNorm
-from vace_ad.method.encoder import Encoder
-from vace_ad.method.patches import PatchSet
-from vace_ad.method.prototypes import EPSILON
-from vace_ad.method.workers import workers
+from vace_ad.engine.encoder import Encoder
+from vace_ad.engine.patches import PatchSet
+from vace_ad.engine.workers import workers
 from vace_ad.progress import Progress, silent
+from vace_ad.training.adamw import AdamW
+from vace_ad.training.backprop import Batch, TrainingPass
+from vace_ad.training.batch_norm import BatchNorm
 
+EPSILON = 1e-8  # shortest vector that has a direction
 MOMENTUM = 0.1  # of BatchNorm's running statistics
 ZEROS = -1  # number of the patch of zeros
 
@@ -73,7 +73,7 @@ def train(
 ) -> Trained:
     """Run the iterations; without the pretext, or without a triple, they only feed BatchNorm."""
     if config.device != "cpu":
-        from vace_ad.method.pretext_torch import TorchLearner
+        from vace_ad.training.pretext_torch import TorchLearner
 
         return run(TorchLearner(encoder, patches, config), patches, config, rng, progress)
     with workers() as executor:
@@ -92,14 +92,14 @@ def run(
     batches = anchor_batches(patches, config, rng)
     losses: list[float] = []
     lowest, kept = math.inf, None
-    for t in range(config.iterations):
+    for t in range(config.reproduction.iterations):
         triples = Triples.of(next(batches), patches, config.training_offset)
         weight = loss_weight(t, config)
         losses.append(learner.step(triples, weight, learning_rate(t, config)))
         weighted = weight * losses[-1] if weight > 0 else 0.0
-        if config.checkpoint == "lowest" and weighted < lowest:
+        if config.reproduction.checkpoint == "lowest" and weighted < lowest:
             lowest, kept = weighted, learner.encoder
-        progress("training", t + 1, config.iterations)
+        progress("training", t + 1, config.reproduction.iterations)
     return Trained(kept or learner.encoder, losses)
 
 
@@ -109,11 +109,11 @@ class HandLearner:
     def __init__(
         self, encoder: Encoder, patches: PatchSet, config: VACEConfig, executor: Executor
     ) -> None:
-        most = min(3 * config.batch_size, len(patches) + 1)
+        most = min(3 * config.reproduction.batch_size, len(patches) + 1)
         self.encoder: Encoder = encoder
         self._patches = patches
         self._pass = TrainingPass(encoder, config.patch_length, most, executor)
-        self._optimiser = AdamW(config.weight_decay)
+        self._optimiser = AdamW(config.reproduction.weight_decay)
 
     def step(self, triples: Triples, weight: float, rate: float) -> float:
         """One iteration; returns the loss before λ."""
@@ -175,15 +175,22 @@ def gather(patches: PatchSet, rows: NDArray[np.intp]) -> NDArray[np.float32]:
 
 def loss_weight(t: int, config: VACEConfig) -> float:
     """λ_t, counted from 0 or, where the last iteration is BatchNorm's alone, from 1."""
-    if not config.pretext:
+    if not config.reproduction.pretext:
         return 0.0
-    return 1 - (t + (config.last_iteration == "batch_norm")) / config.iterations
+    return (
+        1
+        - (t + (config.reproduction.last_iteration == "batch_norm"))
+        / config.reproduction.iterations
+    )
 
 
 def learning_rate(t: int, config: VACEConfig) -> float:
     """The cosine from the first to the final rate."""
-    span = config.learning_rate - config.final_learning_rate
-    return config.final_learning_rate + span * (1 + math.cos(math.pi * t / config.iterations)) / 2
+    span = config.reproduction.learning_rate - config.reproduction.final_learning_rate
+    return (
+        config.reproduction.final_learning_rate
+        + span * (1 + math.cos(math.pi * t / config.reproduction.iterations)) / 2
+    )
 
 
 def has_triples(patches: PatchSet, config: VACEConfig) -> bool:
@@ -197,10 +204,10 @@ def anchor_batches(
 ) -> Iterator[NDArray[np.intp]]:
     """Anchors without end: one shuffled pass after another, cut into batches."""
     pool = np.arange(len(patches))
-    if config.missing_neighbour == "skip":
+    if config.reproduction.missing_neighbour == "skip":
         whole = Triples.of(pool, patches, config.training_offset).whole
         pool = pool[whole] if whole.any() else pool
-    size = min(config.batch_size, len(pool))
+    size = min(config.reproduction.batch_size, len(pool))
     while True:
         order = rng.permutation(pool)
         for a in range(0, len(order) - size + 1, size):

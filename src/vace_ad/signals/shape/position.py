@@ -8,7 +8,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.method.prototypes import cluster, mean_cosine_distance, unit
+from vace_ad.signals.rows import product
+from vace_ad.signals.shape.prototypes import cluster, mean_cosine_distance, unit
 
 Embeddings = NDArray[np.floating]  # (n, d_z)
 BANK_NEIGHBOURS = 3
@@ -38,8 +39,8 @@ class Gaussian:
 
     def score(self, embeddings: Embeddings) -> NDArray[np.float64]:
         """Mahalanobis distance of each embedding, (n,)."""
-        white = (embeddings - self.mean) @ self.whitening
-        squared = np.einsum("nd,nd->n", white, white)
+        white = product(embeddings - self.mean, self.whitening)
+        squared = (white * white).sum(axis=1)
         return np.asarray(np.sqrt(squared) if self.root else squared)
 
 

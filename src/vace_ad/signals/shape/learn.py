@@ -11,15 +11,15 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.engine import Engine
+from vace_ad.engine.encoder import Encoder, calibrate, init_encoder
+from vace_ad.engine.patches import PatchSet
+from vace_ad.engine.trajectory import embed, training_stride, velocity_pairs
+from vace_ad.engine.workers import workers
 from vace_ad.errors import VaceWarning
-from vace_ad.method.encoder import Encoder, calibrate, init_encoder
-from vace_ad.method.geometry import Geometry
-from vace_ad.method.patches import PatchSet
-from vace_ad.method.position import moments
-from vace_ad.method.shape import EncoderEvidence, Shape, Signals
-from vace_ad.method.trajectory import embed, training_stride, velocity_pairs
-from vace_ad.method.workers import workers
 from vace_ad.progress import Progress, silent
+from vace_ad.signals.shape.evidence import EncoderEvidence, Signals, composed
+from vace_ad.signals.shape.geometry import Geometry
+from vace_ad.signals.shape.position import moments
 
 CALIBRATION_PATCHES = 256  # that BatchNorm is calibrated on
 
@@ -36,8 +36,8 @@ def learn_encoder(
     """An encoder from its random start to calibrated BatchNorm, and the pretext's losses."""
     encoder = init_encoder(config, patches.n_channels, rng)
     losses: list[float] = []
-    if config.iterations:
-        from vace_ad.method.pretext import has_triples, train
+    if config.reproduction.iterations:
+        from vace_ad.training.pretext import has_triples, train
 
         if not has_triples(patches, config):
             warnings.warn(
@@ -48,8 +48,8 @@ def learn_encoder(
                 stacklevel=3,
             )
         encoder, losses = train(encoder, patches, config, rng, progress)
-    if config.batch_norm and config.batch_norm_statistics == "calibrated":
-        encoder = calibrated(encoder, patches, config.batch_norm_blend)
+    if config.reproduction.batch_norm and config.reproduction.batch_norm_statistics == "calibrated":
+        encoder = calibrated(encoder, patches, config.reproduction.batch_norm_blend)
     return encoder, losses
 
 
@@ -71,7 +71,9 @@ def embed_training(
     engine: Engine, patches: PatchSet, config: VACEConfig, progress: Progress = silent
 ) -> Embedded:
     """Embed every patch that is to enter the statistics, once."""
-    stride = training_stride(len(patches), config.offset, config.fit_stride, config.max_fit_patches)
+    stride = training_stride(
+        len(patches), config.offset, config.reproduction.fit_stride, config.max_fit_patches
+    )
     numbers = patches.grid(stride)
     blocks = embed(engine, patches, numbers, progress, "embedding")
     return Embedded(numbers, stride, np.concatenate(list(blocks)))
@@ -80,9 +82,9 @@ def embed_training(
 class Statistics(NamedTuple):
     """What the embeddings taught."""
 
-    shape: Shape
+    encoders: tuple[EncoderEvidence, ...]
     geometry: Geometry
-    held_out: NDArray[np.float64]  # (n,), evidence of each patch by statistics without it
+    held_out: NDArray[np.float64]  # (2, n), evidence of each patch by statistics without it
 
 
 def learn_statistics(
@@ -98,8 +100,8 @@ def learn_statistics(
             EncoderEvidence.fit(z, starts, pairs, len(patches), config, seed, executor)
             for z, seed in zip(embeddings.swapaxes(0, 1), seeds, strict=True)
         ]
-    shape = Shape(tuple(evidence for evidence, _, _ in fitted), config)
+    encoders = tuple(evidence for evidence, _, _ in fitted)
     spectra = [moments(embeddings[:, e])[1] for e in range(config.encoders)]
     held = Signals(np.stack([p for _, p, _ in fitted]), np.stack([d for _, _, d in fitted]))
-    geometry = Geometry.of(spectra, config.active_dimension)
-    return Statistics(shape, geometry, sum(shape.composed(held), np.zeros(1)))
+    geometry = Geometry.of(spectra, config.reproduction.active_dimension)
+    return Statistics(encoders, geometry, composed(encoders, held, config))

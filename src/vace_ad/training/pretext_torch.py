@@ -6,11 +6,10 @@ import math
 from typing import Any
 
 from vace_ad.config import VACEConfig
+from vace_ad.engine.encoder import Encoder
+from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.torch import from_module, import_torch, to_module
-from vace_ad.method.encoder import Encoder
-from vace_ad.method.patches import PatchSet
-from vace_ad.method.pretext import Triples, gather
-from vace_ad.method.prototypes import EPSILON
+from vace_ad.training.pretext import EPSILON, Triples, gather
 
 
 class TorchLearner:
@@ -21,7 +20,9 @@ class TorchLearner:
         self._like, self._patches, self._device = encoder, patches, config.device
         self._module = to_module(encoder, config.device).train()
         self._optimiser = self._torch.optim.AdamW(
-            self._module.parameters(), lr=config.learning_rate, weight_decay=config.weight_decay
+            self._module.parameters(),
+            lr=config.reproduction.learning_rate,
+            weight_decay=config.reproduction.weight_decay,
         )
 
     @property

@@ -22,8 +22,10 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.method.batch_norm import Array, BatchNorm, Block, Exact, Moments
-from vace_ad.method.convolution import (
+from vace_ad.engine.encoder import Encoder
+from vace_ad.engine.patches import distinct
+from vace_ad.training.batch_norm import Array, BatchNorm, Block, Exact, Moments
+from vace_ad.training.convolution import (
     PHASES,
     Convolution,
     First,
@@ -32,9 +34,7 @@ from vace_ad.method.convolution import (
     Workspace,
     windows,
 )
-from vace_ad.method.encoder import Encoder
-from vace_ad.method.patches import distinct
-from vace_ad.method.winograd import Winograd
+from vace_ad.training.winograd import Winograd
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

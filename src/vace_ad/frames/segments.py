@@ -1,0 +1,172 @@
+"""Rows as they come, cut into complete stretches: once, for everybody.
+
+A cell is missing where it is not finite or beyond ±1e100. Gaps of up to `max_gap` rows in a channel
+are interpolated; cells of longer ones are rebuilt from the channels that are there. Where too many
+channels are missing, or time jumps, a stretch ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Rebuild = Callable[[Array, int], Array]  # rows with NaN, number of the first -> complete rows
+
+LARGEST = 1e100  # larger magnitudes would overflow when squared, so they count as missing
+
+
+class Piece(NamedTuple):
+    """What comes next: complete rows, rows without a score, or a cut between two rows."""
+
+    rows: Array | None  # (n, n_channels)
+    n: int
+
+
+CUT = Piece(None, 0)
+
+
+def missing_cells(values: NDArray[Any]) -> NDArray[np.bool_]:
+    """Which cells hold no measurement, (n_rows, n_channels)."""
+    return np.asarray(~(np.abs(values) <= LARGEST))  # NaN compares false
+
+
+def run_edges(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """The half-open ranges [start, end) where `mask` is true, shape (n_runs, 2)."""
+    padded = np.concatenate([[False], mask, [False]])
+    return np.flatnonzero(padded[1:] != padded[:-1]).reshape(-1, 2)
+
+
+class Segments:
+    """Cuts a stream of rows; the same pieces whatever the chunks.
+
+    A row is held back while it is not known how long its gap will be: at most `max_gap` rows.
+    """
+
+    def __init__(
+        self, n_channels: int, max_gap: int, max_missing: float, rebuild: Rebuild | None
+    ) -> None:
+        self._max_gap, self._max_missing, self._rebuild = max_gap, max_missing, rebuild
+        self._begin(n_channels)
+        self._n = 0  # rows decided so far
+
+    def _begin(self, n_channels: int) -> None:
+        self._given = np.empty((0, n_channels))  # the last rows given out, as they came
+        self._held = np.empty((0, n_channels))
+
+    @property
+    def n_held(self) -> int:
+        """Rows that are not decided yet."""
+        return len(self._held)
+
+    def undecided(self, rows: Array, cuts: Sequence[int] = ()) -> NDArray[np.bool_]:
+        """Which of these rows lay in a gap that was still short when they came, (n,).
+
+        To be asked before they are added.
+        """
+        missing = missing_cells(np.concatenate([self._given, self._held, rows]))
+        before = len(missing) - len(rows)
+        edges = [0, *(before + cut for cut in cuts), len(missing)]
+        open_rows = np.zeros(missing.shape, np.intp)  # length of the gap each cell ends, so far
+        for a, b in pairwise(edges):
+            place = np.arange(1, b - a + 1)[:, None]
+            last = np.maximum.accumulate(np.where(missing[a:b], 0, place), axis=0)
+            open_rows[a:b] = place - last
+        short = (open_rows > 0) & (open_rows <= self._max_gap)
+        return np.asarray(short[before:].any(axis=1))
+
+    def add(self, rows: Array, cuts: Sequence[int] = ()) -> list[Piece]:
+        """The pieces that are now decided; `cuts` are rows before which time jumped."""
+        pieces: list[Piece] = []
+        start = 0
+        for cut in cuts:
+            pieces += self._decide(rows[start:cut], last=True)
+            pieces.append(CUT)
+            self._begin(rows.shape[1])
+            start = cut
+        return pieces + self._decide(rows[start:], last=False)
+
+    def finish(self) -> list[Piece]:
+        """The rows still held, at the end of the stream."""
+        return self._decide(self._held[:0], last=True)
+
+    def _decide(self, rows: Array, last: bool) -> list[Piece]:
+        if not len(self._held) and bool((np.abs(rows) <= LARGEST).all()):
+            self._given = np.concatenate([self._given, rows[-self._max_gap - 1 :]])[
+                -self._max_gap - 1 :
+            ]
+            self._n += len(rows)
+            return [Piece(rows, len(rows))] if len(rows) else []
+        rows = np.where(np.abs(rows) <= LARGEST, rows, np.nan)
+        window = np.concatenate([self._given, self._held, rows])
+        start, missing = len(self._given), np.isnan(window)
+        end = len(window) if last else self._decided(missing)
+        filled = window.copy()
+        for channel in np.flatnonzero(missing.any(axis=0)):
+            interpolate(filled[:, channel], missing[:, channel], self._max_gap)
+        # One row more than a short gap: so a long one is still seen to be long.
+        self._given, self._held = window[:end][-self._max_gap - 1 :], window[end:]
+        return list(self._pieces(filled[start:end]))
+
+    def _decided(self, missing: NDArray[np.bool_]) -> int:
+        """Rows before the first gap that may still turn out short."""
+        known = np.pad(~missing[::-1], ((0, 1), (0, 0)), constant_values=True)
+        open_rows = known.argmax(axis=0)  # length of the gap a channel ends in, (n_channels,)
+        return len(missing) - int(open_rows[open_rows <= self._max_gap].max(initial=0))
+
+    def _pieces(self, rows: Array) -> Iterator[Piece]:
+        """Complete rows and rows without a score, in order."""
+        missing = np.isnan(rows)
+        if self._rebuild is None:
+            scored = ~missing.any(axis=1)
+        else:
+            scored = missing.mean(axis=1) <= self._max_missing
+            scored &= ~missing.all(axis=1)
+        at = 0
+        for a, b in run_edges(np.asarray(scored)).tolist():
+            if a > at:
+                yield Piece(None, a - at)
+            part = rows[a:b]
+            if self._rebuild is not None and missing[a:b].any():
+                part = self._rebuild(part, self._n + a)
+            yield Piece(part, b - a)
+            at = b
+        if at < len(rows):
+            yield Piece(None, len(rows) - at)
+        self._n += len(rows)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Rows that are held or still needed."""
+        return {"given": self._given, "held": self._held, "n": np.array([self._n])}
+
+    def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take back a state."""
+        self._given, self._held, self._n = state["given"], state["held"], int(state["n"][0])
+
+
+def interpolate(column: Array, missing: NDArray[np.bool_], max_gap: int) -> None:
+    """Fill the short gaps of one channel, in place; at an end they take the nearest value."""
+    known = np.flatnonzero(~missing)
+    if len(known) == 0:
+        return
+    edges = run_edges(missing)
+    short = np.zeros(len(column), dtype=bool)
+    for a, b in edges[edges[:, 1] - edges[:, 0] <= max_gap].tolist():
+        short[a:b] = True
+    column[short] = np.interp(np.flatnonzero(short), known, column[known])
+
+
+def complete_stretches(pieces: Sequence[Piece], least: int) -> list[Array]:
+    """The rows of pieces that follow each other, joined, where there are at least so many."""
+    stretches: list[list[Array]] = [[]]
+    for piece in pieces:
+        if piece.rows is None:
+            stretches.append([])
+        else:
+            stretches[-1].append(piece.rows)
+    joined = [np.concatenate(parts) for parts in stretches if parts]
+    return [rows for rows in joined if len(rows) >= least]

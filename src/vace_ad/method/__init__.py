@@ -1,1 +1,0 @@
-"""The method, one idea a file, its equation beside its code."""

@@ -1,0 +1,134 @@
+"""What normal rows look like: units of the channels, and how channels hang together.
+
+A missing cell is rebuilt from the channels that are there, plus the noise that the channel has in
+normal operation, so that signals see nothing unusual where nothing was measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.signals.folds import FOLDS
+from vace_ad.signals.rows import product
+
+Array = NDArray[np.float64]
+
+NOISE_ROWS = 512  # of held-out residuals kept, for cells that must be rebuilt
+
+
+@dataclass(frozen=True)
+class Normal:
+    """Mean and deviation of each channel, and the regression of each on all others."""
+
+    mean: Array  # (n_channels,)
+    scale: Array  # (n_channels,)
+    matrix: Array  # (n_channels, n_channels), from scaled rows to residuals of deviation one
+    noise: Array  # (n, n_channels), residuals of a training stretch, in deviations
+    farthest: float = 1e4  # deviations beyond which a value counts no more
+    farthest_related: float = 20.0  # the same where channels are predicted from each other
+    ridge: float = 0.03  # added to the correlations' diagonal
+
+    @classmethod
+    def fit(cls, parts: Sequence[Array]) -> tuple[Self, list[Array]]:
+        """Learn from complete training rows; also their residuals, held out, deviation one.
+
+        Held out, because with many channels and few rows a regression predicts its own rows far
+        better than those to come.
+        """
+        units = cls.units(parts)
+        rows = np.concatenate([units.scaled(part) for part in parts])
+        np.clip(rows, -units.farthest_related, units.farthest_related, out=rows)
+        blocks = np.array_split(rows, FOLDS)
+        products = np.stack([block.T @ block for block in blocks])
+        total = products.sum(axis=0)
+        for block, own in zip(blocks, products, strict=True):
+            block[:] = block @ to_residuals(total - own, len(rows) - len(block), units.ridge)
+        middle = slice(max(0, (len(rows) - NOISE_ROWS) // 2), (len(rows) + NOISE_ROWS) // 2)
+        noise = rows[middle].copy()
+        deviation = rows.std(axis=0)
+        unit = np.where(deviation > 0, deviation, 1.0)
+        matrix = to_residuals(total, len(rows), units.ridge) / unit
+        borders = np.cumsum([len(part) for part in parts])[:-1]
+        return replace(units, matrix=matrix, noise=noise), np.split(rows / unit, borders)
+
+    @classmethod
+    def units(cls, parts: Sequence[Array]) -> Self:
+        """Units of the training rows; a constant channel counts in per cents of its level."""
+        n = sum(map(len, parts))
+        centre = parts[0][0]  # any row: keeps a huge offset from eating the variance
+        mean = sum((part - centre).sum(axis=0) for part in parts) / n + centre
+        scale = np.sqrt(sum(((part - mean) ** 2).sum(axis=0) for part in parts) / n)
+        level = np.abs(mean)
+        constant = scale <= 1e-14 * level
+        scale = np.where(constant, np.where(level > 0, 0.01 * level, 1.0), scale)
+        d = len(scale)
+        return cls(np.asarray(mean), scale, np.eye(d), np.zeros((1, d)))
+
+    @property
+    def n_channels(self) -> int:
+        """How many channels there are."""
+        return len(self.mean)
+
+    def scaled(self, rows: NDArray[np.floating]) -> Array:
+        """Rows in deviations from the training mean, within ±`farthest`."""
+        scaled = np.subtract(rows, self.mean, dtype=np.float64)
+        scaled /= self.scale
+        np.clip(scaled, -self.farthest, self.farthest, out=scaled)
+        return np.asarray(scaled)
+
+    def residuals(self, scaled: Array) -> Array:
+        """What the other channels do not predict, in its usual deviations, (n, n_channels)."""
+        near = np.clip(scaled, -self.farthest_related, self.farthest_related)
+        return product(near, self.matrix)
+
+    def rebuild(self, rows: Array, first: int) -> Array:
+        """Rows (n, n_channels) with NaN replaced by what the other channels lead to expect.
+
+        With P the inverse of the correlations and G the missing channels, E[z_G | rest] is
+        −P_GG⁻¹ (P z)_G where z_G = 0. `matrix` is P with scaled columns, which cancel. `first`
+        is the number of the first row in its stream: the noise runs on with it.
+        """
+        missing = np.isnan(rows)
+        z = np.clip((rows - self.mean) / self.scale, -self.farthest_related, self.farthest_related)
+        z[missing] = 0.0
+        filled = rows.copy()
+        pattern = b""
+        for k in np.flatnonzero(missing.any(axis=1)).tolist():
+            if missing[k].tobytes() != pattern:
+                pattern, gone = missing[k].tobytes(), np.flatnonzero(missing[k])
+                towards = self.matrix[:, gone]  # (n_channels, n_gone)
+                predict = -np.linalg.solve(_regular(towards[gone].T), towards.T)
+            noise = self.noise[(first + k) % len(self.noise), gone]
+            expected = (predict @ z[k] + noise) * self.scale[gone] + self.mean[gone]
+            filled[k, gone] = expected
+        return filled
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned, for the model file."""
+        return {"mean": self.mean, "scale": self.scale, "matrix": self.matrix, "noise": self.noise}
+
+    def constants(self) -> dict[str, float]:
+        """The numbers that are no setting."""
+        return {name: getattr(self, name) for name in ("farthest", "farthest_related", "ridge")}
+
+
+def to_residuals(products: Array, n: int, ridge: float) -> Array:
+    """The matrix from rows to residuals, from the sums of products of n rows.
+
+    The regression of a channel on the others is read off the inverse of the covariances.
+    """
+    size = len(products)
+    if size == 1:
+        return np.zeros((1, 1))  # nothing to relate to
+    inverse = np.linalg.inv(products / max(n, 1) + ridge * np.eye(size))
+    return np.asarray(inverse / np.diag(inverse))
+
+
+def _regular(matrix: Array) -> Array:
+    """The matrix with ones on a diagonal that is zero: a channel that relates to nothing."""
+    return np.asarray(matrix + np.diag(np.where(np.diag(matrix) == 0, 1.0, 0.0)))

@@ -1,0 +1,143 @@
+"""What a kind of evidence must bring: one signal, one module, one line in `signals.KINDS`.
+
+A `Signal` is what was learned from training rows; it is frozen. `Signal.begin` starts an
+`Evidence`, which takes rows as they come and gives one or more lines of evidence, row by row. A
+table is a stream run to its end, so there is no second way to compute anything.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.config import VACEConfig
+from vace_ad.progress import Progress, silent
+from vace_ad.signals.normal import Normal
+
+Array = NDArray[np.float64]
+Arrays = Mapping[str, NDArray[Any]]
+Layout = dict[str, tuple[str, tuple[int | None, ...]]]  # name → type, shape (None: any length)
+
+
+@dataclass(frozen=True)
+class Training:
+    """What signals learn from."""
+
+    parts: Sequence[Array]  # complete stretches, (n_rows, n_channels) each
+    normal: Normal
+    residuals: Sequence[Array]  # of each part: what other channels do not predict, held out
+    config: VACEConfig
+    progress: Progress = silent
+
+    @classmethod
+    def of(cls, parts: Sequence[Array], config: VACEConfig, progress: Progress = silent) -> Self:
+        """Training rows with what all signals need of them."""
+        normal, residuals = Normal.fit(parts)
+        return cls(parts, normal, residuals, config, progress)
+
+    @cached_property
+    def scaled(self) -> list[Array]:
+        """The parts in deviations of their channels."""
+        return [self.normal.scaled(part) for part in self.parts]
+
+
+class Evidence(ABC):
+    """Lines of evidence along a stream of rows, given out as rows become complete.
+
+    Rows come in stretches; nothing reaches across a cut. What comes out has a column for each row
+    that went in, in order, whatever the chunks. `now` holds the provisional evidence of the rows
+    just added: what can be said of them before any later row is known.
+    """
+
+    def __init__(self, n_lines: int) -> None:
+        self.n_lines = n_lines
+        self.now = np.empty((n_lines, 0))
+
+    @abstractmethod
+    def add(self, rows: Array) -> Array:
+        """Take rows (n, n_channels) of the present stretch; evidence (n_lines, m) now complete."""
+
+    @abstractmethod
+    def end(self) -> Array:
+        """End the present stretch, which has rows; the evidence (n_lines, m) that is left."""
+
+    def skip(self, n: int) -> Array:
+        """Rows between two stretches that no evidence can be had of."""
+        return np.full((self.n_lines, n), np.nan)
+
+    def finish(self) -> Array:
+        """The evidence that is left when the stream ends; the last stretch has been ended."""
+        return np.empty((self.n_lines, 0))
+
+    @abstractmethod
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that changes with the rows, as arrays; `resume` takes it back."""
+
+    @abstractmethod
+    def resume(self, state: Arrays) -> None:
+        """Go on from the state of another evidence of the same signal."""
+
+
+class Fitted(NamedTuple):
+    """A signal, and its evidence of the training rows, held out: (n_lines, n_rows) a part."""
+
+    signal: Signal
+    held_out: list[Array]
+
+
+class Signal(ABC):
+    """One kind of evidence, learned."""
+
+    key: ClassVar[str]  # its place in the model file
+    lines: ClassVar[Mapping[str, str]]  # the evidence it gives, and what each line watches
+
+    @classmethod
+    def wanted(cls, config: VACEConfig) -> bool:
+        """Whether these settings ask for this signal."""
+        return True
+
+    @classmethod
+    @abstractmethod
+    def fit(cls, training: Training) -> Fitted:
+        """Learn from training rows."""
+
+    @abstractmethod
+    def begin(self, *, live: bool = False) -> Evidence:
+        """Evidence of a stream; `live` streams also give provisional evidence."""
+
+    @abstractmethod
+    def constants(self) -> dict[str, Any]:
+        """The numbers behind its scores that are no setting, as plain values."""
+
+    @abstractmethod
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What it learned, for the model file."""
+
+    @classmethod
+    @abstractmethod
+    def layout(cls, config: VACEConfig, n_channels: int, constants: Mapping[str, Any]) -> Layout:
+        """What `arrays` gives under these settings."""
+
+    @classmethod
+    @abstractmethod
+    def restored(
+        cls, arrays: Arrays, normal: Normal, config: VACEConfig, constants: Mapping[str, Any]
+    ) -> Self:
+        """The reverse of `arrays`."""
+
+
+def prefixed(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
+    """The arrays with `prefix.` before their names."""
+    return {f"{prefix}.{name}": array for name, array in arrays.items()}
+
+
+def under(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:
+    """The arrays whose names begin with `prefix.`, without it."""
+    start = f"{prefix}."
+    return {k.removeprefix(start): v for k, v in arrays.items() if k.startswith(start)}

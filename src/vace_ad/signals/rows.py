@@ -1,0 +1,195 @@
+"""Rows as they come: a buffer, lines in step, and means over the windows that cover a row.
+
+Each class gives the same bits whatever the chunks, and its state can be kept as arrays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Arrays = Mapping[str, NDArray[Any]]
+
+
+TOGETHER = 8  # rows in one matrix product
+
+
+def product(rows: Array, matrix: Array) -> Array:
+    """`rows @ matrix`, (n, k), always so many rows at a time.
+
+    In one product for all, a row's last bits would depend on its company: libraries compute the
+    edges of a matrix by other code than its middle.
+    """
+    n = len(rows)
+    padded = np.zeros((-(-n // TOGETHER) * TOGETHER, rows.shape[1]))
+    padded[:n] = rows
+    found = np.matmul(padded.reshape(-1, TOGETHER, rows.shape[1]), matrix)
+    return np.asarray(found.reshape(-1, matrix.shape[1])[:n])
+
+
+class RowBuffer:
+    """Rows that wait; adding many small chunks costs no more than one large one."""
+
+    def __init__(self, width: int) -> None:
+        self._chunks: list[Array] = [np.empty((0, width))]
+        self._count = 0
+        self._skip = 0  # rows still to come that nobody wants
+
+    def __len__(self) -> int:
+        return self._count
+
+    def add(self, rows: Array) -> None:
+        """Put rows at the end."""
+        wanted = rows[self._skip :]
+        self._skip -= len(rows) - len(wanted)
+        self._chunks.append(wanted)
+        self._count += len(wanted)
+
+    def first(self, n: int) -> Array:
+        """The first n rows, which stay."""
+        if len(self._chunks) > 1:
+            filled = [chunk for chunk in self._chunks if len(chunk)]
+            self._chunks = [np.concatenate(filled)] if filled else self._chunks[:1]
+        return self._chunks[0][:n]
+
+    def drop(self, n: int) -> None:
+        """Forget the first n rows, also those that have not come yet."""
+        kept = self.first(self._count)[n:].copy()  # a copy, so that the rest can be freed
+        self._skip += max(0, n - self._count)
+        self._chunks, self._count = [kept], len(kept)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What waits."""
+        return {"rows": self.first(self._count), "skip": np.array([self._skip])}
+
+    def resume(self, state: Arrays) -> None:
+        """Take back a state."""
+        self._chunks, self._count = [state["rows"]], len(state["rows"])
+        self._skip = int(state["skip"][0])
+
+
+class InStep:
+    """Lines that grow at different paces, given out as far as all of them reach."""
+
+    def __init__(self, n: int) -> None:
+        self._waiting: list[list[Array]] = [[] for _ in range(n)]
+
+    def add(self, parts: Sequence[Array]) -> list[Array]:
+        """The common length (..., m) of each, after adding (..., k) to each."""
+        for waiting, part in zip(self._waiting, parts, strict=True):
+            if part.shape[-1] or not waiting:
+                waiting.append(part)
+        n = min(sum(part.shape[-1] for part in waiting) for waiting in self._waiting)
+        if n == 0:
+            return [waiting[0][..., :0] for waiting in self._waiting]
+        whole = [np.concatenate(waiting, axis=-1) for waiting in self._waiting]
+        self._waiting = [[line[..., n:]] for line in whole]
+        return [line[..., :n] for line in whole]
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What waits."""
+        return {
+            str(i): np.concatenate(waiting, axis=-1)
+            for i, waiting in enumerate(self._waiting)
+            if waiting
+        }
+
+    def resume(self, state: Arrays) -> None:
+        """Take back a state."""
+        self._waiting = [
+            [state[str(i)]] if str(i) in state else [] for i in range(len(self._waiting))
+        ]
+
+
+class WindowMeans:
+    """A row's value is the mean over the windows that cover it, one line for each signal.
+
+    Windows start every `stride` rows; the values of those between lie on straight lines.
+    """
+
+    def __init__(self, window: int, stride: int, n_lines: int) -> None:
+        self._window, self._stride = window, stride
+        self._last = np.empty((n_lines, 0))  # value of the grid's last window, once there is one
+        self._recent = np.zeros((n_lines, window - 1))  # of the windows before the next row
+        self.n_given = 0  # rows given so far; the row, and the window, that comes next
+
+    def add(self, values: Array) -> Array:
+        """The rows (n_lines, m) that the grid's next windows, (n_lines, k), complete."""
+        grid = np.concatenate([self._last, values], axis=1)
+        given = self._last.shape[1]  # the grid's last window has been counted before
+        n = (grid.shape[1] - 1) * self._stride + 1
+        every = np.stack([fill_skipped(line, self._stride, n) for line in grid])[:, given:]
+        self._last = grid[:, -1:]
+        return self._rows(every, self.n_given + every.shape[1])
+
+    def finish(self, n_rows: int) -> Array:
+        """The rows that are left of a stretch of `n_rows`."""
+        n_windows = n_rows - self._window + 1
+        rest = np.repeat(self._last, n_windows - self.n_given, axis=1)
+        nothing = np.zeros((len(rest), self._window - 1))
+        return self._rows(np.concatenate([rest, nothing], axis=1), n_windows)
+
+    def _rows(self, every: Array, n_windows: int) -> Array:
+        """The rows that the values (n_lines, m) of the next windows complete."""
+        padded = np.concatenate([self._recent, every], axis=1)
+        covering = sliding_window_view(padded, self._window, axis=1)  # (n_lines, m, window)
+        rows = np.arange(self.n_given, self.n_given + every.shape[1])
+        count = np.minimum(rows, n_windows - 1) - np.maximum(rows - self._window + 1, 0) + 1
+        self._recent = padded[:, padded.shape[1] - self._window + 1 :]
+        self.n_given += every.shape[1]
+        return np.stack([line.sum(axis=1) / count for line in covering])
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The last windows."""
+        return {"last": self._last, "recent": self._recent, "given": np.array([self.n_given])}
+
+    def resume(self, state: Arrays) -> None:
+        """Take back a state."""
+        self._last, self._recent = state["last"], state["recent"]
+        self.n_given = int(state["given"][0])
+
+
+def patch_means_to_points(
+    scores: Array,  # (n_patches,), of every patch
+    patch_length: int,
+) -> Array:
+    """A point's score is the mean of the scores of all patches that cover it.
+
+    Each mean is summed on its own rather than from a running total, so that it does not depend
+    on what lies before.
+    """
+    n = len(scores)
+    pad = np.zeros(patch_length - 1)
+    covering = sliding_window_view(np.concatenate([pad, scores, pad]), patch_length)
+    rows = np.arange(n + patch_length - 1)
+    count = np.minimum(rows, n - 1) - np.maximum(rows - patch_length + 1, 0) + 1
+    return np.asarray(covering.sum(axis=1) / count)  # (n_patches + P − 1,)
+
+
+def fill_skipped(
+    scores: Array,  # (n_grid,), of patches 0, stride, 2·stride, …
+    stride: int,
+    n_patches: int,
+) -> Array:
+    """Scores of every patch from those on the grid, linearly between neighbours.
+
+    Patches after the last one on the grid take its score.
+    """
+    if stride == 1:
+        return scores
+    return np.interp(np.arange(n_patches), np.arange(len(scores)) * stride, scores)
+
+
+def grid_to_rows(
+    scores: Array,  # (n_grid,), of windows 0, stride, 2·stride, …
+    stride: int,
+    n_rows: int,
+    length: int,
+) -> Array:
+    """Row scores (n_rows,) from those of windows of `length` rows on a grid."""
+    return patch_means_to_points(fill_skipped(scores, stride, n_rows - length + 1), length)

@@ -1,0 +1,204 @@
+"""Shape: the paper's evidence. Where a patch's embedding lies, and which way it moves.
+
+One encoder's evidence is s = s̃_p · (1 + w · s̃_d); several are averaged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.config import VACEConfig
+from vace_ad.engine import EngineSlot
+from vace_ad.engine.encoder import Encoder, Norm, Stage, stage_shapes
+from vace_ad.engine.patches import FLOOR, PatchSet
+from vace_ad.errors import ModelFileError
+from vace_ad.signals.normal import Normal
+from vace_ad.signals.protocol import (
+    Arrays,
+    Evidence,
+    Fitted,
+    Layout,
+    Signal,
+    Training,
+    prefixed,
+    under,
+)
+from vace_ad.signals.rows import grid_to_rows
+from vace_ad.signals.shape.direction import Direction
+from vace_ad.signals.shape.evidence import (
+    DIRECTION_QUANTILE,
+    LEAST_DIRECTION,
+    POSITION_QUANTILE,
+    EncoderEvidence,
+)
+from vace_ad.signals.shape.geometry import Geometry
+from vace_ad.signals.shape.learn import (
+    embed_training,
+    encoder_rngs,
+    learn_encoder,
+    learn_statistics,
+)
+from vace_ad.signals.shape.position import Gaussian, MemoryBank, Position
+from vace_ad.signals.shape.rows import HeldEvidence, ShapeEvidence
+
+_NORM = ("gamma", "beta", "mean", "var")
+_NUMBERS = ("position_unit", "direction_unit", "direction_median")
+
+
+@dataclass(frozen=True)
+class Shape(Signal):
+    """The encoders, what they learned, and who computes with them."""
+
+    key: ClassVar[str] = "shape"
+    lines: ClassVar[Mapping[str, str]] = {
+        "position": "the shape of the curves over a patch",
+        "direction": "how that shape changes from patch to patch",
+    }
+
+    encoders: tuple[Encoder, ...]
+    learned: tuple[EncoderEvidence, ...]
+    geometry: Geometry
+    scale: NDArray[np.float64]  # (n_channels,), unit of the patch normalisation's floor
+    config: VACEConfig
+    engine: EngineSlot = field(compare=False, repr=False)
+    facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
+
+    @classmethod
+    def fit(cls, training: Training) -> Fitted:
+        """Learn the encoders, then the statistics of their embeddings."""
+        config, progress = training.config, training.progress
+        scale = _floor_unit(training.normal, config)
+        patches = PatchSet(training.parts, config.patch_length, scale)
+        rngs = encoder_rngs(config)
+        trained = [learn_encoder(patches, config, rng, progress) for rng in rngs]
+        encoders = tuple(encoder for encoder, _ in trained)
+        slot = EngineSlot(encoders, len(scale), config)
+        embedded = embed_training(slot.engine, patches, config, progress)
+        seeds = [int(rng.integers(2**31)) for rng in rngs]
+        learned, geometry, held_out = learn_statistics(embedded, patches, config, seeds)
+        edges = np.searchsorted(embedded.numbers, patches.borders)
+        rows = [
+            np.stack(
+                [
+                    grid_to_rows(line[a:b], embedded.stride, len(part), config.patch_length)
+                    for line in held_out
+                ]
+            )
+            for part, a, b in zip(training.parts, edges, edges[1:], strict=False)
+        ]
+        facts: dict[str, Any] = {"patches": len(patches), "engine": slot.engine.name}
+        if config.reproduction.iterations:
+            facts["losses"] = [losses for _, losses in trained]
+        return Fitted(cls(encoders, learned, geometry, scale, config, slot, facts), rows)
+
+    def begin(self, *, live: bool = False) -> Evidence:
+        """Evidence of a stream."""
+        kind = HeldEvidence if self.config.reproduction.over_the_set else ShapeEvidence
+        return kind(self.learned, self.engine, self.scale, self.config)
+
+    def constants(self) -> dict[str, Any]:
+        """The numbers behind units and normalisation, and the diagnostics of the fit."""
+        return {**_CONSTANTS, "geometry": asdict(self.geometry)}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The weights of each encoder and what was learned with it."""
+        arrays: dict[str, NDArray[Any]] = {}
+        for e, (encoder, learned) in enumerate(zip(self.encoders, self.learned, strict=True)):
+            arrays |= prefixed(str(e), _encoder_arrays(encoder, learned))
+        return arrays
+
+    @classmethod
+    def layout(cls, config: VACEConfig, n_channels: int, constants: Mapping[str, Any]) -> Layout:
+        """What `arrays` gives."""
+        one: Layout = {"numbers": ("F64", (len(_NUMBERS),))}
+        for k, (n_out, n_in, taps, _) in enumerate(stage_shapes(config, n_channels)):
+            one[f"stage.{k}.kernel"] = ("F32", (n_out, n_in, taps))
+            if config.reproduction.batch_norm:
+                one |= {f"stage.{k}.{name}": ("F32", (n_out,)) for name in _NORM}
+        d_z = config.reproduction.embedding_size
+        if config.reproduction.position == "mahalanobis":
+            one |= {"mean": ("F64", (d_z,)), "whitening": ("F64", (d_z, d_z))}
+        else:
+            one["bank"] = ("F64", (None, d_z))
+        if config.reproduction.direction:
+            one["prototypes"] = ("F64", (None, d_z))
+        return {f"{e}.{name}": kind for e in range(config.encoders) for name, kind in one.items()}
+
+    @classmethod
+    def restored(
+        cls, arrays: Arrays, normal: Normal, config: VACEConfig, constants: Mapping[str, Any]
+    ) -> Self:
+        """The reverse of `arrays`."""
+        other = {k: v for k, v in constants.items() if k in _CONSTANTS and v != _CONSTANTS[k]}
+        if other:
+            raise ModelFileError(f"the model's shape was computed with other constants: {other}")
+        each = [
+            _encoder_restored(under(str(e), arrays), config, normal.n_channels)
+            for e in range(config.encoders)
+        ]
+        encoders = tuple(encoder for encoder, _ in each)
+        return cls(
+            encoders,
+            tuple(learned for _, learned in each),
+            Geometry(**constants["geometry"]),
+            _floor_unit(normal, config),
+            config,
+            EngineSlot(encoders, normal.n_channels, config),
+        )
+
+
+_CONSTANTS = {
+    "floor": FLOOR,
+    "position_quantile": POSITION_QUANTILE,
+    "direction_quantile": DIRECTION_QUANTILE,
+    "least_direction": LEAST_DIRECTION,
+}
+
+
+def _floor_unit(normal: Normal, config: VACEConfig) -> NDArray[np.float64]:
+    relative = config.reproduction.variance_floor == "relative"
+    return normal.scale if relative else np.ones(normal.n_channels)
+
+
+def _encoder_arrays(encoder: Encoder, learned: EncoderEvidence) -> dict[str, NDArray[Any]]:
+    arrays: dict[str, NDArray[Any]] = {}
+    for k, stage in enumerate(encoder):
+        arrays[f"stage.{k}.kernel"] = stage.kernel
+        if stage.norm is not None:
+            arrays |= {f"stage.{k}.{name}": getattr(stage.norm, name) for name in _NORM}
+    position = learned.position
+    if isinstance(position, Gaussian):
+        arrays |= {"mean": position.mean, "whitening": position.whitening}
+    elif isinstance(position, MemoryBank):
+        arrays |= {"bank": position.bank}
+    if learned.direction is not None:
+        arrays["prototypes"] = learned.direction.prototypes
+    arrays["numbers"] = np.array([getattr(learned, name) for name in _NUMBERS])
+    return arrays
+
+
+def _encoder_restored(
+    arrays: Arrays, config: VACEConfig, n_channels: int
+) -> tuple[Encoder, EncoderEvidence]:
+    paper = config.reproduction
+    stages = []
+    for k, shape in enumerate(stage_shapes(config, n_channels)):
+        norm = None
+        if paper.batch_norm:
+            norm = Norm(*(arrays[f"stage.{k}.{name}"] for name in _NORM))
+        stages.append(Stage(arrays[f"stage.{k}.kernel"], shape.groups, norm))
+    position: Position
+    if paper.position == "mahalanobis":
+        root = paper.position_distance == "root"
+        position = Gaussian(arrays["mean"], arrays["whitening"], root)
+    else:
+        position = MemoryBank(arrays["bank"])
+    direction = None
+    if paper.direction:
+        direction = Direction(arrays["prototypes"], paper.prototype_neighbours)
+    return tuple(stages), EncoderEvidence(position, direction, *arrays["numbers"].tolist())

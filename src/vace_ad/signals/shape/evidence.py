@@ -1,0 +1,164 @@
+"""What one encoder learned about training: where embeddings lie, where they move, and units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.config import VACEConfig
+from vace_ad.signals.folds import Fold, contiguous_folds
+from vace_ad.signals.shape.compose import TINY, compose, compose_log, over_the_set
+from vace_ad.signals.shape.direction import Direction
+from vace_ad.signals.shape.position import Gaussian, MemoryBank, Position
+
+Array = NDArray[np.float64]
+POSITION_QUANTILE, DIRECTION_QUANTILE = 0.9, 0.99  # of held-out training scores: their units
+LEAST_DIRECTION = 1e-3  # unit of direction where training hardly turns
+
+
+class Signals(NamedTuple):
+    """The two signals of each encoder at each patch on the grid, as they come."""
+
+    position: Array  # (n_encoders, n_grid)
+    direction: Array  # (n_encoders, n_grid); NaN where a patch has no velocity
+
+    @classmethod
+    def joined(cls, parts: list[Signals]) -> Signals:
+        """The signals of several stretches, end to end."""
+        return cls(*(np.concatenate(part, axis=1) for part in zip(*parts, strict=True)))
+
+
+@dataclass(frozen=True)
+class EncoderEvidence:
+    """What one encoder learned about training: where embeddings lie, where they move, units."""
+
+    position: Position
+    direction: Direction | None
+    position_unit: float
+    direction_unit: float
+    direction_median: float
+
+    @classmethod
+    def fit(
+        cls,
+        embeddings: NDArray[np.float32],  # (n, d_z)
+        starts: NDArray[np.intp],  # (n,), rows where their patches start
+        pairs: NDArray[np.intp],  # (n_pairs, 2)
+        n_patches: int,  # of training in all, of which these are some
+        config: VACEConfig,
+        seed: int,
+        executor: Executor,
+    ) -> tuple[EncoderEvidence, Array, Array]:
+        """Statistics of training embeddings, and both signals of each, held out, (n,)."""
+        most = max(
+            1,
+            min(
+                config.reproduction.prototypes,
+                round(config.reproduction.prototype_share * n_patches),
+            ),
+        )
+        whole = executor.submit(_statistics, embeddings, pairs, most, config, seed)
+        at = pairs[
+            :, 1 if config.reproduction.velocity == "backward" else 0
+        ]  # patch that owns a velocity
+
+        def hold_out(fold: Fold) -> tuple[Array, Array]:
+            fitted, is_held = np.zeros((2, len(embeddings)), bool)
+            fitted[fold.fit], is_held[fold.held] = True, True
+            own = pairs[fitted[pairs].all(axis=1)]
+            own = own if len(own) else pairs
+            position, direction = _statistics(embeddings, own, most, config, seed, fold.fit)
+            turns = np.full(len(embeddings), np.nan)
+            chosen = is_held[at]
+            if direction is not None and chosen.any():
+                turns[at[chosen]] = direction.score(_moves(embeddings, pairs[chosen]))
+            return position.score(embeddings[fold.held]), turns[fold.held]
+
+        parts = executor.map(hold_out, contiguous_folds(starts, config.patch_length))
+        held_position, held_direction = (np.concatenate(part) for part in zip(*parts, strict=True))
+        position, direction = whole.result()
+        position_unit = max(float(np.quantile(held_position, POSITION_QUANTILE)), TINY)
+        known = held_direction[~np.isnan(held_direction)]
+        unit, median = 1.0, 0.0
+        if len(known):
+            unit = max(float(np.quantile(known, DIRECTION_QUANTILE)), LEAST_DIRECTION)
+            median = float(np.median(known))
+        evidence = cls(position, direction, position_unit, unit, median)
+        return evidence, held_position, held_direction
+
+
+def _statistics(
+    embeddings: NDArray[np.float32],
+    pairs: NDArray[np.intp],
+    most: int,
+    config: VACEConfig,
+    seed: int,
+    fit: NDArray[np.intp] | slice = slice(None),
+) -> tuple[Position, Direction | None]:
+    """Position from the embeddings at `fit`, direction from the pairs with `most` prototypes."""
+    position: Position
+    if config.reproduction.position == "mahalanobis":
+        root = config.reproduction.position_distance == "root"
+        position = Gaussian.fit(embeddings[fit], config.reproduction.regularisation, root)
+    else:
+        position = MemoryBank.fit(embeddings[fit], seed)
+    if not config.reproduction.direction:
+        return position, None
+    moves = _moves(embeddings, pairs)
+    size = max(1, min(most, len(moves) // 2))  # a prototype stands for two velocities at least
+    chosen = (
+        config.reproduction.prototype_seed
+        if config.reproduction.prototype_seed is not None
+        else seed
+    )
+    return position, Direction.fit(
+        moves,
+        size,
+        config.reproduction.prototype_neighbours,
+        chosen,
+        config.reproduction.prototype_method,
+    )
+
+
+def _moves(embeddings: NDArray[np.float32], pairs: NDArray[np.intp]) -> NDArray[np.float32]:
+    return np.asarray(embeddings[pairs[:, 1]] - embeddings[pairs[:, 0]])
+
+
+def composed(encoders: Sequence[EncoderEvidence], signals: Signals, config: VACEConfig) -> Array:
+    """The mean evidence of the encoders, (2, n_grid): of position, and what direction adds."""
+    paper = config.reproduction
+    complete = with_direction(encoders, signals, config) if paper.direction else None
+    totals = np.zeros((2, signals.position.shape[1]))
+    for e, evidence in enumerate(encoders):
+        position = signals.position[e]
+        direction = None if complete is None else complete[e]
+        if paper.normalisation == "training":
+            position = position / evidence.position_unit
+            if direction is not None:
+                direction = direction / evidence.direction_unit
+            totals += compose_log(position, direction, paper.direction_weight)
+        else:
+            position = over_the_set(position, paper.normalisation)
+            if direction is not None:
+                direction = over_the_set(direction, paper.normalisation)
+            totals += compose(position, direction, paper.direction_weight)
+    return totals / len(encoders)
+
+
+def with_direction(
+    encoders: Sequence[EncoderEvidence], signals: Signals, config: VACEConfig
+) -> Array:
+    """Direction with a value also for the patches that have no velocity, (n_encoders, n_grid)."""
+    direction = signals.direction.copy()
+    for e, evidence in enumerate(encoders):
+        missing = np.isnan(direction[e])
+        known = evidence.direction_median
+        if config.reproduction.missing_direction == "mean" and not missing.all():
+            known = float(direction[e, ~missing].mean())
+        direction[e, missing] = known
+    return direction

@@ -1,0 +1,199 @@
+"""Spikes: rows that stand out from the rows around them, which longer windows blur.
+
+A row stands out by its distance from the median of the nine rows around it, in each channel. So a
+level that drifts or jumps is no spike, nor is a pulse of more than four rows: those are for the
+other signals. What counts is how far a row stands out beyond all that training rows did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.config import VACEConfig
+from vace_ad.signals.drift import past_average
+from vace_ad.signals.folds import FOLDS
+from vace_ad.signals.normal import Normal
+from vace_ad.signals.protocol import (
+    Arrays,
+    Evidence,
+    Fitted,
+    Layout,
+    Signal,
+    Training,
+    prefixed,
+    under,
+)
+from vace_ad.signals.rows import RowBuffer
+
+Array = NDArray[np.float64]
+
+REACH = 4  # rows before and after that a row is held against
+BLOCK = 2048  # rows held at a time
+
+
+@dataclass(frozen=True)
+class Spike(Signal):
+    """How far training rows stood out."""
+
+    key: ClassVar[str] = "spike"
+    lines: ClassVar[Mapping[str, str]] = {"spike": "single rows far from the rows around them"}
+
+    normal: Normal
+    edge: Array  # (n_channels,), at most, in deviations
+    usual: Array  # (1,), mean evidence of held-out training rows
+    half_life: int  # rows
+    least: float = 1.0  # deviations of a channel that a row may always stand out
+
+    @classmethod
+    def wanted(cls, config: VACEConfig) -> bool:
+        """Part of the default's amplitude signals."""
+        return config.amplitude
+
+    @classmethod
+    def fit(cls, training: Training) -> Fitted:
+        """Learn from scaled training rows."""
+        parts = training.scaled
+        blocks = np.array_split(
+            np.concatenate([h for part in parts for h in _heights(part)]), FOLDS
+        )
+        highest = np.stack([block.max(axis=0, initial=0) for block in blocks])
+        others = [_edge(np.delete(highest, k, axis=0), cls.least) for k in range(FOLDS)]
+        evidence = np.concatenate([_evidence(*pair) for pair in zip(blocks, others, strict=True)])
+        usual = evidence.mean(keepdims=True)
+        borders = np.cumsum([len(part) for part in parts])[:-1]
+        edge, half_life = _edge(highest, cls.least), training.config.drift_half_life
+        held_out = np.split(evidence[None] / (1 + usual), borders, axis=1)
+        return Fitted(cls(training.normal, edge, usual, half_life), held_out)
+
+    def begin(self, *, live: bool = False) -> Evidence:
+        """Evidence of a stream."""
+        return SpikeEvidence(self, live)
+
+    def constants(self) -> dict[str, Any]:
+        """The least height."""
+        return {"least": self.least}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned."""
+        return {"edge": self.edge, "usual": self.usual}
+
+    @classmethod
+    def layout(cls, config: VACEConfig, n_channels: int, constants: Mapping[str, Any]) -> Layout:
+        """What `arrays` gives."""
+        return {"edge": ("F64", (n_channels,)), "usual": ("F64", (1,))}
+
+    @classmethod
+    def restored(
+        cls, arrays: Arrays, normal: Normal, config: VACEConfig, constants: Mapping[str, Any]
+    ) -> Self:
+        """The reverse of `arrays`."""
+        return cls(
+            normal, arrays["edge"], arrays["usual"], config.drift_half_life, constants["least"]
+        )
+
+
+class SpikeEvidence(Evidence):
+    """Spikes along a stream."""
+
+    def __init__(self, spike: Spike, live: bool) -> None:
+        super().__init__(1)
+        self._spike, self._live = spike, live
+        self._usual = spike.usual
+        self._begin()
+
+    def _begin(self) -> None:
+        self._rows = RowBuffer(len(self._spike.edge))
+        self._given = 0  # rows in the buffer whose evidence has been given out
+
+    def add(self, rows: Array) -> Array:
+        """The evidence that is complete after these rows."""
+        before = len(self._rows)
+        self._rows.add(self._spike.normal.scaled(rows))
+        n, start = len(self._rows), self._usual
+        done, after = self._weighed(n - REACH)
+        if self._live:
+            # A row is judged by what was usual among the rows that were complete when it came.
+            usual = np.concatenate([start.repeat(len(rows) - len(after)), after])
+            heights = self._causal_heights(before)
+            self.now = (_evidence(heights, self._spike.edge) / (1 + usual))[None]
+        self._rows.drop(max(0, n - 2 * REACH))
+        self._given = max(0, len(self._rows) - REACH)
+        return done
+
+    def _weighed(self, end: int) -> tuple[Array, Array]:
+        """Evidence (1, m) of rows of the buffer up to `end`; what is usual after each, (m,)."""
+        if end <= self._given:
+            return np.empty((1, 0)), np.empty(0)
+        heights = stand_out(self._rows.first(len(self._rows)))[self._given : end]
+        found = _evidence(heights, self._spike.edge)[:, None]  # (m, 1)
+        usual, self._usual = past_average(found, self._usual, self._spike.half_life)
+        return (found / (1 + usual)).T, np.concatenate([usual[1:, 0], self._usual])
+
+    def _causal_heights(self, first: int) -> Array:
+        """How far the rows of the buffer from `first` on stand out from the nine up to them."""
+        rows = self._rows.first(len(self._rows))
+        middle = np.arange(first, len(rows)) - REACH  # whose nine rows end with each
+        return np.abs(rows[first:] - medians(rows)[np.maximum(middle, 0)])
+
+    def end(self) -> Array:
+        """The evidence that is left of the stretch."""
+        done, _ = self._weighed(len(self._rows))
+        self._begin()
+        return done
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What is usual, and the last rows."""
+        own = {"usual": self._usual, "given": np.array([self._given])}
+        return {**own, **prefixed("rows", self._rows.state())}
+
+    def resume(self, state: Arrays) -> None:
+        """Take back a state."""
+        self._usual, self._given = state["usual"], int(state["given"][0])
+        self._rows.resume(under("rows", state))
+
+
+def stand_out(rows: Array) -> Array:
+    """|row − median of the nine rows around it|, (n, n_channels)."""
+    return np.abs(rows - medians(rows))
+
+
+def medians(rows: Array) -> Array:
+    """The median of the nine rows around each row, (n, n_channels); the ends are repeated."""
+    first, last = rows[:1].repeat(REACH, axis=0), rows[-1:].repeat(REACH, axis=0)
+    near = np.concatenate([first, rows, last])
+    a, b, c = near[:-2], near[1:-1], near[2:]  # three rows in a row, from each on
+    low, high = np.minimum(a, b), np.maximum(a, b)
+    middle = np.maximum(low, np.minimum(high, c))
+    low, high = np.minimum(low, c), np.maximum(high, c)
+    # Of three sorted triples, the median of all nine is the middle one of the largest low, the
+    # middle middle and the smallest high value.
+    lows, middles, highs = ((x[:-6], x[3:-3], x[6:]) for x in (low, middle, high))
+    largest, smallest = np.maximum.reduce(lows), np.minimum.reduce(highs)
+    return _middle(largest, _middle(*middles), smallest)
+
+
+def _heights(rows: Array) -> Iterator[Array]:
+    """How far rows stand out, in blocks that stay in cache."""
+    for a in range(0, len(rows), BLOCK):
+        before = min(a, REACH)
+        yield stand_out(rows[a - before : a + BLOCK + REACH])[before : before + BLOCK]
+
+
+def _middle(a: Array, b: Array, c: Array) -> Array:
+    """The middle one of three, element by element."""
+    return np.asarray(np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c)))
+
+
+def _edge(highest: Array, least: float) -> Array:
+    """The edge from the highest rows of some blocks, (n_blocks, n_channels)."""
+    return np.asarray(np.maximum(highest.max(axis=0), least))
+
+
+def _evidence(heights: Array, edge: Array) -> Array:
+    """Excess beyond the edge, summed over channels, both on a log scale, (n,)."""
+    return np.asarray(np.log1p(np.log1p(np.maximum(heights / edge - 1, 0)).sum(axis=1)))

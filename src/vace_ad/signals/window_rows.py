@@ -1,0 +1,154 @@
+"""The evidence of windows along a stream: features, what is usual, provisional and final lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.signals.drift import past_average
+from vace_ad.signals.normal import Normal
+from vace_ad.signals.protocol import Arrays, Evidence, prefixed, under
+from vace_ad.signals.rows import InStep, RowBuffer, WindowMeans
+from vace_ad.signals.windows import Envelope, Windows, block_moments, by_line, features_of
+
+Array = NDArray[np.float64]
+
+
+class WindowsEvidence(Evidence):
+    """The evidence of all window lengths along a stream of scaled rows."""
+
+    def __init__(self, normal: Normal, windows: Windows, live: bool) -> None:
+        super().__init__(len(windows.names))
+        self._normal, self._windows, self._live = normal, windows, live
+        self._each = [
+            EnvelopeEvidence(e, normal.n_channels, windows.half_life) for e in windows.envelopes
+        ]
+        self._in_step = InStep(len(self._each))
+
+    def _seen(self, rows: Array) -> Array:
+        return self._normal.scaled(rows)
+
+    def add(self, rows: Array) -> Array:
+        """The evidence that is complete after these rows."""
+        seen = self._seen(rows)
+        found = self._in_step.add([each.add(seen) for each in self._each])
+        if self._live:
+            self.now = self._windows.weighted([each.now for each in self._each])
+        return self._windows.weighted(found)
+
+    def end(self) -> Array:
+        """The evidence that is left of the stretch."""
+        return self._windows.weighted(self._in_step.add([each.end() for each in self._each]))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """States of all window lengths."""
+        found = prefixed("step", self._in_step.state())
+        for i, each in enumerate(self._each):
+            found |= prefixed(str(i), each.state())
+        return found
+
+    def resume(self, state: Arrays) -> None:
+        """Take back a state."""
+        self._in_step.resume(under("step", state))
+        for i, each in enumerate(self._each):
+            each.resume(under(str(i), state))
+
+
+class EnvelopeEvidence(Evidence):
+    """The lines of one window length along a stream of rows as the envelope saw them."""
+
+    def __init__(self, envelope: Envelope, n_channels: int, half_life: float) -> None:
+        super().__init__(len(envelope.windowed.weights))
+        self._envelope, self._half_life, self._d = envelope, half_life, n_channels
+        size = len(envelope.low)
+        self._above, self._below = np.zeros(size), np.zeros(size)  # excess it is used to
+        self._usual = envelope.usual
+        self._begin()
+
+    def _begin(self) -> None:
+        envelope = self._envelope
+        self._n = 0  # rows of the stretch
+        self._rows = RowBuffer(self._d)
+        self._blocks = RowBuffer(2 * self._d)  # means, then sums of squares
+        self._means = WindowMeans(envelope.window, envelope.step, self.n_lines)
+        self._held = np.full((self.n_lines, 1), np.nan)  # provisional, from the last window on
+
+    def add(self, rows: Array) -> Array:
+        """The evidence that is complete after these rows."""
+        envelope, before = self._envelope, self._n
+        self._n += len(rows)
+        self._rows.add(rows)
+        whole = len(self._rows) // envelope.step
+        if whole == 0:
+            self.now = np.repeat(self._held, len(rows), axis=1)
+            return np.empty((self.n_lines, 0))
+        moments = block_moments(self._rows.first(whole * envelope.step), envelope.step)
+        self._rows.drop(whole * envelope.step)
+        self._blocks.add(np.concatenate(moments, axis=1))
+        n_windows = len(self._blocks) - envelope.blocks + 1
+        if n_windows <= 0:
+            self.now = np.repeat(self._held, len(rows), axis=1)
+            return np.empty((self.n_lines, 0))
+        known = self._blocks.first(len(self._blocks))
+        done, held = self._windows(known[:, : self._d], known[:, self._d :])
+        self._blocks.drop(n_windows)
+        # The row that completes each window; rows from there on hold its evidence.
+        last = self._n - (self._n - envelope.window) % envelope.step - 1  # of the newest window
+        ends = last - envelope.step * np.arange(n_windows - 1, -1, -1)
+        place = np.searchsorted(ends, np.arange(before, self._n), side="right")
+        held = np.concatenate([self._held, held], axis=1)
+        self.now, self._held = held[:, place], held[:, -1:]
+        return done
+
+    def _windows(self, means: Array, squares: Array) -> tuple[Array, Array]:
+        """Rows that the next windows complete, and the provisional evidence of each window."""
+        envelope = self._envelope
+        features = features_of(
+            means, squares, envelope.blocks, envelope.step, envelope.windowed, envelope.bounds
+        )
+        above, below = envelope.excess(features)
+        steps = self._half_life / envelope.step
+        used_up, self._above = past_average(above, self._above, steps)
+        used_down, self._below = past_average(below, self._below, steps)
+        fresh = np.maximum(above - used_up, 0) + np.maximum(below - used_down, 0)
+        sums = by_line(np.log1p(fresh / (1 + used_up + used_down)), self.n_lines)
+        # The windows complete rows up to the one that each of them starts at.
+        completed = slice(envelope.step - 1 if self._means.n_given else 0, None, envelope.step)
+        done, usual = self._weighed(self._means.add(sums))
+        after = np.concatenate([usual[:, 1:], self._usual[:, None]], axis=1)
+        return done, np.log1p(sums) / (1 + after[:, completed])
+
+    def _weighed(self, rows: Array) -> tuple[Array, Array]:
+        """Evidence of rows, divided by how much of it there usually is; and that average."""
+        evidence = np.log1p(rows)
+        usual, self._usual = past_average(evidence.T, self._usual, self._half_life)
+        return np.asarray(evidence / (1 + usual.T)), np.asarray(usual.T)
+
+    def end(self) -> Array:
+        """The evidence that is left of the stretch."""
+        done, _ = self._weighed(self._means.finish(self._n))
+        self._begin()
+        return done
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Habits, waiting rows and blocks."""
+        return {
+            "above": self._above,
+            "below": self._below,
+            "usual": self._usual,
+            "held": self._held,
+            "n": np.array([self._n]),
+            **prefixed("rows", self._rows.state()),
+            **prefixed("blocks", self._blocks.state()),
+            **prefixed("means", self._means.state()),
+        }
+
+    def resume(self, state: Arrays) -> None:
+        """Take back a state."""
+        self._above, self._below, self._usual = (state[k] for k in ("above", "below", "usual"))
+        self._held, self._n = state["held"], int(state["n"][0])
+        self._rows.resume(under("rows", state))
+        self._blocks.resume(under("blocks", state))
+        self._means.resume(under("means", state))
