@@ -31,7 +31,7 @@ def demo_command(
     from vace_ad import VACE
     from vace_ad.alarms import Budget
     from vace_ad.alarms.detection import detect
-    from vace_ad.cli.results import check_out, results_folder, write_run, write_tables
+    from vace_ad.app.results import check_out, results_folder, write_run, write_tables
     from vace_ad.demo import simulate
     from vace_ad.demo.picture import draw
     from vace_ad.frames import Table

@@ -82,25 +82,27 @@ def detect_command(
 
     vace detect today.csv --train-file last-month.parquet --fail-on-events || page-someone
     """
-    from vace_ad.alarms.detection import detect
-    from vace_ad.cli.results import check_out
+    from vace_ad.app.loading import Reading, load_table
+    from vace_ad.app.results import check_out
+    from vace_ad.app.run import fit_and_detect
+    from vace_ad.app.training import choose_training
 
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet)
-    how = read.Reading(
+    how = Reading(
         time_column, time_zone, sort, resample, columns, drop, delimiter, decimal, encoding, header
     )
     budget = alarm.make_budget(
         alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
     )
     config = fit.make_config(preset, patch_length, seed, settings)
-    rules = alarm.make_rules(join, min_length, cooldown, config.patch_length)
-    between = alarm.make_step(step)
+    alarming = alarm.make_alarming(budget, join, min_length, cooldown, step, explain)
+    alarming.rules(config.patch_length)  # refuses nonsense before any table is read
     if out is not None:
         check_out(out)
 
-    loaded = read.load_table(path, how)
-    training = fit.choose_training(
+    loaded = load_table(path, how)
+    training = choose_training(
         loaded,
         config,
         share=train_share,
@@ -109,19 +111,14 @@ def detect_command(
         file=train_file,
         how=how,
     )
-    budget.rate(loaded.clock.step or between)  # a budget in time without time: say so at once
     with output.progress() as progress:
-        detector, notes = fit.fit_detector(config, training, progress)
-        found = detect(
-            detector,
-            loaded.table,
-            budget=budget,
-            rules=rules,
-            first=training.rows or 0,
-            step=between,
-            explain=explain,
+        run = fit_and_detect(
+            loaded,
+            training,
+            config,
+            alarming,
+            command=end.command_line(),
             progress=progress,
+            started=started,
         )
-    notes = [*loaded.notes, *notes, *found.notes]
-    run = end.Run(loaded, detector, found, budget, rules, training, notes, started)
     end.finish(run, out, score_format, output, fail_on_events)

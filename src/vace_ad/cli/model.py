@@ -58,18 +58,19 @@ def fit_command(
 
     vace fit january.csv february.csv --model plant.vace --drop operator_note
     """
+    from vace_ad.app.loading import Reading, load_table
+    from vace_ad.app.training import Training, fit_detector
+
     output = say.Output(as_json=as_json, quiet=quiet)
-    how = read.Reading(
+    how = Reading(
         time_column, time_zone, sort, resample, columns, drop, delimiter, decimal, encoding, header
     )
     config = fit.make_config(preset, patch_length, seed, settings)
-    tables = [read.load_table(paths[0], how)]
-    tables += [read.load_table(path, how, tables[0].table.names) for path in paths[1:]]
+    tables = [load_table(paths[0], how)]
+    tables += [load_table(path, how, tables[0].table.names) for path in paths[1:]]
     rows = sum(len(loaded.table) for loaded in tables)
     with output.progress() as progress:
-        detector, notes = fit.fit_detector(
-            config, fit.Training(tables, None, f"{rows:,} rows"), progress
-        )
+        detector, notes = fit_detector(config, Training(tables, None, f"{rows:,} rows"), progress)
     _save(detector, model)
     notes = [note for loaded in tables for note in loaded.notes] + notes
     output.say(f"{model}: {rows:,} rows × {len(detector.channels_)} channels learned", "bold")
@@ -124,41 +125,43 @@ def score_command(
 
     vace score new.csv --model plant.vace --alarms-per-month 1 --out results/ --fail-on-events
     """
-    from vace_ad.alarms.detection import detect
-    from vace_ad.cli.results import check_out
+    from vace_ad.app.loading import Reading, load_table
+    from vace_ad.app.results import check_out
+    from vace_ad.app.run import detect_with
+    from vace_ad.app.training import Training
     from vace_ad.detector import load
 
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet or scores == "-")
-    how = read.Reading(
+    how = Reading(
         time_column, time_zone, sort, resample, None, None, delimiter, decimal, encoding, header
     )
     budget = alarm.make_budget(
         alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
     )
+    alarming = alarm.make_alarming(budget, join, min_length, cooldown, step, explain)
     if out is not None:
         check_out(out)
     detector = load(_existing(model))
-    rules = alarm.make_rules(join, min_length, cooldown, detector.config.patch_length)
-    loaded = read.load_table(path, how, detector.channels_)
+    alarming.rules(detector.config.patch_length)
+    loaded = load_table(path, how, detector.channels_)
+    training = Training([], None, f"{detector.facts_['rows']:,} rows, in {model}")
     with output.progress() as progress:
-        found = detect(
+        run = detect_with(
             detector,
-            loaded.table,
-            budget=budget,
-            rules=rules,
-            step=alarm.make_step(step),
-            explain=explain,
+            loaded,
+            training,
+            alarming,
+            command=end.command_line(),
             progress=progress,
+            started=started,
         )
     if scores is not None:
-        end.write_scores(scores, loaded.table, found)
-    notes = [*loaded.notes, *found.notes]
-    training = fit.Training([], None, f"{detector.facts_['rows']:,} rows, in {model}")
-    run = end.Run(loaded, detector, found, budget, rules, training, notes, started)
+        end.write_scores(scores, loaded.table, run.found)
     end.finish(run, out, score_format, output, fail_on_events)
 
 
+@say.interruptible
 def inspect_command(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")],
     as_json: say.Json = False,
@@ -190,7 +193,7 @@ def _existing(model: Path) -> Path:
 
 
 def _save(detector: VACE, model: Path) -> None:
-    from vace_ad.cli.results import writing
+    from vace_ad.app.results import writing
 
     if not model.absolute().parent.is_dir():
         raise VaceError(f"the folder of {model} does not exist; create it, or give another place")
@@ -200,7 +203,7 @@ def _save(detector: VACE, model: Path) -> None:
 
 def _describe(detector: VACE, output: say.Output) -> None:
     """Print what is worth knowing about a fitted detector."""
-    from vace_ad.cli.page import VERDICTS
+    from vace_ad.app.page import VERDICTS
     from vace_ad.frames.time import duration_words
 
     facts, geometry = detector.facts_, detector.geometry_
@@ -214,9 +217,9 @@ def _describe(detector: VACE, output: say.Output) -> None:
 
 def _thresholds(detector: VACE) -> dict[str, float]:
     """A few budgets and the thresholds they mean."""
-    from vace_ad.alarms import Budget, choose_threshold
+    from vace_ad.alarms import Budget, Rules, choose_threshold
 
-    rules = alarm.make_rules(None, 1, 0, detector.config.patch_length)
+    rules = Rules(join=detector.config.patch_length // 2)
     seconds = detector.facts_.get("step_seconds")
     budgets = [Budget()]
     if seconds:

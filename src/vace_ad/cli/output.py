@@ -72,6 +72,8 @@ class Output:
     def json(self, answer: dict[str, Any]) -> None:
         """Print the answer for programs, if they asked."""
         if self.as_json:
+            from vace_ad.app.records import plain
+
             sys.stdout.write(json.dumps(plain(answer), indent=2, allow_nan=False) + "\n")
 
     @contextmanager
@@ -164,42 +166,6 @@ def spark_heights(
             continue
         share = math.log1p(max(float(part.max()) - low, 0) / unit) / math.log1p(top / unit)
         yield min(7, int(8 * share)), bool(alarmed[a:b].any())
-
-
-def event_record(event: Event) -> dict[str, Any]:
-    """An event for programs."""
-    times = {
-        name: None if value is None else str(value)
-        for name in ("start_time", "end_time", "peak_time")
-        for value in (getattr(event, name),)
-    }
-    return {
-        "kind": event.kind,
-        "start": event.start,
-        "end": event.end,
-        "peak": event.peak,
-        **times,
-        "score": event.score,
-        "severity": event.severity,
-        "probability": event.probability,
-        "signal": event.signal,
-        "shares": dict(event.shares),
-    }
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON knows it: NaN becomes null, NumPy's numbers become Python's."""
-    import numpy as np
-
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic | np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
 
 
 def stamp(time: np.datetime64) -> str:

@@ -111,7 +111,7 @@ def write_tables(folder: Path, table: Table, found: Detection, kind: str) -> Non
 
 def write_run(folder: Path, facts: dict[str, Any]) -> None:
     """Write how the results came about."""
-    from vace_ad.cli.output import plain
+    from vace_ad.app.records import plain
 
     text = json.dumps(plain({**facts, "versions": versions()}), indent=2, allow_nan=False)
     (folder / RUN).write_text(text + "\n", encoding="utf-8")
