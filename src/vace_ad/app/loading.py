@@ -83,6 +83,21 @@ def load_table(
     return load_frame(frame, source, how, channels, [one.place for one in sources])
 
 
+def load_tables(places: str | Path | Iterable[str | Path], how: Reading) -> list[Loaded]:
+    """Read each file as a table of its own, all with the channels of the first."""
+    from vace_ad.frames.sources import find_sources
+
+    sources = find_sources(places)
+    keys = list(dict.fromkeys(name for one in sources for name, _ in one.keys))
+    if keys and how.by is None and len({one.keys for one in sources}) > 1:
+        raise InputError(
+            f"the paths name {len(sources):,} series by {', '.join(map(repr, keys))}; a model for "
+            f"each is learned with {option('by', ','.join(keys))}"
+        )
+    first = load_table(sources[0].place, how)
+    return [first, *(load_table(one.place, how, first.table.names) for one in sources[1:])]
+
+
 def read_frame(sources: Sequence[Source], how: Reading) -> tuple[pl.DataFrame, ReadReport]:
     """The rows of all sources as they are written."""
     from vace_ad.frames.gather import read_sources

@@ -73,7 +73,7 @@ class Run:
             "threshold": asdict(self.found.threshold),
             "notes": self.notes,
             "seconds": round(time.perf_counter() - self.started, 3),
-            "events": [event_record(event) for event in self.found.events],
+            "events": [event_record(event, self.loaded.clock.zone) for event in self.found.events],
         }
 
 
@@ -139,7 +139,7 @@ def write_results(run: Run, out: Path, kind: str, progress: Progress = silent) -
 
     with results_folder(out) as folder:
         progress("writing", 0, 3)
-        write_tables(folder, run.loaded.table, run.found, kind)
+        write_tables(folder, run.loaded, run.found, kind)
         progress("writing", 1, 3)
         run.detector.save(folder / "model.vace")
         write_run(folder, run.record())
@@ -152,6 +152,8 @@ def write_page(run: Run, path: Path) -> None:
     """Write the report of a run."""
     from vace_ad import __version__
     from vace_ad.app.page import report_data
+    from vace_ad.frames.table import Table
+    from vace_ad.frames.zones import steady_clock
     from vace_ad.report import write_report
 
     source = run.loaded.source
@@ -162,13 +164,15 @@ def write_page(run: Run, path: Path) -> None:
         "engine": str(run.detector.facts_.get("engine", "")),
         "vace-ad": __version__,
     }
+    table = run.loaded.table
+    time, zone = steady_clock(table.time, run.loaded.clock.zone)
     data = report_data(
         Path(source.source).name,
         run.detector,
-        run.loaded.table,
+        Table(table.values, table.names, time),
         run.found,
         training=None if run.training.rows is None else (0, run.training.rows),
-        zone=run.loaded.clock.zone,
+        zone=zone,
         notes=run.notes,
         facts=facts,
         command=run.command,

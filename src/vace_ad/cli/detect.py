@@ -12,13 +12,14 @@ from vace_ad.cli import finish as end
 from vace_ad.cli import fitting as fit
 from vace_ad.cli import output as say
 from vace_ad.cli import tables as read
+from vace_ad.cli.tables import MAX_SIZE
 
 _TRAINING = "Which rows are normal (give one; default: the first 30 %)"
 
 
 @say.interruptible
 def detect_command(
-    path: read.TablePath,
+    paths: read.TablePaths,
     out: end.Out = None,
     train_share: Annotated[
         float | None,
@@ -64,6 +65,12 @@ def detect_command(
     decimal: read.Decimal = None,
     encoding: read.Encoding = None,
     header: read.Header = None,
+    long: read.Long = None,
+    by: read.By = None,
+    sheet: read.Sheet = None,
+    header_row: read.HeaderRow = None,
+    query: read.Query = None,
+    max_size: read.MaxSize = MAX_SIZE,
     score_format: end.Format = end.ScoreFormat.parquet,
     fail_on_events: end.FailOnEvents = False,
     as_json: say.Json = False,
@@ -90,7 +97,22 @@ def detect_command(
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet)
     how = Reading(
-        time_column, time_zone, sort, resample, columns, drop, delimiter, decimal, encoding, header
+        time_column=time_column,
+        time_zone=time_zone,
+        sort=sort,
+        resample=resample,
+        columns=columns,
+        drop=drop,
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        header=header,
+        long=long,
+        by=by,
+        sheet=sheet,
+        header_row=header_row,
+        query=query,
+        max_size=max_size,
     )
     budget = alarm.make_budget(
         alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
@@ -101,7 +123,7 @@ def detect_command(
     if out is not None:
         check_out(out)
 
-    loaded = load_table(path, how)
+    loaded = load_table(paths, how)
     training = choose_training(
         loaded,
         config,

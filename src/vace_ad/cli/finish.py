@@ -13,9 +13,7 @@ import typer
 from vace_ad.cli.output import Output, stamp
 
 if TYPE_CHECKING:
-    from vace_ad.alarms.detection import Detection
     from vace_ad.app.run import Run
-    from vace_ad.frames.table import Table
 
 EVENTS_FOUND = 3  # exit status under --fail-on-events
 
@@ -64,14 +62,14 @@ def finish(
         raise typer.Exit(EVENTS_FOUND)
 
 
-def write_scores(place: str, table: Table, found: Detection) -> None:
+def write_scores(place: str, run: Run) -> None:
     """Write the scores to a file, or as CSV to standard output."""
     from vace_ad.app.results import score_frame, writing
-    from vace_ad.frames.write import write_frame
+    from vace_ad.frames.write import as_csv, write_frame
 
-    frame = score_frame(table, found)
+    frame = score_frame(run.loaded.table, run.found, run.loaded.clock.zone)
     if place == "-":
-        sys.stdout.write(frame.write_csv(datetime_format="%Y-%m-%dT%H:%M:%S%.f"))
+        sys.stdout.write(as_csv(frame))
         return
     with writing(place):
         write_frame(frame, Path(place))
@@ -79,13 +77,15 @@ def write_scores(place: str, table: Table, found: Detection) -> None:
 
 def _say(run: Run, out: Path | None, output: Output) -> None:
     from vace_ad.frames.time import duration_words
+    from vace_ad.frames.zones import zone_words
 
     table, clock, found = run.loaded.table, run.loaded.clock, run.found
     name = Path(run.loaded.source.source).name
     parts = [f"{len(table):,} rows × {len(table.names)} channels"]
     if table.time is not None and clock.step is not None:
         parts.append(f"a row every {duration_words(clock.step)}")
-        parts.append(f"{stamp(table.time[0])} to {stamp(table.time[-1])}")
+        first, last = (stamp(table.time[row], clock.zone) for row in (0, -1))
+        parts.append(f"{first} to {last} {zone_words(clock.zone)}".rstrip())
     output.say(f"{name}: {', '.join(parts)}", "bold")
     output.say(f"  trained on {run.training.words}")
     output.say(f"  alarm above {found.threshold.value:.3g}: {found.threshold.words}")
@@ -95,6 +95,6 @@ def _say(run: Run, out: Path | None, output: Output) -> None:
     words = f"{len(found.anomalies)} anomal{'y' if len(found.anomalies) == 1 else 'ies'}"
     words += f", {silent} time{'s' * (silent != 1)} without data" if silent else ""
     output.say(words if found.events else "nothing found", "bold")
-    output.events(found.events, clock.step)
+    output.events(found.events, clock.step, clock.zone)
     if out is not None:
         output.say(f"results in {out}; open {out / 'report.html'}")

@@ -13,6 +13,7 @@ from vace_ad.cli import finish as end
 from vace_ad.cli import fitting as fit
 from vace_ad.cli import output as say
 from vace_ad.cli import tables as read
+from vace_ad.cli.tables import MAX_SIZE
 from vace_ad.errors import ModelFileError, VaceError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def fit_command(
         list[str],
         typer.Argument(
             metavar="TABLE…",
-            help="Tables of normal operation: CSV (also .gz or .zst), Parquet or Arrow; - for "
+            help="Tables of normal operation, in any format that `vace detect` reads; - for "
             "standard input. Patches never reach from one into the next.",
         ),
     ],
@@ -46,6 +47,12 @@ def fit_command(
     decimal: read.Decimal = None,
     encoding: read.Encoding = None,
     header: read.Header = None,
+    long: read.Long = None,
+    by: read.By = None,
+    sheet: read.Sheet = None,
+    header_row: read.HeaderRow = None,
+    query: read.Query = None,
+    max_size: read.MaxSize = MAX_SIZE,
     as_json: say.Json = False,
     quiet: say.Quiet = False,
     debug: say.Debug = False,
@@ -58,16 +65,30 @@ def fit_command(
 
     vace fit january.csv february.csv --model plant.vace --drop operator_note
     """
-    from vace_ad.app.loading import Reading, load_table
+    from vace_ad.app.loading import Reading, load_tables
     from vace_ad.app.training import Training, fit_detector
 
     output = say.Output(as_json=as_json, quiet=quiet)
     how = Reading(
-        time_column, time_zone, sort, resample, columns, drop, delimiter, decimal, encoding, header
+        time_column=time_column,
+        time_zone=time_zone,
+        sort=sort,
+        resample=resample,
+        columns=columns,
+        drop=drop,
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        header=header,
+        long=long,
+        by=by,
+        sheet=sheet,
+        header_row=header_row,
+        query=query,
+        max_size=max_size,
     )
     config = fit.make_config(preset, patch_length, seed, settings)
-    tables = [load_table(paths[0], how)]
-    tables += [load_table(path, how, tables[0].table.names) for path in paths[1:]]
+    tables = load_tables(paths, how)
     rows = sum(len(loaded.table) for loaded in tables)
     with output.progress() as progress:
         detector, notes = fit_detector(config, Training(tables, None, f"{rows:,} rows"), progress)
@@ -81,7 +102,7 @@ def fit_command(
 
 @say.interruptible
 def score_command(
-    path: read.TablePath,
+    paths: read.TablePaths,
     model: Annotated[Path, typer.Option(help="Model file, from `vace fit` or a results folder.")],
     scores: Annotated[
         str | None,
@@ -109,6 +130,12 @@ def score_command(
     decimal: read.Decimal = None,
     encoding: read.Encoding = None,
     header: read.Header = None,
+    long: read.Long = None,
+    by: read.By = None,
+    sheet: read.Sheet = None,
+    header_row: read.HeaderRow = None,
+    query: read.Query = None,
+    max_size: read.MaxSize = MAX_SIZE,
     score_format: end.Format = end.ScoreFormat.parquet,
     fail_on_events: end.FailOnEvents = False,
     as_json: say.Json = False,
@@ -134,7 +161,20 @@ def score_command(
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet or scores == "-")
     how = Reading(
-        time_column, time_zone, sort, resample, None, None, delimiter, decimal, encoding, header
+        time_column=time_column,
+        time_zone=time_zone,
+        sort=sort,
+        resample=resample,
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        header=header,
+        long=long,
+        by=by,
+        sheet=sheet,
+        header_row=header_row,
+        query=query,
+        max_size=max_size,
     )
     budget = alarm.make_budget(
         alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
@@ -144,7 +184,7 @@ def score_command(
         check_out(out)
     detector = load(_existing(model))
     alarming.rules(detector.config.patch_length)
-    loaded = load_table(path, how, detector.channels_)
+    loaded = load_table(paths, how, detector.channels_)
     training = Training([], None, f"{detector.facts_['rows']:,} rows, in {model}")
     with output.progress() as progress:
         run = detect_with(
@@ -157,7 +197,7 @@ def score_command(
             started=started,
         )
     if scores is not None:
-        end.write_scores(scores, loaded.table, run.found)
+        end.write_scores(scores, run)
     end.finish(run, out, score_format, output, fail_on_events)
 
 

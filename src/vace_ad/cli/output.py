@@ -119,7 +119,7 @@ class Output:
         if marks.strip():
             self.say(marks.rstrip(), "red")
 
-    def events(self, events: Sequence[Event], step: int | None) -> None:
+    def events(self, events: Sequence[Event], step: int | None, zone: str | None = None) -> None:
         """Print the most severe events as a table, in order of time."""
         from rich.table import Table
 
@@ -138,7 +138,7 @@ class Output:
         named = 3 if self.console.width >= 100 else 1
         for number, event in enumerate(events, 1):
             if event in worst:
-                table.add_row(*_cells(number, event, step, named))
+                table.add_row(*_cells(number, event, step, named, zone))
         self.console.print(table)
         if len(events) > _MOST_EVENTS:
             self.say(f"  and {len(events) - _MOST_EVENTS} less severe ones; --out keeps them all")
@@ -168,9 +168,13 @@ def spark_heights(
         yield min(7, int(8 * share)), bool(alarmed[a:b].any())
 
 
-def stamp(time: np.datetime64) -> str:
-    """A time as people write it: no seconds, or fractions of them, where there are none."""
-    text = str(time.astype("datetime64[ms]")).replace("T", " ")
+def stamp(time: np.datetime64, zone: str | None = None) -> str:
+    """A local time as people write it: no seconds, or fractions of them, where there are none."""
+    import numpy as np
+
+    from vace_ad.frames.zones import wall_clock
+
+    text = str(wall_clock(np.array([time]), zone)[0].astype("datetime64[ms]")).replace("T", " ")
     return text.removesuffix(".000").removesuffix(":00")
 
 
@@ -179,11 +183,11 @@ def _urgency(event: Event) -> float:
     return 50.0 if math.isnan(event.severity) else event.severity
 
 
-def _cells(number: int, event: Event, step: int | None, named: int) -> list[str]:
+def _cells(number: int, event: Event, step: int | None, named: int, zone: str | None) -> list[str]:
     from vace_ad.frames.time import duration_words
     from vace_ad.report.words import odds
 
-    start = str(event.start) if event.start_time is None else stamp(event.start_time)
+    start = str(event.start) if event.start_time is None else stamp(event.start_time, zone)
     lasts = f"{event.rows} rows"
     if event.start_time is not None and event.end_time is not None and step is not None:
         whole = float(event.end_time - event.start_time) + (step if event.rows else 0)

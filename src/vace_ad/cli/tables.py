@@ -7,13 +7,16 @@ from typing import Annotated
 import typer
 
 _READING = "How the table is read"
+MAX_SIZE = "4GB"  # as frames.limits says; not imported here, so that --help stays quick
 
-TablePath = Annotated[
-    str,
+TablePaths = Annotated[
+    list[str],
     typer.Argument(
-        metavar="TABLE",
-        help="CSV (also .gz or .zst), Parquet or Arrow file; - for standard input. Delimiter, "
-        "decimal sign, encoding, header and time column are found out.",
+        metavar="TABLE…",
+        help="CSV (also .gz or .zst), Parquet, Arrow, Excel, JSON lines, Prometheus JSON or "
+        "InfluxDB line protocol; - for standard input. Several files, a folder, a glob or a "
+        "pattern such as data/{machine}.csv are read as one table, sqlite:///plant.db with "
+        "--query too. Delimiter, decimal sign, encoding, header and time column are found out.",
     ),
 ]
 TimeColumn = Annotated[
@@ -23,12 +26,17 @@ TimeColumn = Annotated[
 TimeZone = Annotated[
     str | None,
     typer.Option(
-        help="Where the clock hung, if the stamps do not say, for example Europe/Berlin.",
+        help="Time zone of the timestamps, if they do not say, for example Europe/Berlin.",
         rich_help_panel=_READING,
     ),
 ]
 Sort = Annotated[
-    bool, typer.Option("--sort", help="Put the rows in order of time.", rich_help_panel=_READING)
+    bool,
+    typer.Option(
+        "--sort",
+        help="Put the rows in order of time, and average rows of the same time.",
+        rich_help_panel=_READING,
+    ),
 ]
 Resample = Annotated[
     str | None,
@@ -68,6 +76,42 @@ Header = Annotated[
     typer.Option(
         "--header/--no-header",
         help="Whether the first line names the columns.",
+        rich_help_panel=_READING,
+    ),
+]
+Long = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a long table: the column of sensors and the column of values.",
+        metavar="SENSOR,VALUE",
+        rich_help_panel=_READING,
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        help="The columns that name a machine, each with its own model; 'file' for a file each.",
+        metavar="A,B,…",
+        rich_help_panel=_READING,
+    ),
+]
+Sheet = Annotated[
+    str | None, typer.Option(help="The sheet of a workbook.", rich_help_panel=_READING)
+]
+HeaderRow = Annotated[
+    int | None,
+    typer.Option(
+        help="The row of a workbook that names the columns, from 1.", rich_help_panel=_READING
+    ),
+]
+Query = Annotated[
+    str | None,
+    typer.Option(help="What to read from a database, as SQL.", rich_help_panel=_READING),
+]
+MaxSize = Annotated[
+    str,
+    typer.Option(
+        help="The most memory that a table may unpack to, for example 8GB.",
         rich_help_panel=_READING,
     ),
 ]

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from vace_ad.caller import option
 from vace_ad.errors import InputError, MissingExtraError, TableReadError
+from vace_ad.frames.text import column_names, with_numbers
 
 if TYPE_CHECKING:
     import polars as pl
 
 _LOOK = 30  # rows in which the header is looked for
+_SAMPLE = 1000  # rows that sheets are compared by
 
 
 def read_excel(
@@ -50,34 +52,34 @@ def read_excel(
         )
     rows = found[chosen]
     if not rows:
-        raise TableReadError(f"{name}: sheet {chosen!r} is empty; name another with --sheet")
+        raise TableReadError(
+            f"{name}: sheet {chosen!r} is empty; name another with {option('sheet')}"
+        )
     if header_row is not None and not 1 <= header_row < len(rows):
         raise InputError(
-            f"{option('header_row', header_row)} came; sheet {chosen!r} has {len(rows):,} rows"
+            f"{option('header_row', header_row)} came; sheet {chosen!r} has only {len(rows):,} rows"
         )
     first = _header(rows) if header_row is None else header_row - 1
     if first:
         notes.append(f"{first} rows above the header of sheet {chosen!r} left out")
-    return _frame(rows, first), notes
+    return with_numbers(_frame(book, chosen, rows, first), ".", notes), notes
 
 
-def _cells(book: Any, sheet: str) -> list[list[Any]]:
-    """All cells as they are, row by row; typed columns would lose what stands above a header."""
-    loaded = book.load_sheet(sheet, header_row=None, dtypes=None, schema_sample_rows=None)
-    frame = loaded.to_polars()
-    # A column with a word in it comes as words; times and numbers are told apart again below.
-    return [list(row) for row in frame.iter_rows()]
+def _cells(book: Any, sheet: str) -> list[list[str | None]]:
+    """The first cells of a sheet as words, row by row."""
+    loaded = book.load_sheet(sheet, header_row=None, n_rows=_SAMPLE, dtypes="string")
+    return [list(row) for row in loaded.to_polars().iter_rows()]
 
 
-def _filled(rows: list[list[Any]]) -> int:
+def _filled(rows: list[list[str | None]]) -> int:
     return sum(cell is not None for row in rows for cell in row)
 
 
-def _header(rows: list[list[Any]]) -> int:
+def _header(rows: list[list[str | None]]) -> int:
     """The first row in which most columns hold a word and below which most hold none."""
     width = max(sum(cell is not None for cell in row) for row in rows[:500])
     for i, row in enumerate(rows[:_LOOK]):
-        words = sum(isinstance(cell, str) and not _is_number(cell) for cell in row)
+        words = sum(cell is not None and not _is_number(cell) for cell in row)
         if words >= max(1, width - 1):
             return i
     return 0
@@ -91,21 +93,14 @@ def _is_number(cell: str) -> bool:
     return True
 
 
-def _frame(rows: list[list[Any]], first: int) -> pl.DataFrame:
+def _frame(book: Any, sheet: str, rows: list[list[str | None]], first: int) -> pl.DataFrame:
+    """The cells below the header, in columns of one type; empty rows and columns left out."""
     import polars as pl
 
-    from vace_ad.frames.text import column_names
-
-    width = len(rows[first])
-    names = column_names(["" if cell is None else str(cell).strip() for cell in rows[first]], width)
-    columns = {}
-    for i, name in enumerate(names):
-        cells = [row[i] for row in rows[first + 1 :]]
-        kinds = {type(cell) for cell in cells if cell is not None}
-        mixed = len(kinds) > 1 and not kinds <= {int, float, bool}
-        texts = [None if cell is None else str(cell) for cell in cells]
-        columns[name] = pl.Series(name, texts if mixed or kinds == {str} else cells, strict=False)
-    frame = pl.DataFrame(columns)
+    loaded = book.load_sheet(sheet, header_row=None, skip_rows=first + 1, schema_sample_rows=None)
+    frame: pl.DataFrame = loaded.to_polars()
+    titles = [(cell or "").strip() for cell in rows[first]]
+    frame.columns = column_names(titles, frame.width)
     kept = [column.name for column in frame if column.null_count() < len(column)]
     return frame.select(kept).filter(~pl.all_horizontal(pl.all().is_null()))
 

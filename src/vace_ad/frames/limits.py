@@ -56,7 +56,7 @@ def too_large(name: str, most: int) -> TableReadError:
 
 
 def _next(size: int) -> str:
-    return f"{-(-size // 10**9) + 1}GB"
+    return f"{-(-size // 10**9)}GB"
 
 
 def gunzip(name: str, data: bytes | Path, most: int) -> bytes:

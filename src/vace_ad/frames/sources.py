@@ -59,7 +59,7 @@ def _behind(place: str) -> list[Source]:
         matches = sorted(glob.glob(place, recursive=True))
         if not matches:
             raise TableReadError(f"no file matches {place}; check the pattern")
-        root = place[: re.search(r"[*?\[]", place).start()]  # type: ignore[union-attr]
+        root = re.split(r"[^/]*[*?\[]", place, maxsplit=1)[0]  # the folders before the first sign
         return [
             Source(source.place, _hive_keys(source.place[len(root) :]))
             for match in matches

@@ -94,7 +94,7 @@ def _duckdb(path: Path, query: str) -> pl.DataFrame:
     except ImportError as error:
         raise MissingExtraError("reading from DuckDB", "duckdb", "sql") from error
     with duckdb.connect(str(path), read_only=True) as database:
-        return pl.DataFrame(database.execute(query).to_arrow_table())
+        return pl.DataFrame(database.sql(query).to_arrow_table())
 
 
 def _postgresql(place: str, query: str) -> pl.DataFrame:

@@ -78,7 +78,7 @@ def read_text(
             name, data, delimiter=delimiter, decimal=decimal, encoding=whole, header=header
         )
     notes = [f"{dialect.skip} lines before the table left out"] if dialect.skip else []
-    return TextTable(_with_numbers(frame, dialect.decimal, notes), dialect, found, notes)
+    return TextTable(with_numbers(frame, dialect.decimal, notes), dialect, found, notes)
 
 
 def _zstd_lines(name: str, data: bytes | Path) -> list[str]:
@@ -233,7 +233,7 @@ def _lines(data: bytes | Path) -> Iterator[str]:
         yield from data.decode("utf-8", "replace").splitlines(keepends=True)
 
 
-def _with_numbers(frame: pl.DataFrame, decimal: str, notes: list[str]) -> pl.DataFrame:
+def with_numbers(frame: pl.DataFrame, decimal: str, notes: list[str]) -> pl.DataFrame:
     """Turn columns of words into numbers where nearly all words are numbers or truth values."""
     import polars as pl
 
