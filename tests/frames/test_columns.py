@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+from datetime import datetime
+
 import numpy as np
 import polars as pl
 import pytest
 
 from vace_ad.errors import InputError, TableReadError
-from vace_ad.frames.columns import channels_of
+from vace_ad.frames.columns import channels_of, clean_frame, notes_in_words
 
 
 @pytest.fixture
@@ -57,3 +59,38 @@ def test_choosing_and_dropping(frame: pl.DataFrame) -> None:
 def test_no_numbers_at_all(frame: pl.DataFrame) -> None:
     with pytest.raises(TableReadError, match=r"no column holds numbers.*'state'"):
         channels_of(frame.select("state", "empty"))
+
+
+def test_forty_notes_are_one() -> None:
+    still = pl.DataFrame({f"s{i}": [1.0, 1.0, 1.0] for i in range(40)} | {"a": [1.0, 5.0, 2.0]})
+    (words,) = notes_in_words(channels_of(still).notes)
+    assert words.startswith("40 columns are constant: kept")
+    assert "'s0', 's1', 's2', 's3', 's4' and 35 more" in words
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "arrow"])
+def test_tables_in_python_are_cleaned_as_on_the_command_line(kind: str) -> None:
+    frame = pl.DataFrame(
+        {
+            "t": pl.datetime_range(datetime(2026, 1, 1), datetime(2026, 1, 1, 3), "1h", eager=True),
+            "a": [1.0, 5.0, 2.0, 4.0],
+            "state": ["on", "off", "on", "on"],
+            "row": [0, 1, 2, 3],
+            "empty": pl.Series([None] * 4, dtype=pl.Float64),
+            "label": [0, 0, 1, 0],
+        }
+    )
+    data = {"pandas": frame.to_pandas, "polars": frame.clone, "arrow": frame.to_arrow}[kind]()
+    clean, notes = clean_frame(data)
+    assert type(clean) is type(data)
+    names = clean.column_names if kind == "arrow" else list(clean.columns)
+    assert names == ["t", "a"]
+    assert "column 'state' is text: left out" in notes
+    assert len(notes) == 4
+
+
+def test_what_is_no_table_comes_back() -> None:
+    array = np.zeros((3, 2))
+    assert clean_frame(array)[0] is array
+    whole = pl.DataFrame({"a": [1.0, 5.0, 2.0]})
+    assert clean_frame(whole)[0] is whole

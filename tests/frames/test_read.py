@@ -183,8 +183,8 @@ BAD = {
     "blank": (b" \n\n", "is empty"),
     "header only": (b"a,b\n", "has no rows"),
     "binary": (b"ab\x00\x01\x02", "binary data"),
-    "no known encoding": (b"\x81\x8d\x90,1\n2,3\n", "--encoding"),
-    "excel": (b"PK\x03\x04....", "Excel"),
+    "no known encoding": (b"\x81\x8d\x90,1\n2,3\n", "encoding='shift_jis'"),
+    "cut excel": (b"PK\x03\x04....", "Excel"),
     "ragged": (b"a,b\n1,2\n3,4,5\n6,7\n", "line 3: 3 cells, but most lines have 2"),
     "cut parquet": (b"PAR1 and no more", "begins like Parquet"),
     "cut arrow": (b"ARROW1 and no more", "begins like Arrow"),
@@ -236,3 +236,35 @@ def test_text_options_for_a_typed_file(tmp_path: Path) -> None:
     pl.DataFrame({"a": [1]}).write_parquet(tmp_path / "t.parquet")
     with pytest.raises(ConfigError, match="Parquet file has none"):
         read_table(tmp_path / "t.parquet", delimiter=";")
+
+
+def test_wide_tables_and_huge_cells(write) -> None:
+    names = [f"sensor number {i} of the plant" for i in range(20_000)]
+    line = ";".join("1,5" for _ in names)
+    data = "\n".join([";".join(f'"{name}"' for name in names), *[line] * 3])
+    frame, report = read_table(write(data.encode()))
+    assert frame.width == 20_000
+    assert (report.delimiter, report.decimal) == (";", ",")
+    frame, _ = read_table(
+        write(
+            b"a,note\n"
+            + b"".join(b"%d,ok\n" % i for i in range(30))
+            + b'7,"'
+            + b"x" * 300_000
+            + b'"\n'
+        )
+    )
+    assert frame.height == 31
+    with pytest.raises(TableReadError, match=r"delimiter"):
+        read_table(write(b'a,"' + b"x" * 300_000 + b"\n1,2\n"))
+
+
+def test_thousands_of_columns_of_one_name_take_no_time(write) -> None:
+    import time
+
+    started = time.perf_counter()
+    data = ",".join(["a"] * 4000) + "\n" + ("1," * 3999 + "2\n") * 3
+    frame, _ = read_table(write(data.encode()))
+    assert frame.columns[:3] == ["a", "a_2", "a_3"]
+    assert len(set(frame.columns)) == 4000
+    assert time.perf_counter() - started < 5

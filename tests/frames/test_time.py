@@ -5,8 +5,9 @@ import polars as pl
 import pytest
 
 from vace_ad.errors import ConfigError, InputError
+from vace_ad.frames.order import order_rows
 from vace_ad.frames.stamps import parse_duration
-from vace_ad.frames.time import check_time, duration_words, split_time
+from vace_ad.frames.time import TimeReport, check_time, duration_words, split_time
 
 MINUTE = 60 * 10**9
 
@@ -17,6 +18,14 @@ def minutes(n: int, start: str = "2026-01-01T00:00") -> np.ndarray:
 
 def table(times: list[str] | np.ndarray, **columns: list[str]) -> pl.DataFrame:
     return pl.DataFrame({"when": times, "a": np.arange(len(times)) * 1.0, **columns})
+
+
+def read_time(
+    frame: pl.DataFrame, column: str | None = None, zone: str | None = None
+) -> tuple[pl.DataFrame, np.ndarray, TimeReport]:
+    frame, time, found = split_time(frame, column, zone=zone)
+    assert time is not None
+    return frame, time, check_time(time, found.column, found.zone, found.notes)
 
 
 @pytest.mark.parametrize(
@@ -34,7 +43,7 @@ def table(times: list[str] | np.ndarray, **columns: list[str]) -> pl.DataFrame:
     ],
 )
 def test_formats(words: list[str]) -> None:
-    frame, time, report = split_time(table(words))
+    frame, time, report = read_time(table(words))
     assert time is not None
     assert time.tolist() == minutes(2, "2026-01-13T00:05").tolist()
     assert frame.columns == ["a"]
@@ -54,7 +63,7 @@ def test_counts_since_1970_by_their_size(unit: int) -> None:
 def test_plain_numbers_are_time_only_when_named() -> None:
     frame = pl.DataFrame({"time": [0.0, 0.5, 1.0], "a": [1.0, 5.0, 2.0]})
     assert split_time(frame)[1] is None
-    _, time, report = split_time(frame, "time")
+    _, time, report = read_time(frame, "time")
     assert time is not None
     assert report.step == 5 * 10**8
     assert "taken as seconds" in report.notes[0]
@@ -82,17 +91,26 @@ def test_day_and_month_told_apart_by_order() -> None:
 
 def test_typed_columns_and_zones() -> None:
     local = pl.Series("when", minutes(3)).dt.replace_time_zone("Europe/Berlin")
-    _, time, report = split_time(pl.DataFrame({"a": [1.0, 2.0, 4.0], "when": local}))
+    _, time, report = read_time(pl.DataFrame({"a": [1.0, 2.0, 4.0], "when": local}))
     assert time is not None
     assert time[0] == np.datetime64("2025-12-31T23:00")
-    assert report.zone == "UTC"
+    assert report.zone == "Europe/Berlin"
     _, time, report = split_time(table(minutes(3)))
     assert report.zone is None
 
 
+@pytest.mark.parametrize(
+    ("suffix", "zone"), [("+01:00", "Etc/GMT-1"), ("Z", "UTC"), ("-0500", "Etc/GMT+5")]
+)
+def test_offsets_come_back_as_zones(suffix: str, zone: str) -> None:
+    words = [f"2026-01-13 00:05:00{suffix}", f"2026-01-13 00:06:00{suffix}"]
+    assert read_time(table(words))[2].zone == zone
+    assert read_time(table(words), zone="Asia/Tokyo")[2].zone == "Asia/Tokyo"
+
+
 def test_zone_changes_become_utc_and_are_said() -> None:
     words = ["2026-10-25 02:30:00+02:00", "2026-10-25 02:00:00+01:00"]
-    _, time, report = split_time(table(words))
+    _, time, report = read_time(table(words))
     assert time is not None
     assert report.step == 30 * MINUTE
     assert report.notes == ("2 different zone offsets; all times turned into UTC",)
@@ -101,12 +119,12 @@ def test_zone_changes_become_utc_and_are_said() -> None:
 def test_end_of_summer_time() -> None:
     clock = ["2026-10-25 01:30", "2026-10-25 02:00", "2026-10-25 02:30"]
     clock += ["2026-10-25 02:00", "2026-10-25 02:30", "2026-10-25 03:00"]
-    with pytest.raises(InputError, match=r"summer time; .*--time-zone"):
-        split_time(table(clock))
-    _, time, report = split_time(table(clock), zone="Europe/Berlin")
+    with pytest.raises(InputError, match=r"summer time; .*time_zone='Europe/Berlin'"):
+        read_time(table(clock))
+    _, time, report = read_time(table(clock), zone="Europe/Berlin")
     assert time is not None
     assert np.unique(np.diff(time)).tolist() == [30 * MINUTE]
-    assert report.zone == "UTC"
+    assert report.zone == "Europe/Berlin"
     with pytest.raises(ConfigError, match="Mars"):
         split_time(table(clock), zone="Mars/Olympus")
 
@@ -114,14 +132,13 @@ def test_end_of_summer_time() -> None:
 def test_time_that_goes_backwards() -> None:
     times = minutes(6)[[0, 1, 4, 3, 2, 5]]
     with pytest.raises(InputError, match=r"goes backwards: .*00:03.* follows .*00:04.*row 3"):
-        split_time(table(times))
-    frame, time, report = split_time(table(times), sort=True)
-    assert time is not None
+        read_time(table(times))
+    values, time, notes = order_rows(np.arange(6.0)[:, None], times)
     assert time.tolist() == minutes(6).tolist()
-    assert frame["a"].to_list() == [0.0, 1.0, 4.0, 3.0, 2.0, 5.0]
-    assert report.notes == ("rows put in order of time (2 steps went backwards)",)
+    assert values[:, 0].tolist() == [0.0, 1.0, 4.0, 3.0, 2.0, 5.0]
+    assert notes == ["rows put in order of time (2 steps went backwards)"]
     with pytest.raises(InputError, match="newest row comes first"):
-        split_time(table(minutes(6)[::-1]))
+        read_time(table(minutes(6)[::-1]))
 
 
 def test_rows_without_a_time() -> None:
@@ -149,7 +166,7 @@ def test_no_time_column() -> None:
     assert frame.columns == ["a", "state"]
 
 
-def test_step_duplicates_gaps_and_irregularity() -> None:
+def test_step_repeats_gaps_and_irregularity() -> None:
     time = minutes(100)
     assert check_time(time).notes == ()
     holes = np.delete(time, np.r_[20:25, 60])
@@ -158,14 +175,14 @@ def test_step_duplicates_gaps_and_irregularity() -> None:
     assert report.gaps == (20, 55)
     assert report.irregular == 0
     assert report.notes == ("2 gaps in time, the longest 6 min",)
-    twice = np.sort(np.r_[time, time[:3]])
-    assert check_time(twice).duplicates == 3
+    with pytest.raises(InputError, match=r"3 rows have the time of the row before.*sort=True"):
+        check_time(np.sort(np.r_[time, time[:3]]))
     rng = np.random.default_rng(0)
     jitter = time + (rng.uniform(-0.4, 0.4, 100) * MINUTE).astype("m8[ns]")
     report = check_time(jitter)
     assert report.irregular > 0.5
     assert report.gaps == ()
-    assert "--resample 1min" in report.notes[0]
+    assert "resample='1min'" in report.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -185,3 +202,29 @@ def test_what_is_no_duration(text: str) -> None:
 def test_duration_words() -> None:
     words = [duration_words(s * 1e9) for s in (5e-6, 0.02, 90, 2160, 9e4, 2.5 * 86_400, 1e8)]
     assert words == ["5 µs", "20 ms", "90 s", "36 min", "25 h", "2.5 days", "3.17 years"]
+
+
+def spring(step: int = 15) -> np.ndarray:
+    """A clock in Berlin through the night in which summer time begins, without its zone."""
+    night = minutes(600, "2026-03-28T22:00")[::step]
+    return night[
+        (night < np.datetime64("2026-03-29T02:00")) | (night >= np.datetime64("2026-03-29T03:00"))
+    ]
+
+
+def test_the_begin_of_summer_time_is_no_gap() -> None:
+    report = check_time(spring())
+    assert report.gaps == ()
+    assert "skips an hour at 2026-03-29 01:45" in report.notes[0]
+    assert "time_zone='Europe/Berlin'" in report.notes[0]
+    _, time, report = read_time(table(spring()), zone="Europe/Berlin")
+    assert report.gaps == ()
+    assert report.notes == ()
+    assert np.unique(np.diff(time)).tolist() == [15 * MINUTE]
+
+
+@pytest.mark.parametrize("shift", ["1h", "1D", "90m"])
+def test_an_hour_that_is_missing_elsewhere_is_a_gap(shift: str) -> None:
+    moved = spring() + np.timedelta64(int(shift[:-1]), shift[-1]) * 5
+    assert len(check_time(moved).gaps) == 1
+    assert len(check_time(spring(), zone="UTC").gaps) == 1

@@ -9,7 +9,8 @@ import typer
 from vace_ad.errors import ConfigError
 
 if TYPE_CHECKING:
-    from vace_ad.alarms import Budget, Rules
+    from vace_ad.alarms import Budget
+    from vace_ad.app.run import Alarming
 
 _ALARMS = "When to alarm (give one budget; default: one false alarm in 10,000 rows)"
 _EVENTS = "What makes one event"
@@ -109,15 +110,17 @@ def make_budget(
     return Budget(value, per[name])  # type: ignore[arg-type]
 
 
-def make_rules(join: int | None, min_length: int, cooldown: int, patch_length: int) -> Rules:
-    """The rules that make events, with half a patch as the default joining."""
-    from vace_ad.alarms import Rules
-
-    return Rules(patch_length // 2 if join is None else join, min_length, cooldown)
-
-
-def make_step(step: str | None) -> int | None:
-    """The time between rows in nanoseconds, where it was given."""
+def make_alarming(
+    budget: Budget,
+    join: int | None,
+    min_length: int,
+    cooldown: int,
+    step: str | None,
+    explain: int,
+) -> Alarming:
+    """When to alarm, as the options said."""
+    from vace_ad.app.run import Alarming
     from vace_ad.frames.stamps import parse_duration
 
-    return None if step is None else parse_duration(step)
+    between = None if step is None else parse_duration(step)
+    return Alarming(budget, join, min_length, cooldown, between, explain)

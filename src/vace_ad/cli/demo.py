@@ -31,10 +31,11 @@ def demo_command(
     from vace_ad import VACE
     from vace_ad.alarms import Budget
     from vace_ad.alarms.detection import detect
-    from vace_ad.cli.results import check_out, results_folder, write_run, write_tables
+    from vace_ad.app.results import check_out, event_frame, results_folder, score_frame, write_run
     from vace_ad.demo import simulate
     from vace_ad.demo.picture import draw
     from vace_ad.frames import Table
+    from vace_ad.frames.write import write_frame
     from vace_ad.metrics import evaluate, operational
 
     check_out(out)
@@ -67,7 +68,8 @@ def demo_command(
         f"{work.false_alarms} false alarms in {len(test) * 300 / 86400:.0f} days"
     )
     with results_folder(out) as folder:
-        write_tables(folder, test, found, "csv")
+        write_frame(score_frame(test, found), folder / "scores.csv")
+        write_frame(event_frame(found.events), folder / "events.csv")
         detector.save(folder / "model.vace")
         write_run(folder, {"command": "vace demo", "seed": seed, "measures": measures})
         spans = [(event.start + first, event.end + first) for event in found.anomalies]

@@ -12,13 +12,14 @@ from vace_ad.cli import finish as end
 from vace_ad.cli import fitting as fit
 from vace_ad.cli import output as say
 from vace_ad.cli import tables as read
+from vace_ad.cli.tables import MAX_SIZE
 
 _TRAINING = "Which rows are normal (give one; default: the first 30 %)"
 
 
 @say.interruptible
 def detect_command(
-    path: read.TablePath,
+    paths: read.TablePaths,
     out: end.Out = None,
     train_share: Annotated[
         float | None,
@@ -64,6 +65,12 @@ def detect_command(
     decimal: read.Decimal = None,
     encoding: read.Encoding = None,
     header: read.Header = None,
+    long: read.Long = None,
+    by: read.By = None,
+    sheet: read.Sheet = None,
+    header_row: read.HeaderRow = None,
+    query: read.Query = None,
+    max_size: read.MaxSize = MAX_SIZE,
     score_format: end.Format = end.ScoreFormat.parquet,
     fail_on_events: end.FailOnEvents = False,
     as_json: say.Json = False,
@@ -82,25 +89,42 @@ def detect_command(
 
     vace detect today.csv --train-file last-month.parquet --fail-on-events || page-someone
     """
-    from vace_ad.alarms.detection import detect
-    from vace_ad.cli.results import check_out
+    from vace_ad.app.loading import Reading, load_table
+    from vace_ad.app.results import check_out
+    from vace_ad.app.run import fit_and_detect
+    from vace_ad.app.training import choose_training
 
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet)
-    how = read.Reading(
-        time_column, time_zone, sort, resample, columns, drop, delimiter, decimal, encoding, header
+    how = Reading(
+        time_column=time_column,
+        time_zone=time_zone,
+        sort=sort,
+        resample=resample,
+        columns=columns,
+        drop=drop,
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        header=header,
+        long=long,
+        by=by,
+        sheet=sheet,
+        header_row=header_row,
+        query=query,
+        max_size=max_size,
     )
     budget = alarm.make_budget(
         alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
     )
     config = fit.make_config(preset, patch_length, seed, settings)
-    rules = alarm.make_rules(join, min_length, cooldown, config.patch_length)
-    between = alarm.make_step(step)
+    alarming = alarm.make_alarming(budget, join, min_length, cooldown, step, explain)
+    alarming.rules(config.patch_length)  # refuses nonsense before any table is read
     if out is not None:
         check_out(out)
 
-    loaded = read.load_table(path, how)
-    training = fit.choose_training(
+    loaded = load_table(paths, how)
+    training = choose_training(
         loaded,
         config,
         share=train_share,
@@ -109,19 +133,14 @@ def detect_command(
         file=train_file,
         how=how,
     )
-    budget.rate(loaded.clock.step or between)  # a budget in time without time: say so at once
     with output.progress() as progress:
-        detector, notes = fit.fit_detector(config, training, progress)
-        found = detect(
-            detector,
-            loaded.table,
-            budget=budget,
-            rules=rules,
-            first=training.rows or 0,
-            step=between,
-            explain=explain,
+        run = fit_and_detect(
+            loaded,
+            training,
+            config,
+            alarming,
+            command=end.command_line(),
             progress=progress,
+            started=started,
         )
-    notes = [*loaded.notes, *notes, *found.notes]
-    run = end.Run(loaded, detector, found, budget, rules, training, notes, started)
     end.finish(run, out, score_format, output, fail_on_events)

@@ -1,27 +1,19 @@
-"""Fitting on the command line: the options of the detector, training rows, and the fit."""
+"""Fitting on the command line: the options of the detector."""
 
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vace_ad.cli.tables import Loaded, Reading, load_table
-from vace_ad.errors import ConfigError, InputError, TooShortError, VaceWarning
-from vace_ad.progress import Progress
+from vace_ad.errors import ConfigError
 
 if TYPE_CHECKING:
     from vace_ad.config import VACEConfig
-    from vace_ad.detector import VACE
-    from vace_ad.frames.table import Table
 
 _DETECTOR = "The detector"
-DEFAULT_SHARE = 0.3
 
 Preset = Annotated[
     str | None,
@@ -72,136 +64,3 @@ def _value(text: str) -> Any:
     except ValueError:
         return None if text == "None" else text
     return tuple(value) if isinstance(value, list) else value
-
-
-@dataclass(frozen=True)
-class Training:
-    """What a detector learns from."""
-
-    tables: Sequence[Loaded]
-    rows: int | None  # the first so many rows of the table; None for all of other tables
-    words: str
-
-    def record(self) -> dict[str, Any]:
-        """The training rows for programs."""
-        if self.rows is not None:
-            return {"rows": [0, self.rows]}
-        return {"files": [asdict(table.source) for table in self.tables]}
-
-
-def choose_training(
-    loaded: Loaded,
-    config: VACEConfig,
-    *,
-    share: float | None,
-    rows: int | None,
-    until: str | None,
-    file: str | None,
-    how: Reading,
-) -> Training:
-    """Training rows by the one way that was given: the first ones, or those of another file."""
-    given = {
-        "--train-share": share,
-        "--train-rows": rows,
-        "--train-until": until,
-        "--train-file": file,
-    }
-    chosen = [name for name, value in given.items() if value is not None]
-    if len(chosen) > 1:
-        raise ConfigError(f"{chosen[0]} and {chosen[1]} both came; give one of them")
-    if file is not None:
-        other = load_table(file, how, loaded.table.names)
-        return Training([other], None, f"{len(other.table):,} rows of {file}")
-    count = _first_rows(loaded.table, config, share, rows, until)
-    part = count / len(loaded.table)
-    return Training([loaded], count, f"the first {count:,} rows ({part:.0%})")
-
-
-def _first_rows(
-    table: Table, config: VACEConfig, share: float | None, rows: int | None, until: str | None
-) -> int:
-    """How many first rows train; refuses too few, and all."""
-    if until is not None:
-        count, words = _rows_until(table, until), f"rows before {until}"
-    elif rows is not None:
-        count, words = rows, f"first {rows:,} rows"
-    else:
-        part = DEFAULT_SHARE if share is None else share
-        if not 0 < part < 1:
-            raise ConfigError(f"--train-share {part:g} came; it is a share between 0 and 1")
-        count, words = int(part * len(table)), f"first {part:.0%} of rows"
-    needed = config.patch_length + config.offset + 1
-    if count < needed:
-        raise TooShortError(
-            f"the {words} are {count:,} rows to train on, of {len(table):,}; at least {needed} are "
-            "needed: train on more (--train-share, --train-rows, --train-file), or give a smaller "
-            "--patch-length"
-        )
-    if count >= len(table):
-        raise InputError(
-            f"the {words} are all {len(table):,} rows; leave some to look at, or train on another "
-            "file with --train-file"
-        )
-    return count
-
-
-def _rows_until(table: Table, until: str) -> int:
-    import numpy as np
-    import polars as pl
-
-    from vace_ad.frames.stamps import parse_stamps
-
-    if table.time is None:
-        raise InputError(
-            "--train-until needs a time column, and none was found; name it with --time-column, "
-            "or use --train-rows"
-        )
-    limit = parse_stamps(pl.Series([until])).time[0]
-    if np.isnat(limit):
-        raise ConfigError(
-            f"--train-until {until!r} is no time; write 2026-03-01 or 2026-03-01T12:00"
-        )
-    return int(np.searchsorted(table.time, limit))
-
-
-def fit_detector(
-    config: VACEConfig, training: Training, progress: Progress
-) -> tuple[VACE, list[str]]:
-    """Fit a detector; also what the reader should know about the fit."""
-    from vace_ad.detector import VACE
-
-    pieces = [piece for part in training.tables for piece in _pieces(part, training.rows)]
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", VaceWarning)
-        detector = VACE(**config.to_dict()).fit(pieces, progress=progress)
-    notes = [str(w.message) for w in caught if issubclass(w.category, VaceWarning)]
-    for other in caught:
-        if not issubclass(other.category, VaceWarning):
-            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    return detector, notes + contamination_notes(detector, [len(piece) for piece in pieces])
-
-
-def _pieces(part: Loaded, rows: int | None) -> list[Table]:
-    """The training rows, cut where time jumps, so that no patch reaches across."""
-    from vace_ad.frames.table import Table
-
-    table = part.table
-    end = len(table) if rows is None else rows
-    edges = [0, *(gap for gap in part.clock.gaps if gap < end), end]
-    return [
-        Table(table.values[a:b], table.names, None if table.time is None else table.time[a:b])
-        for a, b in pairwise(edges)
-    ]
-
-
-def contamination_notes(detector: VACE, lengths: Sequence[int]) -> list[str]:
-    """Say so where the training part itself looks anomalous."""
-    found = detector.calibration_.suspicious
-    if len(found) == 0:
-        return []
-    where = ", ".join(f"{start:,} to {end:,}" for start, end in found[:3].tolist())
-    rows = f" (rows {where}{', …' if len(found) > 3 else ''})" if len(lengths) == 1 else ""
-    return [
-        f"the training part holds {len(found)} stretch{'es' * (len(found) > 1)} unlike the rest"
-        f"{rows}: look at them, and train without them if they are faults"
-    ]

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 import vace_ad
+from vace_ad.caller import command_line
 from vace_ad.cli.bench import bench_app
 from vace_ad.cli.demo import demo_command
 from vace_ad.cli.detect import detect_command
@@ -57,7 +58,8 @@ app.add_typer(bench_app, name="bench")
 def main() -> None:
     """Run the command; an error of ours is one sentence and exit status 2."""
     try:
-        app()  # exits by itself, also after a wrong option
+        with command_line():
+            app()  # exits by itself, also after a wrong option
     except VaceError as error:
         if "--debug" in sys.argv:
             raise

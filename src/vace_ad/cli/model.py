@@ -13,6 +13,7 @@ from vace_ad.cli import finish as end
 from vace_ad.cli import fitting as fit
 from vace_ad.cli import output as say
 from vace_ad.cli import tables as read
+from vace_ad.cli.tables import MAX_SIZE
 from vace_ad.errors import ModelFileError, VaceError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def fit_command(
         list[str],
         typer.Argument(
             metavar="TABLE…",
-            help="Tables of normal operation: CSV (also .gz or .zst), Parquet or Arrow; - for "
+            help="Tables of normal operation, in any format that `vace detect` reads; - for "
             "standard input. Patches never reach from one into the next.",
         ),
     ],
@@ -46,6 +47,12 @@ def fit_command(
     decimal: read.Decimal = None,
     encoding: read.Encoding = None,
     header: read.Header = None,
+    long: read.Long = None,
+    by: read.By = None,
+    sheet: read.Sheet = None,
+    header_row: read.HeaderRow = None,
+    query: read.Query = None,
+    max_size: read.MaxSize = MAX_SIZE,
     as_json: say.Json = False,
     quiet: say.Quiet = False,
     debug: say.Debug = False,
@@ -58,18 +65,33 @@ def fit_command(
 
     vace fit january.csv february.csv --model plant.vace --drop operator_note
     """
+    from vace_ad.app.loading import Reading, load_tables
+    from vace_ad.app.training import Training, fit_detector
+
     output = say.Output(as_json=as_json, quiet=quiet)
-    how = read.Reading(
-        time_column, time_zone, sort, resample, columns, drop, delimiter, decimal, encoding, header
+    how = Reading(
+        time_column=time_column,
+        time_zone=time_zone,
+        sort=sort,
+        resample=resample,
+        columns=columns,
+        drop=drop,
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        header=header,
+        long=long,
+        by=by,
+        sheet=sheet,
+        header_row=header_row,
+        query=query,
+        max_size=max_size,
     )
     config = fit.make_config(preset, patch_length, seed, settings)
-    tables = [read.load_table(paths[0], how)]
-    tables += [read.load_table(path, how, tables[0].table.names) for path in paths[1:]]
+    tables = load_tables(paths, how)
     rows = sum(len(loaded.table) for loaded in tables)
     with output.progress() as progress:
-        detector, notes = fit.fit_detector(
-            config, fit.Training(tables, None, f"{rows:,} rows"), progress
-        )
+        detector, notes = fit_detector(config, Training(tables, None, f"{rows:,} rows"), progress)
     _save(detector, model)
     notes = [note for loaded in tables for note in loaded.notes] + notes
     output.say(f"{model}: {rows:,} rows × {len(detector.channels_)} channels learned", "bold")
@@ -80,7 +102,7 @@ def fit_command(
 
 @say.interruptible
 def score_command(
-    path: read.TablePath,
+    paths: read.TablePaths,
     model: Annotated[Path, typer.Option(help="Model file, from `vace fit` or a results folder.")],
     scores: Annotated[
         str | None,
@@ -108,6 +130,12 @@ def score_command(
     decimal: read.Decimal = None,
     encoding: read.Encoding = None,
     header: read.Header = None,
+    long: read.Long = None,
+    by: read.By = None,
+    sheet: read.Sheet = None,
+    header_row: read.HeaderRow = None,
+    query: read.Query = None,
+    max_size: read.MaxSize = MAX_SIZE,
     score_format: end.Format = end.ScoreFormat.parquet,
     fail_on_events: end.FailOnEvents = False,
     as_json: say.Json = False,
@@ -124,41 +152,56 @@ def score_command(
 
     vace score new.csv --model plant.vace --alarms-per-month 1 --out results/ --fail-on-events
     """
-    from vace_ad.alarms.detection import detect
-    from vace_ad.cli.results import check_out
+    from vace_ad.app.loading import Reading, load_table
+    from vace_ad.app.results import check_out
+    from vace_ad.app.run import detect_with
+    from vace_ad.app.training import Training
     from vace_ad.detector import load
 
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet or scores == "-")
-    how = read.Reading(
-        time_column, time_zone, sort, resample, None, None, delimiter, decimal, encoding, header
+    how = Reading(
+        time_column=time_column,
+        time_zone=time_zone,
+        sort=sort,
+        resample=resample,
+        delimiter=delimiter,
+        decimal=decimal,
+        encoding=encoding,
+        header=header,
+        long=long,
+        by=by,
+        sheet=sheet,
+        header_row=header_row,
+        query=query,
+        max_size=max_size,
     )
     budget = alarm.make_budget(
         alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
     )
+    alarming = alarm.make_alarming(budget, join, min_length, cooldown, step, explain)
     if out is not None:
         check_out(out)
     detector = load(_existing(model))
-    rules = alarm.make_rules(join, min_length, cooldown, detector.config.patch_length)
-    loaded = read.load_table(path, how, detector.channels_)
+    alarming.rules(detector.config.patch_length)
+    loaded = load_table(paths, how, detector.channels_)
+    training = Training([], None, f"{detector.facts_['rows']:,} rows, in {model}")
     with output.progress() as progress:
-        found = detect(
+        run = detect_with(
             detector,
-            loaded.table,
-            budget=budget,
-            rules=rules,
-            step=alarm.make_step(step),
-            explain=explain,
+            loaded,
+            training,
+            alarming,
+            command=end.command_line(),
             progress=progress,
+            started=started,
         )
     if scores is not None:
-        end.write_scores(scores, loaded.table, found)
-    notes = [*loaded.notes, *found.notes]
-    training = fit.Training([], None, f"{detector.facts_['rows']:,} rows, in {model}")
-    run = end.Run(loaded, detector, found, budget, rules, training, notes, started)
+        end.write_scores(scores, run)
     end.finish(run, out, score_format, output, fail_on_events)
 
 
+@say.interruptible
 def inspect_command(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")],
     as_json: say.Json = False,
@@ -190,7 +233,7 @@ def _existing(model: Path) -> Path:
 
 
 def _save(detector: VACE, model: Path) -> None:
-    from vace_ad.cli.results import writing
+    from vace_ad.app.results import writing
 
     if not model.absolute().parent.is_dir():
         raise VaceError(f"the folder of {model} does not exist; create it, or give another place")
@@ -200,7 +243,7 @@ def _save(detector: VACE, model: Path) -> None:
 
 def _describe(detector: VACE, output: say.Output) -> None:
     """Print what is worth knowing about a fitted detector."""
-    from vace_ad.cli.page import VERDICTS
+    from vace_ad.app.page import VERDICTS
     from vace_ad.frames.time import duration_words
 
     facts, geometry = detector.facts_, detector.geometry_
@@ -214,9 +257,9 @@ def _describe(detector: VACE, output: say.Output) -> None:
 
 def _thresholds(detector: VACE) -> dict[str, float]:
     """A few budgets and the thresholds they mean."""
-    from vace_ad.alarms import Budget, choose_threshold
+    from vace_ad.alarms import Budget, Rules, choose_threshold
 
-    rules = alarm.make_rules(None, 1, 0, detector.config.patch_length)
+    rules = Rules(join=detector.config.patch_length // 2)
     seconds = detector.facts_.get("step_seconds")
     budgets = [Budget()]
     if seconds:

@@ -72,6 +72,8 @@ class Output:
     def json(self, answer: dict[str, Any]) -> None:
         """Print the answer for programs, if they asked."""
         if self.as_json:
+            from vace_ad.app.records import plain
+
             sys.stdout.write(json.dumps(plain(answer), indent=2, allow_nan=False) + "\n")
 
     @contextmanager
@@ -117,7 +119,7 @@ class Output:
         if marks.strip():
             self.say(marks.rstrip(), "red")
 
-    def events(self, events: Sequence[Event], step: int | None) -> None:
+    def events(self, events: Sequence[Event], step: int | None, zone: str | None = None) -> None:
         """Print the most severe events as a table, in order of time."""
         from rich.table import Table
 
@@ -136,7 +138,7 @@ class Output:
         named = 3 if self.console.width >= 100 else 1
         for number, event in enumerate(events, 1):
             if event in worst:
-                table.add_row(*_cells(number, event, step, named))
+                table.add_row(*_cells(number, event, step, named, zone))
         self.console.print(table)
         if len(events) > _MOST_EVENTS:
             self.say(f"  and {len(events) - _MOST_EVENTS} less severe ones; --out keeps them all")
@@ -166,45 +168,13 @@ def spark_heights(
         yield min(7, int(8 * share)), bool(alarmed[a:b].any())
 
 
-def event_record(event: Event) -> dict[str, Any]:
-    """An event for programs."""
-    times = {
-        name: None if value is None else str(value)
-        for name in ("start_time", "end_time", "peak_time")
-        for value in (getattr(event, name),)
-    }
-    return {
-        "kind": event.kind,
-        "start": event.start,
-        "end": event.end,
-        "peak": event.peak,
-        **times,
-        "score": event.score,
-        "severity": event.severity,
-        "probability": event.probability,
-        "signal": event.signal,
-        "shares": dict(event.shares),
-    }
-
-
-def plain(value: Any) -> Any:
-    """A value as JSON knows it: NaN becomes null, NumPy's numbers become Python's."""
+def stamp(time: np.datetime64, zone: str | None = None) -> str:
+    """A local time as people write it: no seconds, or fractions of them, where there are none."""
     import numpy as np
 
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [plain(item) for item in value]
-    if isinstance(value, np.generic | np.ndarray):
-        return plain(value.tolist())
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    return value
+    from vace_ad.frames.zones import wall_clock
 
-
-def stamp(time: np.datetime64) -> str:
-    """A time as people write it: no seconds, or fractions of them, where there are none."""
-    text = str(time.astype("datetime64[ms]")).replace("T", " ")
+    text = str(wall_clock(np.array([time]), zone)[0].astype("datetime64[ms]")).replace("T", " ")
     return text.removesuffix(".000").removesuffix(":00")
 
 
@@ -213,11 +183,11 @@ def _urgency(event: Event) -> float:
     return 50.0 if math.isnan(event.severity) else event.severity
 
 
-def _cells(number: int, event: Event, step: int | None, named: int) -> list[str]:
+def _cells(number: int, event: Event, step: int | None, named: int, zone: str | None) -> list[str]:
     from vace_ad.frames.time import duration_words
     from vace_ad.report.words import odds
 
-    start = str(event.start) if event.start_time is None else stamp(event.start_time)
+    start = str(event.start) if event.start_time is None else stamp(event.start_time, zone)
     lasts = f"{event.rows} rows"
     if event.start_time is not None and event.end_time is not None and step is not None:
         whole = float(event.end_time - event.start_time) + (step if event.rows else 0)

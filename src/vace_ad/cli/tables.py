@@ -1,29 +1,22 @@
-"""Tables on the command line: the options that say how to read one, and reading it."""
+"""Tables on the command line: the options that say how to read one."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
-from vace_ad.errors import ChannelMismatchError, InputError
-
-if TYPE_CHECKING:
-    from vace_ad.frames.read import ReadReport
-    from vace_ad.frames.table import Table
-    from vace_ad.frames.time import TimeReport
-
 _READING = "How the table is read"
+MAX_SIZE = "4GB"  # as frames.limits says; not imported here, so that --help stays quick
 
-TablePath = Annotated[
-    str,
+TablePaths = Annotated[
+    list[str],
     typer.Argument(
-        metavar="TABLE",
-        help="CSV (also .gz or .zst), Parquet or Arrow file; - for standard input. Delimiter, "
-        "decimal sign, encoding, header and time column are found out.",
+        metavar="TABLE…",
+        help="CSV (also .gz or .zst), Parquet, Arrow, Excel, JSON lines, Prometheus JSON or "
+        "InfluxDB line protocol; - for standard input. Several files, a folder, a glob or a "
+        "pattern such as data/{machine}.csv are read as one table, sqlite:///plant.db with "
+        "--query too. Delimiter, decimal sign, encoding, header and time column are found out.",
     ),
 ]
 TimeColumn = Annotated[
@@ -33,12 +26,17 @@ TimeColumn = Annotated[
 TimeZone = Annotated[
     str | None,
     typer.Option(
-        help="Where the clock hung, if the stamps do not say, for example Europe/Berlin.",
+        help="Time zone of the timestamps, if they do not say, for example Europe/Berlin.",
         rich_help_panel=_READING,
     ),
 ]
 Sort = Annotated[
-    bool, typer.Option("--sort", help="Put the rows in order of time.", rich_help_panel=_READING)
+    bool,
+    typer.Option(
+        "--sort",
+        help="Put the rows in order of time, and average rows of the same time.",
+        rich_help_panel=_READING,
+    ),
 ]
 Resample = Annotated[
     str | None,
@@ -81,81 +79,39 @@ Header = Annotated[
         rich_help_panel=_READING,
     ),
 ]
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How to read a table, as the options said."""
-
-    time_column: str | None = None
-    time_zone: str | None = None
-    sort: bool = False
-    resample: str | None = None
-    columns: str | None = None
-    drop: str | None = None
-    delimiter: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
-    header: bool | None = None
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A table as a detector takes it, and all that was found out on the way."""
-
-    table: Table
-    clock: TimeReport
-    source: ReadReport
-    notes: list[str] = field(default_factory=list)
-
-
-def load_table(path: str | Path, how: Reading, channels: Sequence[str] | None = None) -> Loaded:
-    """Read a table; with `channels`, those columns and no others."""
-    from vace_ad.frames.columns import channels_of
-    from vace_ad.frames.read import read_table
-    from vace_ad.frames.table import Table
-    from vace_ad.frames.time import split_time
-
-    frame, source = read_table(
-        path,
-        delimiter="\t" if how.delimiter == "\\t" else how.delimiter,
-        decimal=how.decimal,
-        encoding=how.encoding,
-        header=how.header,
-    )
-    frame, time, clock = split_time(frame, how.time_column, zone=how.time_zone, sort=how.sort)
-    notes = [*source.notes, *clock.notes]
-    only = _names(how.columns)
-    if channels is not None:
-        missing = [name for name in channels if name not in frame.columns]
-        if missing:
-            raise ChannelMismatchError(missing, [])
-        extra = [name for name in frame.columns if name not in channels]
-        notes += [f"columns that the model does not know are left out: {', '.join(extra)}"] * bool(
-            extra
-        )
-        only = list(channels)
-    found = channels_of(frame, only=only, drop=_names(how.drop) or ())
-    notes += [note.words() for note in found.notes]
-    table = Table(found.values, found.names, time)
-    if how.resample is not None:
-        table, clock = _resampled(table, clock, how.resample)
-        notes = [note for note in notes if "--resample" not in note]
-        notes.append(f"rows averaged over {how.resample}: {len(table):,} rows")
-    return Loaded(table, clock, source, notes)
-
-
-def _names(listing: str | None) -> list[str] | None:
-    return None if listing is None else [name.strip() for name in listing.split(",")]
-
-
-def _resampled(table: Table, clock: TimeReport, every: str) -> tuple[Table, TimeReport]:
-    from vace_ad.frames.resample import resample
-    from vace_ad.frames.stamps import parse_duration
-    from vace_ad.frames.table import Table
-    from vace_ad.frames.time import check_time
-
-    if table.time is None:
-        raise InputError("--resample needs a time column, and none was found; name it")
-    values, time = resample(table.values, table.time, parse_duration(every))
-    return Table(values, table.names, time), check_time(time, clock.column, clock.zone)
+Long = Annotated[
+    str | None,
+    typer.Option(
+        help="Of a long table: the column of sensors and the column of values.",
+        metavar="SENSOR,VALUE",
+        rich_help_panel=_READING,
+    ),
+]
+By = Annotated[
+    str | None,
+    typer.Option(
+        help="The columns that name a machine, each with its own model; 'file' for a file each.",
+        metavar="A,B,…",
+        rich_help_panel=_READING,
+    ),
+]
+Sheet = Annotated[
+    str | None, typer.Option(help="The sheet of a workbook.", rich_help_panel=_READING)
+]
+HeaderRow = Annotated[
+    int | None,
+    typer.Option(
+        help="The row of a workbook that names the columns, from 1.", rich_help_panel=_READING
+    ),
+]
+Query = Annotated[
+    str | None,
+    typer.Option(help="What to read from a database, as SQL.", rich_help_panel=_READING),
+]
+MaxSize = Annotated[
+    str,
+    typer.Option(
+        help="The most memory that a table may unpack to, for example 8GB.",
+        rich_help_panel=_READING,
+    ),
+]

@@ -6,16 +6,19 @@ import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.caller import option
 from vace_ad.errors import InputError, TableReadError
 
 if TYPE_CHECKING:
+    import narwhals.stable.v2 as nw
     import polars as pl
 
+_SHOWN = 5  # columns that a note on many of them names
 _Look = tuple["ColumnNote | None", "NDArray[np.float64] | None"]
 
 _LABEL = re.compile(r"(is_?)?(label|anomaly|anomalies|attack|outlier|fault)s?", re.IGNORECASE)
@@ -33,6 +36,23 @@ class ColumnNote:
     def words(self) -> str:
         """The note in one line, for people."""
         return f"column {self.name!r} is {self.kind}: {self.done}"
+
+
+def notes_in_words(notes: Sequence[ColumnNote]) -> list[str]:
+    """A line for each kind of note: forty constant columns are one note, not forty."""
+    groups: dict[tuple[str, str], list[ColumnNote]] = {}
+    for note in notes:
+        kind = "identical to another" if note.kind.startswith("identical") else note.kind
+        groups.setdefault((kind, note.done), []).append(note)
+    lines = []
+    for (kind, done), group in groups.items():
+        if len(group) == 1:
+            lines.append(group[0].words())
+            continue
+        shown = ", ".join(repr(note.name) for note in group[:_SHOWN])
+        more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
+        lines.append(f"{len(group)} columns are {kind}: {done} ({shown}{more})")
+    return lines
 
 
 @dataclass(frozen=True)
@@ -74,7 +94,7 @@ def channels_of(
         raise InputError(f"column {note.name!r} is {note.kind} and cannot be a channel; drop it")
     if not columns:
         raise TableReadError(
-            "no column holds numbers; check the delimiter and the decimal sign "
+            f"no column holds numbers; check {option('delimiter')} and {option('decimal')} "
             f"(columns read: {', '.join(map(repr, frame.columns[:6]))})"
         )
     notes += _copies(columns)
@@ -82,28 +102,67 @@ def channels_of(
     return Channels(values, tuple(columns), tuple(notes))
 
 
+def clean_frame(data: Any) -> tuple[Any, list[str]]:
+    """A pandas, polars or Arrow table without the columns that cannot be channels, and notes.
+
+    What is done about each column is what the command line does. Of several columns of times
+    the first is kept. Anything else than a table, such as an array, comes back as it is.
+    """
+    import narwhals.stable.v2 as nw
+
+    try:
+        frame = nw.from_native(data, eager_only=True)
+    except (TypeError, ValueError):
+        return data, []  # whoever reads it says what is wrong
+    kept: list[str] = []
+    notes: list[ColumnNote] = []
+    columns: dict[str, NDArray[np.float64]] = {}
+    timed = False
+    for name, kind in frame.schema.items():
+        if isinstance(kind, nw.Datetime | nw.Date) and not timed:
+            timed = True
+            kept.append(name)
+            continue
+        note, column = _look_at(frame[name], str(name), chosen=False)
+        if note is not None:
+            notes.append(note)
+        if column is not None:
+            columns[str(name)] = column
+            kept.append(name)
+    if len(kept) == frame.shape[1]:
+        return data, notes_in_words([*notes, *_copies(columns)])
+    return frame.select(kept).to_native(), notes_in_words([*notes, *_copies(columns)])
+
+
 def _look(column: pl.Series, *, chosen: bool) -> _Look:
     """A note where the column is odd, and its values where it is kept."""
-    import polars as pl
+    import narwhals.stable.v2 as nw
+
+    return _look_at(nw.from_native(column, series_only=True), column.name, chosen=chosen)
+
+
+def _look_at(column: nw.Series[Any], name: str, *, chosen: bool) -> _Look:
+    import narwhals.stable.v2 as nw
 
     def left_out(kind: str) -> _Look:
-        return ColumnNote(column.name, kind, "left out", kept=False), None
+        return ColumnNote(name, kind, "left out", kept=False), None
 
+    kind = column.dtype
     if column.null_count() == len(column):
         return left_out("empty")
-    if not (column.dtype.is_numeric() or column.dtype == pl.Boolean):
-        return left_out("a time" if column.dtype.is_temporal() else "text")
-    values = column.cast(pl.Float64).to_numpy()
+    if not (kind.is_numeric() or kind == nw.Boolean):
+        return left_out("a time" if kind.is_temporal() else "text")
+    values = column.cast(nw.Float64).to_numpy()
     known = values[np.isfinite(values)]
     if not len(known):
         return left_out("empty")
     if not chosen and _is_counter(values):
         return left_out("a row counter")
-    if not chosen and _LABEL.fullmatch(column.name) and np.isin(known, (0.0, 1.0)).all():
+    if not chosen and _LABEL.fullmatch(name) and np.isin(known, (0.0, 1.0)).all():
         return left_out("a label")
     if known.min() == known.max():
         done = "kept, so that it is noticed when it starts to move"
-        return ColumnNote(column.name, "constant", done, kept=True), values
+        return ColumnNote(name, "constant", done, kept=True), values
     return None, values
 
 

@@ -1,19 +1,30 @@
-"""Files to tables: CSV in any dialect, plain or compressed, Parquet, Arrow, standard input."""
+"""One file, pipe or query to a table, whatever its format."""
 
 from __future__ import annotations
 
 import hashlib
 import io
+import re
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from vace_ad.caller import option
 from vace_ad.errors import ConfigError, TableReadError
-from vace_ad.frames.text import first_line, read_text
+from vace_ad.frames import limits
+from vace_ad.frames.excel import read_excel
+from vace_ad.frames.json_tables import read_json
+from vace_ad.frames.line_protocol import is_line_protocol, read_line_protocol
+from vace_ad.frames.sql import is_connection, read_sql, safe_name
+from vace_ad.frames.text import read_text
+from vace_ad.frames.typed import read_typed
 
 if TYPE_CHECKING:
     import polars as pl
+
+_LOOK = 64 * 1024  # bytes that a file's kind is told from
 
 # The first bytes decide what a file is, whatever its name says.
 _FORMATS = (
@@ -22,16 +33,18 @@ _FORMATS = (
     (b"\xff\xff\xff\xff", "Arrow stream"),
     (b"\x1f\x8b", "gzip"),
     (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"PK\x03\x04", "Excel"),
+    (b"\xd0\xcf\x11\xe0", "Excel"),
 )
 _FOREIGN = (
-    (b"PK\x03\x04", "an Excel workbook or a ZIP archive"),
-    (b"\xd0\xcf\x11\xe0", "an Excel workbook"),
     (b"\x89HDF", "an HDF5 file"),
     (b"FEA1", "a Feather file of the first version"),
     (b"BZh", "a bzip2 file"),
     (b"\xfd7zXZ", "an xz file"),
     (b"MATLAB", "a MATLAB file"),
 )
+_JSON = re.compile(rb"(\xef\xbb\xbf)?\s*(\{\s*[\"}]|\[\s*[\[{\]])")
+_TYPED = ("Parquet", "Arrow", "Arrow stream")
 
 
 @dataclass(frozen=True)
@@ -39,7 +52,7 @@ class ReadReport:
     """What was found out about a file while reading it."""
 
     source: str
-    format: str  # "CSV", "Parquet", "Arrow"
+    format: str  # "CSV", "Parquet", "Arrow", "Excel", "JSON", "SQL", …
     rows: int
     columns: int
     sha256: str
@@ -64,67 +77,160 @@ class ReadReport:
         return f"{self.rows:,} rows × {self.columns} columns ({', '.join(parts)})"
 
 
-def read_table(
-    source: str | Path,
-    *,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    header: bool | None = None,
-) -> tuple[pl.DataFrame, ReadReport]:
+@dataclass(frozen=True)
+class Options:
+    """How to read one file, where it is not to be found out."""
+
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    header: bool | None = None
+    sheet: str | None = None  # of a workbook, as the next
+    header_row: int | None = None  # counts from 1
+    query: str | None = None  # to a database
+    by: tuple[str, ...] = ()  # labels of series that become columns
+    max_size: str | int = limits.DEFAULT
+
+    def refuse(self, kind: str, names: Sequence[str]) -> None:
+        """Refuse options that a format has no use for."""
+        for name in names:
+            value = getattr(self, name)
+            if value is not None:
+                raise ConfigError(f"{option(name, value)}: a {kind} file has none; leave it out")
+
+
+_TEXT = ("delimiter", "decimal", "encoding", "header")
+_BOOK = ("sheet", "header_row")
+
+
+def read_table(source: str | Path, **options: Any) -> tuple[pl.DataFrame, ReadReport]:
     """Read a file, or standard input for "-", as a table; say what was found out.
 
     Format and compression are told from the first bytes; delimiter, decimal sign, encoding and
     header of a text are found out unless given. Columns of numbers come as Float64, other text
-    as String; typed files keep their types.
+    as String; typed files keep their types. The options are those of `Options`.
     """
-    name, data = _open(source)
-    start = data[:8] if isinstance(data, bytes) else _head(data, 8)
-    for magic, what in _FOREIGN:
-        if start.startswith(magic):
-            raise TableReadError(f"{name} is {what}; save the table as CSV or Parquet")
-    kind = next((kind for magic, kind in _FORMATS if start.startswith(magic)), "CSV")
-    options = {"delimiter": delimiter, "decimal": decimal, "encoding": encoding, "header": header}
-    if kind in ("Parquet", "Arrow", "Arrow stream"):
-        for option, value in options.items():
-            if value is not None:
-                raise ConfigError(f"{option}={value!r}: a {kind} file has none; leave it out")
-        frame = _read_typed(name, data, kind)
-        report = ReadReport(name, kind.split()[0], frame.height, frame.width, _digest(data))
+    how = Options(**options)
+    if is_connection(str(source)):
+        frame = read_sql(str(source), how.query)
+        digest = hashlib.sha256(str(how.query).encode()).hexdigest()
+        report = ReadReport(safe_name(str(source)), "SQL", frame.height, frame.width, digest)
     else:
-        compression = kind if kind != "CSV" else None
-        text = read_text(
-            name,
-            data,
-            compression=compression,
-            delimiter=delimiter,
-            decimal=decimal,
-            encoding=encoding,
-            header=header,
-        )
-        frame, dialect = text.frame, text.dialect
-        report = ReadReport(
-            name,
-            "CSV",
-            frame.height,
-            frame.width,
-            _digest(data),
-            compression=compression,
-            encoding=text.encoding,
-            delimiter=dialect.delimiter,
-            decimal=dialect.decimal,
-            header=dialect.header,
-            notes=tuple(text.notes),
-        )
+        most = limits.parse_size(how.max_size)
+        name, data = _open(source, most)
+        frame, report = _read_any(name, data, how, most)
     if frame.width == 0 or frame.height == 0:
-        raise TableReadError(f"{name} has no rows; give a table with at least one row of values")
+        raise TableReadError(
+            f"{report.source} has no rows; give a table with at least one row of values"
+        )
     return frame, report
 
 
-def _open(source: str | Path) -> tuple[str, bytes | Path]:
-    """A name for messages, and the bytes of standard input or the path of a readable file."""
+def _read_any(
+    name: str, data: bytes | Path, how: Options, most: int
+) -> tuple[pl.DataFrame, ReadReport]:
+    """Choose the reader by the first bytes; what gzip holds is looked at in the same way."""
+    digest = _digest(data)
+    compression, kind = None, _kind(name, data)
+    if kind == "gzip":
+        data, compression = limits.gunzip(name, data, most), "gzip"
+        if not data.strip():
+            raise TableReadError(f"{name} is empty; give a table with at least one row of values")
+        kind = _kind(name, data)
+    notes: list[str] = []
+    if kind in _TYPED:
+        how.refuse(kind, _TEXT + _BOOK)
+        frame = read_typed(name, data, kind, most)
+    elif kind == "Excel":
+        how.refuse(kind, _TEXT)
+        frame, notes = read_excel(name, data, sheet=how.sheet, header_row=how.header_row)
+    elif kind == "JSON":
+        how.refuse(kind, _TEXT + _BOOK)
+        frame, kind = read_json(name, _all_bytes(data), how.by)
+    elif kind == "line protocol":
+        how.refuse(kind, _TEXT + _BOOK)
+        frame = read_line_protocol(name, _all_bytes(data))
+    else:
+        how.refuse("text", _BOOK)
+        return _read_csv(name, data, how, kind if kind == "zstd" else compression, digest, most)
+    label = kind.split()[0] if kind in _TYPED else kind
+    return frame, ReadReport(
+        name, label, frame.height, frame.width, digest, compression, notes=tuple(notes)
+    )
+
+
+def _read_csv(
+    name: str,
+    data: bytes | Path,
+    how: Options,
+    compression: str | None,
+    digest: str,
+    most: int,
+) -> tuple[pl.DataFrame, ReadReport]:
+    if compression == "zstd":
+        size = limits.zstd_size(data[:64] if isinstance(data, bytes) else _head(data, 64))
+        if size is not None and size > most:
+            raise limits.too_large(name, most)
+    text = read_text(
+        name,
+        data,
+        compression="zstd" if compression == "zstd" else None,
+        delimiter=how.delimiter,
+        decimal=how.decimal,
+        encoding=how.encoding,
+        header=how.header,
+    )
+    frame, dialect = text.frame, text.dialect
+    return frame, ReadReport(
+        name,
+        "CSV",
+        frame.height,
+        frame.width,
+        digest,
+        compression=compression,
+        encoding=text.encoding,
+        delimiter=dialect.delimiter,
+        decimal=dialect.decimal,
+        header=dialect.header,
+        notes=tuple(text.notes),
+    )
+
+
+def _kind(name: str, data: bytes | Path) -> str:
+    """What the first bytes say a file is; "CSV" where they say nothing else."""
+    head = data[:_LOOK] if isinstance(data, bytes) else _head(data, _LOOK)
+    for magic, what in _FOREIGN:
+        if head.startswith(magic):
+            raise TableReadError(f"{name} is {what}; save the table as CSV or Parquet")
+    kind = next((kind for magic, kind in _FORMATS if head.startswith(magic)), "CSV")
+    if kind == "Excel" and head.startswith(b"PK") and not _is_workbook(data):
+        raise TableReadError(f"{name} is a ZIP archive; unpack it and name the table in it")
+    if kind == "CSV" and _JSON.match(head):
+        return "JSON"
+    if kind == "CSV" and is_line_protocol(head.decode("utf-8", "replace").splitlines()[:-1]):
+        return "line protocol"
+    return kind
+
+
+def _is_workbook(data: bytes | Path) -> bool:
+    import zipfile
+
+    try:
+        with zipfile.ZipFile(io.BytesIO(data) if isinstance(data, bytes) else data) as archive:
+            names = archive.namelist()
+    except (zipfile.BadZipFile, OSError, EOFError):
+        return True  # cut short: whoever reads it says so
+    return any(name.startswith("xl/") or name == "content.xml" for name in names)
+
+
+def _all_bytes(data: bytes | Path) -> bytes:
+    return data if isinstance(data, bytes) else data.read_bytes()
+
+
+def _open(source: str | Path, most: int) -> tuple[str, bytes | Path]:
+    """A name for messages, and the path of a file, or the bytes of what can be read only once."""
     if str(source) == "-":
-        data = sys.stdin.buffer.read()
+        data = limits.read_all("standard input", sys.stdin.buffer, most)
         if not data.strip():
             raise TableReadError("standard input is empty; pipe a table into the command")
         return "standard input", data
@@ -132,14 +238,21 @@ def _open(source: str | Path) -> tuple[str, bytes | Path]:
     try:
         if path.is_dir():
             raise TableReadError(f"{path} is a folder; name the table file in it")
+        if not path.is_file() and path.exists():  # a pipe or a device: opened once
+            with path.open("rb") as file:
+                data = limits.read_all(str(path), file, most)
+            if not data:
+                raise TableReadError(f"{path} is empty; give a table with at least one row")
+            return str(path), data
         if not _head(path, 1):
             raise TableReadError(f"{path} is empty; give a table with at least one row of values")
     except FileNotFoundError as error:
         raise TableReadError(f"{path} does not exist; check the path") from error
     except PermissionError as error:
         raise TableReadError(f"{path} may not be read; check its permissions") from error
-    except OSError as error:
-        raise TableReadError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
+        reason = getattr(error, "strerror", None) or error
+        raise TableReadError(f"{path} cannot be read: {reason}") from error
     return str(path), path
 
 
@@ -153,20 +266,3 @@ def _digest(data: bytes | Path) -> str:
         return hashlib.sha256(data).hexdigest()
     with data.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _read_typed(name: str, data: bytes | Path, kind: str) -> pl.DataFrame:
-    import polars as pl
-
-    source = io.BytesIO(data) if isinstance(data, bytes) else data
-    try:
-        if kind == "Parquet":
-            return pl.read_parquet(source)
-        if kind == "Arrow stream":
-            return pl.read_ipc_stream(source)
-        return pl.read_ipc(source)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise TableReadError(
-            f"{name} begins like {kind} but cannot be read ({first_line(error)}); "
-            "it may be cut short or damaged, write it again"
-        ) from error

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from vace_ad.caller import option
 from vace_ad.errors import ConfigError, TableReadError
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -58,7 +59,7 @@ def sniff_encoding(sample: bytes, *, complete: bool) -> str:
     if b"\x00" in sample:
         raise TableReadError(
             "the file holds binary data, not text; give CSV, Parquet or Arrow, "
-            "or name the text's encoding, for example --encoding utf-16-le"
+            f"or name the text's encoding, for example {option('encoding', 'utf-16-le')}"
         )
     for name in ("utf-8", "cp1252"):
         try:
@@ -70,7 +71,7 @@ def sniff_encoding(sample: bytes, *, complete: bool) -> str:
         return name
     raise TableReadError(
         "the text is in neither UTF-8 nor Windows-1252; "
-        "name its encoding, for example --encoding shift_jis"
+        f"name its encoding, for example {option('encoding', 'shift_jis')}"
     )
 
 
@@ -105,8 +106,16 @@ def sniff_dialect(
 
 def split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
     """Cut lines into stripped cells, quotes respected; blank lines are left out."""
-    rows = csv.reader((line for line in lines if line.strip()), delimiter=delimiter)
-    return [[cell.strip() for cell in row] for row in rows]
+    filled = [line for line in lines if line.strip()]
+    if not any('"' in line for line in filled):  # quick, and without a limit on a cell's length
+        return [[cell.strip() for cell in line.split(delimiter)] for line in filled]
+    try:
+        return [[cell.strip() for cell in row] for row in csv.reader(filled, delimiter=delimiter)]
+    except csv.Error as error:
+        raise TableReadError(
+            f"the text cannot be cut into cells ({error}); a quote may never be closed: mend it, "
+            f"or name the {option('delimiter')}"
+        ) from error
 
 
 def _preamble(lines: Sequence[str], delimiter: str) -> tuple[int, bool]:
@@ -138,7 +147,10 @@ def is_missing(cell: str) -> bool:
 
 def _fit(lines: Sequence[str], delimiter: str, decimal: str) -> tuple[bool, float]:
     """How well a pair explains the lines: does it cut them at all, and the share of good cells."""
-    rows = split(lines, delimiter)
+    try:
+        rows = split(lines, delimiter)
+    except TableReadError:
+        return False, 0.0
     if not rows:
         return False, 0.0
     width = Counter(map(len, rows)).most_common(1)[0][0]

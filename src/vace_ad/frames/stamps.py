@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import ConfigError
+from vace_ad.frames.zones import check_zone, zone_of_offset
 
 if TYPE_CHECKING:
     import polars as pl
@@ -40,7 +41,7 @@ class Stamps(NamedTuple):
     """Parsed times, NaT where a cell is no time."""
 
     time: NDArray[np.datetime64]  # (n,) nanoseconds; in UTC where the zone is known
-    zone: str | None  # "UTC" where the stamps carried or were given a zone
+    zone: str | None  # the one that the stamps carried or were given
     notes: list[str]
 
 
@@ -56,24 +57,26 @@ def parse_duration(text: str) -> int:
 
 
 def parse_stamps(column: pl.Series, zone: str | None = None, *, count: bool = False) -> Stamps:
-    """Turn a column into times; `zone` says where a clock without zone hung.
+    """Turn a column into times; `zone` is the time zone of stamps that do not say.
 
     Words are tried in the usual formats, numbers as counts since 1970 in the unit that fits
     their size, and as plain seconds where none does and `count` allows it.
     """
     import polars as pl
 
+    if zone is not None:
+        check_zone(zone)
     if column.dtype == pl.String:
         return _parse_words(column.str.strip_chars(), zone)
     if isinstance(column.dtype, pl.Datetime):
         if column.dtype.time_zone is not None:
             utc = column.dt.convert_time_zone("UTC").dt.replace_time_zone(None)
-            return Stamps(_nanoseconds(utc), "UTC", [])
+            return Stamps(_nanoseconds(utc), zone or column.dtype.time_zone, [])
         return _in_zone(column, zone, [])
     if column.dtype == pl.Date:
         return _in_zone(column.cast(pl.Datetime("ns")), zone, [])
     if column.dtype.is_numeric():
-        return _parse_counts(column.cast(pl.Float64).to_numpy(), count)
+        return _parse_counts(column.cast(pl.Float64).to_numpy(), count, zone)
     return Stamps(np.full(len(column), np.datetime64("NaT", "ns")), None, [])
 
 
@@ -103,14 +106,15 @@ def _parse_words(words: pl.Series, zone: str | None) -> Stamps:
         order = "day before month" if date.startswith("%d") else "month before day"
         notes.append(f"dates could be read in two ways; taken as {order}")
     if isinstance(parsed.dtype, pl.Datetime) and parsed.dtype.time_zone is not None:
-        offsets = words.str.extract(r"([+-]\d{2}:?\d{0,2})$").drop_nulls().n_unique()
-        if offsets > 1:
-            notes.append(f"{offsets} different zone offsets; all times turned into UTC")
-        return Stamps(_nanoseconds(parsed.dt.replace_time_zone(None)), "UTC", notes)
+        offsets = words.str.extract(r"([+-]\d{2}:?\d{0,2})$").drop_nulls().unique()
+        came = zone_of_offset(offsets[0]) if len(offsets) == 1 else "UTC"
+        if len(offsets) > 1 and zone is None:
+            notes.append(f"{len(offsets)} different zone offsets; all times turned into UTC")
+        return Stamps(_nanoseconds(parsed.dt.replace_time_zone(None)), zone or came, notes)
     return _in_zone(parsed, zone, notes)
 
 
-def _parse_counts(counts: NDArray[np.float64], plain: bool) -> Stamps:
+def _parse_counts(counts: NDArray[np.float64], plain: bool, zone: str | None) -> Stamps:
     finite = counts[np.isfinite(counts)]
     time = np.full(len(counts), np.datetime64("NaT", "ns"))
     known = np.isfinite(counts)
@@ -125,11 +129,11 @@ def _parse_counts(counts: NDArray[np.float64], plain: bool) -> Stamps:
     if np.abs(scaled).max() >= 2**63:
         return Stamps(time, None, [])
     time[known] = scaled.astype(np.int64).view("datetime64[ns]")
-    return Stamps(time, "UTC" if unit else None, notes)
+    return Stamps(time, zone or "UTC" if unit else None, notes)
 
 
 def _in_zone(clock: pl.Series, zone: str | None, notes: list[str]) -> Stamps:
-    """Times of a clock that hung in `zone`, in UTC; as they stand where no zone is given.
+    """Times of a clock in `zone`, in UTC; as they stand where no zone is given.
 
     The hour that comes twice when summer time ends is told apart by order: from the first stamp
     that does not move on, the later reading holds. Hours that summer time skips become NaT.
@@ -138,25 +142,20 @@ def _in_zone(clock: pl.Series, zone: str | None, notes: list[str]) -> Stamps:
 
     if zone is None:
         return Stamps(_nanoseconds(clock), None, notes)
-    try:
-        first, second = (
-            _nanoseconds(
-                clock.cast(pl.Datetime("ns"))
-                .dt.replace_time_zone(zone, ambiguous=side, non_existent="null")
-                .dt.convert_time_zone("UTC")
-                .dt.replace_time_zone(None)
-            )
-            for side in ("earliest", "latest")
+    first, second = (
+        _nanoseconds(
+            clock.cast(pl.Datetime("ns"))
+            .dt.replace_time_zone(zone, ambiguous=side, non_existent="null")
+            .dt.convert_time_zone("UTC")
+            .dt.replace_time_zone(None)
         )
-    except pl.exceptions.ComputeError as error:
-        raise ConfigError(
-            f"time zone {zone!r} is not known; use a name such as Europe/Berlin or UTC"
-        ) from error
+        for side in ("earliest", "latest")
+    )
     twice = first != second  # NaT differs from itself, but is then NaT in both
     later = np.zeros(len(first), dtype=bool)
     for i in np.flatnonzero(twice[1:]) + 1:
         later[i] = twice[i - 1] and (later[i - 1] or first[i] <= first[i - 1])
-    return Stamps(np.where(later, second, first), "UTC", [*notes, f"clock of {zone} turned to UTC"])
+    return Stamps(np.where(later, second, first), zone, notes)
 
 
 def _nanoseconds(column: pl.Series) -> NDArray[np.datetime64]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import csv
-import gzip
-import zlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from vace_ad.caller import option
 from vace_ad.errors import ConfigError, TableReadError
 from vace_ad.frames.sniff import (
     MISSING,
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SAMPLE_BYTES = 256 * 1024
+_LONG_SAMPLE_BYTES = 32 * 1024 * 1024  # where lines are so long that fewer than …
+_LEAST_LINES = 20  # … of them lie in the first sample
 _SAMPLE_LINES = 500
 
 # A column is one of numbers when this share of its cells are; the others count as missing.
@@ -55,8 +57,6 @@ def read_text(
     Plain UTF-8 files are read from their path; anything else is first turned into UTF-8 bytes.
     polars unpacks zstd by itself, but only as UTF-8.
     """
-    if compression == "gzip":
-        data = _gunzip(name, data)
     if compression == "zstd":
         lines, found = _zstd_lines(name, data), "utf-8"
     else:
@@ -69,7 +69,8 @@ def read_text(
     except UnicodeError as error:
         if encoding is not None or compression == "zstd":
             raise TableReadError(
-                f"{name} is not in {found}; name its encoding, for example --encoding cp1252"
+                f"{name} is not in {found}; name its encoding, for example "
+                f"{option('encoding', 'cp1252')}"
             ) from error
         # The sample was plain ASCII and the odd bytes come later: look at all of them.
         whole = sniff_encoding(_all_bytes(data), complete=True)
@@ -77,16 +78,7 @@ def read_text(
             name, data, delimiter=delimiter, decimal=decimal, encoding=whole, header=header
         )
     notes = [f"{dialect.skip} lines before the table left out"] if dialect.skip else []
-    return TextTable(_with_numbers(frame, dialect.decimal, notes), dialect, found, notes)
-
-
-def _gunzip(name: str, data: bytes | Path) -> bytes:
-    try:
-        return gzip.decompress(_all_bytes(data))
-    except (EOFError, OSError, zlib.error) as error:
-        raise TableReadError(
-            f"{name} begins like gzip but cannot be unpacked; it may be cut short, write it again"
-        ) from error
+    return TextTable(with_numbers(frame, dialect.decimal, notes), dialect, found, notes)
 
 
 def _zstd_lines(name: str, data: bytes | Path) -> list[str]:
@@ -116,13 +108,7 @@ def _decode(
     name: str, data: bytes | Path, encoding: str | None
 ) -> tuple[list[str], bytes | Path, str]:
     """The first lines, the data with their bytes in UTF-8, and the encoding they came in."""
-    if isinstance(data, Path):
-        with data.open("rb") as file:
-            sample = file.read(_SAMPLE_BYTES)
-        complete = data.stat().st_size == len(sample)
-    else:
-        sample = data[:_SAMPLE_BYTES]
-        complete = len(data) == len(sample)
+    sample, complete = _sample(data)
     found = encoding or sniff_encoding(sample, complete=complete)
     if found.lower() not in ("utf-8", "utf8"):
         try:
@@ -133,14 +119,29 @@ def _decode(
             ) from error
         except UnicodeError as error:
             raise TableReadError(
-                f"{name} is not in {found}; leave --encoding out to have it found, or name another"
+                f"{name} is not in {found}; leave {option('encoding')} out to have it found, or "
+                "name another"
             ) from error
-        complete = len(data) <= _SAMPLE_BYTES
-        sample = data[:_SAMPLE_BYTES]
+        sample, complete = _sample(data)
     lines = sample.decode("utf-8", "replace").splitlines()
     if not complete and len(lines) > 1:
         lines.pop()  # cut by the end of the sample
     return lines[:_SAMPLE_LINES], data, found
+
+
+def _sample(data: bytes | Path) -> tuple[bytes, bool]:
+    """The first bytes, and whether they are all; more of them where lines are long."""
+    sizes = (_SAMPLE_BYTES, _LONG_SAMPLE_BYTES)
+    for size in sizes:
+        if isinstance(data, Path):
+            with data.open("rb") as file:
+                sample = file.read(size)
+            complete = data.stat().st_size == len(sample)
+        else:
+            sample, complete = data[:size], len(data) <= size
+        if complete or sample.count(b"\n") >= _LEAST_LINES:
+            break
+    return sample, complete
 
 
 def _all_bytes(data: bytes | Path) -> bytes:
@@ -180,7 +181,7 @@ def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]
             if "could not parse" in message and schema is kinds[0]:
                 continue
             raise TableReadError(_why(name, data, dialect, width, message)) from error
-        frame.columns = _names(rows[0], width, dialect.header)
+        frame.columns = column_names(rows[0] if dialect.header else [], width)
         return _without_empty_end(frame)
     raise AssertionError("the all-text schema parses or raises")
 
@@ -190,17 +191,17 @@ def _all_numbers(rows: list[list[str]], column: int, decimal: str) -> bool:
     return bool(cells) and all(is_number(cell, decimal) for cell in cells)
 
 
-def _names(first: list[str], width: int, header: bool) -> list[str]:
+def column_names(first: Sequence[str], width: int) -> list[str]:
     """One name a column: empty ones are numbered, repeated ones get a number behind them."""
-    names: list[str] = []
+    names: dict[str, None] = {}  # ordered, and quick to look up
+    copies: Counter[str] = Counter()
     for i in range(width):
-        base = name = (first[i] if header and i < len(first) else "") or f"column_{i + 1}"
-        copy = 1
+        base = name = (first[i] if i < len(first) else "") or f"column_{i + 1}"
         while name in names:
-            copy += 1
-            name = f"{base}_{copy}"
-        names.append(name)
-    return names
+            copies[base] += 1
+            name = f"{base}_{copies[base] + 1}"
+        names[name] = None
+    return list(names)
 
 
 def _without_empty_end(frame: pl.DataFrame) -> pl.DataFrame:
@@ -214,12 +215,13 @@ def _without_empty_end(frame: pl.DataFrame) -> pl.DataFrame:
 
 def _why(name: str, data: bytes | Path, dialect: Dialect, width: int, message: str) -> str:
     """One sentence on why a text could not be cut into columns."""
-    for number, row in enumerate(csv.reader(_lines(data), delimiter=dialect.delimiter), 1):
-        if number > dialect.skip and len(row) > width:
-            return (
-                f"{name}, line {number}: {len(row)} cells, but most lines have {width}; "
-                "mend that line, or name the --delimiter"
-            )
+    with suppress(csv.Error):  # a cell without end: the reason below says as much
+        for number, row in enumerate(csv.reader(_lines(data), delimiter=dialect.delimiter), 1):
+            if number > dialect.skip and len(row) > width:
+                return (
+                    f"{name}, line {number}: {len(row)} cells, but most lines have {width}; "
+                    f"mend that line, or name the {option('delimiter')}"
+                )
     return f"{name} cannot be read as a table: {first_line(message)}"
 
 
@@ -231,7 +233,7 @@ def _lines(data: bytes | Path) -> Iterator[str]:
         yield from data.decode("utf-8", "replace").splitlines(keepends=True)
 
 
-def _with_numbers(frame: pl.DataFrame, decimal: str, notes: list[str]) -> pl.DataFrame:
+def with_numbers(frame: pl.DataFrame, decimal: str, notes: list[str]) -> pl.DataFrame:
     """Turn columns of words into numbers where nearly all words are numbers or truth values."""
     import polars as pl
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.caller import option
 from vace_ad.errors import InputError
 from vace_ad.frames.stamps import Stamps, parse_stamps
+from vace_ad.frames.zones import skips_an_hour
 
 if TYPE_CHECKING:
     import polars as pl
@@ -24,6 +27,7 @@ _JITTER = 0.1
 _IRREGULAR = 0.05
 # A pause is a gap above this many steps; where stamps are irregular, above the second number.
 _GAP_STEPS, _GAP_STEPS_IRREGULAR = 1.5, 10.0
+_MOST_SUMMERS, _YEAR = 1, 365.25 * 86_400e9  # a clock skips an hour at most once a year
 
 
 @dataclass(frozen=True)
@@ -31,25 +35,20 @@ class TimeReport:
     """What was found out about a table's time."""
 
     column: str | None  # the column it came from
-    zone: str | None  # "UTC" where the zone is known
+    zone: str | None  # the one they came in, where it is known; times are kept in UTC then
     step: int | None  # nanoseconds from row to row, as a rule
     irregular: float = 0.0  # share of rows that are off the step
-    duplicates: int = 0  # rows with the stamp of the row before
     gaps: tuple[int, ...] = ()  # rows before which time jumped
     notes: tuple[str, ...] = ()
 
 
 def split_time(
-    frame: pl.DataFrame,
-    column: str | None = None,
-    *,
-    zone: str | None = None,
-    sort: bool = False,
+    frame: pl.DataFrame, column: str | None = None, *, zone: str | None = None
 ) -> tuple[pl.DataFrame, NDArray[np.datetime64] | None, TimeReport]:
-    """Take the time column out of a table and check it.
+    """Take the time column out of a table; nothing is said yet of its order and step.
 
     Without `column`, the first column that reads as times is it. Rows without a time are left
-    out. Time that goes backwards is an error, unless `sort` allows to put the rows in order.
+    out.
     """
     import polars as pl
 
@@ -64,51 +63,64 @@ def split_time(
             row = int(np.flatnonzero(missing)[0])
             raise InputError(
                 f"column {name!r}: {missing.sum():,} of {len(time):,} cells are not times, the "
-                f"first in row {row}; mend them, or name another column with --time-column"
+                f"first in row {row}; mend them, or name another column with "
+                f"{option('time_column')}"
             )
         notes.append(f"{missing.sum():,} of {len(time):,} rows left out: they have no time")
         frame, time = frame.filter(pl.Series(~missing)), time[~missing]
-    back = int((np.diff(time) < np.timedelta64(0)).sum())
-    if back and sort:
-        order = np.argsort(time, kind="stable")
-        frame, time = frame[order], time[order]
-        notes.append(f"rows put in order of time ({back:,} steps went backwards)")
-    return frame, time, check_time(time, name, stamps.zone, notes)
+    return frame, time, TimeReport(name, stamps.zone, None, notes=tuple(notes))
 
 
 def check_time(
     time: NDArray[np.datetime64],
     column: str | None = None,
     zone: str | None = None,
-    notes: list[str] | None = None,
+    notes: Sequence[str] = (),
 ) -> TimeReport:
-    """Find the step of a table's times, and what departs from it; refuse times out of order."""
-    notes = list(notes or ())
+    """Find the step of a table's times, and what departs from it.
+
+    Times out of order, or twice, are refused with the fix.
+    """
+    said = list(notes)
+    check_order(time, zone)
     pauses = np.diff(time).astype("timedelta64[ns]").astype(np.int64)  # (n - 1,)
-    if (pauses < 0).any():
-        raise InputError(_backwards(time, pauses, zone))
-    moving = pauses[pauses > 0]
-    duplicates = int((pauses == 0).sum())
-    if duplicates:
-        notes.append(f"{duplicates:,} rows have the same time as the row before; kept as they are")
-    if not len(moving):
-        return TimeReport(column, zone, None, 0.0, duplicates, (), tuple(notes))
-    step = float(np.median(moving))
-    off = np.abs(moving - np.maximum(1, np.round(moving / step)) * step)
+    if (pauses == 0).any():
+        raise InputError(_twice(time, pauses))
+    if not len(pauses):
+        return TimeReport(column, zone, None, notes=tuple(said))
+    step = float(np.median(pauses))
+    off = np.abs(pauses - np.maximum(1, np.round(pauses / step)) * step)
     irregular = float((off > _JITTER * step).mean())
     limit = _GAP_STEPS if irregular <= _IRREGULAR else _GAP_STEPS_IRREGULAR
-    gaps = np.flatnonzero(pauses > limit * step) + 1
+    jumps = np.flatnonzero(pauses > limit * step) + 1
+    summer = (
+        [] if zone else [g for g in jumps.tolist() if skips_an_hour(time[g - 1], time[g], step)]
+    )
+    if len(summer) > _MOST_SUMMERS * (1 + float(time[-1] - time[0]) / _YEAR):
+        summer = []
+    gaps = np.setdiff1d(jumps, summer)
+    if summer:
+        said.append(
+            f"the clock skips an hour at {_words(time[summer[0] - 1])}, as when summer time "
+            "begins: not taken as missing data; name the time zone to be sure, for example "
+            f"{option('time_zone', 'Europe/Berlin')}"
+        )
     if irregular > _IRREGULAR:
-        notes.append(
+        said.append(
             f"the step is irregular: {irregular:.0%} of rows are off {duration_words(step)}; "
-            f"--resample evens it out, for example --resample {_round_step(step)}"
+            f"resampling evens it out, for example {option('resample', _round_step(step))}"
         )
     if len(gaps):
         longest = duration_words(float(pauses[gaps - 1].max()))
-        notes.append(f"{len(gaps):,} gap{'s' * (len(gaps) > 1)} in time, the longest {longest}")
-    return TimeReport(
-        column, zone, round(step), irregular, duplicates, tuple(gaps.tolist()), tuple(notes)
-    )
+        said.append(f"{len(gaps):,} gap{'s' * (len(gaps) > 1)} in time, the longest {longest}")
+    return TimeReport(column, zone, round(step), irregular, tuple(gaps.tolist()), tuple(said))
+
+
+def check_order(time: NDArray[np.datetime64], zone: str | None = None) -> None:
+    """Refuse times that go backwards; rows of the same time may pass, as for resampling."""
+    pauses = np.diff(time).astype("timedelta64[ns]").astype(np.int64)
+    if (pauses < 0).any():
+        raise InputError(_backwards(time, pauses, zone))
 
 
 def duration_words(nanoseconds: float) -> str:
@@ -187,14 +199,27 @@ def _with_clock(
 def _backwards(time: NDArray[np.datetime64], pauses: NDArray[np.int64], zone: str | None) -> str:
     back = np.flatnonzero(pauses < 0)
     if len(back) == len(pauses):
-        return "the newest row comes first; put the oldest first, or pass --sort"
+        return f"the newest row comes first; put the oldest first, or pass {option('sort', True)}"
     row = int(back[0])
-    before, after = (str(t.astype("datetime64[ms]")).replace("T", " ") for t in time[row : row + 2])
-    message = f"time goes backwards: {after} follows {before} (row {row + 1})"
+    message = f"time goes backwards: {_words(time[row + 1])} follows {_words(time[row])}"
+    message += f" (row {row + 1})"
     hours = -pauses[row] / 3600e9
     if zone is None and len(back) <= 3 and 0.5 <= hours <= 1.5:
         return (
-            f"{message}, which looks like the end of summer time; "
-            "name the clock's zone, for example --time-zone Europe/Berlin"
+            f"{message}, which looks like the end of summer time; name the time zone of the "
+            f"timestamps, for example {option('time_zone', 'Europe/Berlin')}"
         )
-    return f"{message}; sort the rows, or pass --sort"
+    return f"{message}; sort the rows, or pass {option('sort', True)}"
+
+
+def _twice(time: NDArray[np.datetime64], pauses: NDArray[np.int64]) -> str:
+    row = int(np.flatnonzero(pauses == 0)[0])
+    return (
+        f"{int((pauses == 0).sum()):,} rows have the time of the row before, the first at "
+        f"{_words(time[row])} (row {row + 1}); {option('sort', True)} averages rows of the same "
+        "time"
+    )
+
+
+def _words(time: np.datetime64) -> str:
+    return str(time.astype("datetime64[ms]")).replace("T", " ")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,16 +15,43 @@ from vace_ad.errors import ConfigError, InputError
 if TYPE_CHECKING:
     import polars as pl
 
+_ISO = "%Y-%m-%dT%H:%M:%S%.f"
+
 
 def frame_like(data: Any, columns: Mapping[str, Any]) -> Any:
-    """A table of `columns` in the kind of `data`: pandas, polars or Arrow; polars for arrays."""
+    """A table of `columns` in the kind of `data`: pandas, polars or Arrow; polars for arrays.
+
+    Times come in the time zone of `data`, so that they can be looked up there.
+    """
     import narwhals.stable.v2 as nw
 
     try:
         native = nw.from_native(data, eager_only=True, allow_series=True)
     except (TypeError, ValueError):
         return nw.from_dict(dict(columns), backend="polars").to_native()
-    return nw.from_dict(dict(columns), backend=native.implementation).to_native()
+    frame = nw.from_dict(dict(columns), backend=native.implementation)
+    zone = zone_of(data)
+    if zone is not None:
+        times = [n for n, kind in frame.schema.items() if isinstance(kind, nw.Datetime)]
+        frame = frame.with_columns(
+            nw.col(name).dt.replace_time_zone("UTC").dt.convert_time_zone(zone) for name in times
+        )
+    return frame.to_native()
+
+
+def zone_of(data: Any) -> str | None:
+    """The time zone of a table's time: of its first column of times, else of a pandas index."""
+    import narwhals.stable.v2 as nw
+
+    try:
+        native = nw.from_native(data, eager_only=True)
+    except (TypeError, ValueError):
+        native = None
+    for kind in native.schema.values() if native is not None else ():
+        if isinstance(kind, nw.Datetime):
+            return kind.time_zone
+    zone = getattr(getattr(data, "index", None), "tz", None)
+    return None if zone is None else str(zone)
 
 
 def rows_like(data: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
@@ -48,10 +77,41 @@ def rows_like(data: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
 
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
-    """Write a table as its suffix says: .parquet or .csv."""
-    if path.suffix == ".parquet":
-        frame.write_parquet(path)
-    elif path.suffix == ".csv":
-        frame.write_csv(path, datetime_format="%Y-%m-%dT%H:%M:%S%.f")
-    else:
+    """Write a table as its suffix says, .parquet or .csv: whole, or not at all."""
+    if path.suffix not in (".parquet", ".csv"):
         raise ConfigError(f"{path.name!r}: a table is written as .parquet or .csv")
+    with whole_file(path) as draft:
+        if path.suffix == ".parquet":
+            frame.write_parquet(draft)
+        else:
+            _with_offsets(frame).write_csv(draft, datetime_format=_ISO)
+
+
+def as_csv(frame: pl.DataFrame) -> str:
+    """A table as CSV: times in ISO 8601 with their offset where the zone is known."""
+    return _with_offsets(frame).write_csv(datetime_format=_ISO)
+
+
+def _with_offsets(frame: pl.DataFrame) -> pl.DataFrame:
+    import polars as pl
+
+    zoned = [n for n, k in frame.schema.items() if isinstance(k, pl.Datetime) and k.time_zone]
+    return frame.with_columns(pl.col(name).dt.strftime(f"{_ISO}%:z") for name in zoned)
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A place to write to, which becomes `path` at the end and vanishes on any failure.
+
+    A link is followed, so that what it points to is replaced and not the link.
+    """
+    path = Path(os.path.realpath(path))
+    if path.exists() and not path.is_file():
+        yield path  # a pipe or a device takes what comes
+        return
+    draft = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        yield draft
+        os.replace(draft, path)
+    finally:
+        draft.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""Fill the report with what a run found."""
+"""Fill the report with what a run gave."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import os
 import platform
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib.metadata import version
 from pathlib import Path
@@ -19,7 +19,9 @@ from vace_ad.errors import InputError, VaceError
 if TYPE_CHECKING:
     import polars as pl
 
+    from vace_ad.alarms import Event
     from vace_ad.alarms.detection import Detection
+    from vace_ad.app.loading import Loaded
     from vace_ad.frames.table import Table
 
 RUN = "run.json"  # marks a folder as one of ours
@@ -83,35 +85,48 @@ def writing(place: str) -> Iterator[None]:
         raise VaceError(f"{place} cannot be written: {reason}") from error
 
 
-def score_frame(table: Table, found: Detection) -> pl.DataFrame:
+def score_frame(table: Table, found: Detection, zone: str | None = None) -> pl.DataFrame:
     """Scores row by row, with time, signals and whether the row is part of an event."""
     import numpy as np
     import polars as pl
 
+    from vace_ad.frames.zones import zoned
+
     columns: dict[str, Any] = {"row": np.arange(len(table))}
     if table.time is not None:
-        columns["time"] = table.time
+        columns["time"] = zoned("time", table.time, zone)
     columns["score"] = found.scores
     columns |= {name: rows for name, rows in found.signals.items() if name not in columns}
     columns["alarm"] = found.predictions
     return pl.DataFrame(columns).with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def write_tables(folder: Path, table: Table, found: Detection, kind: str) -> None:
-    """Write the scores and the events."""
+def event_frame(events: Sequence[Event], zone: str | None = None) -> pl.DataFrame:
+    """Events as a table, their times in their zone."""
     import polars as pl
 
     from vace_ad.alarms.events import event_columns
+    from vace_ad.frames.zones import zoned
+
+    columns = event_columns(events)
+    for name in ("start_time", "end_time", "peak_time"):
+        if name in columns:
+            columns[name] = zoned(name, columns[name], zone)
+    return pl.DataFrame(columns).with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def write_tables(folder: Path, loaded: Loaded, found: Detection, kind: str) -> None:
+    """Write the scores and the events."""
     from vace_ad.frames.write import write_frame
 
-    write_frame(score_frame(table, found), folder / f"scores.{kind}")
-    events = pl.DataFrame(event_columns(found.events))
-    write_frame(events.with_columns(pl.col(pl.Float64).fill_nan(None)), folder / "events.csv")
+    zone = loaded.clock.zone
+    write_frame(score_frame(loaded.table, found, zone), folder / f"scores.{kind}")
+    write_frame(event_frame(found.events, zone), folder / "events.csv")
 
 
 def write_run(folder: Path, facts: dict[str, Any]) -> None:
     """Write how the results came about."""
-    from vace_ad.cli.output import plain
+    from vace_ad.app.records import plain
 
     text = json.dumps(plain({**facts, "versions": versions()}), indent=2, allow_nan=False)
     (folder / RUN).write_text(text + "\n", encoding="utf-8")

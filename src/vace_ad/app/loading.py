@@ -1,0 +1,236 @@
+"""Read tables as a detector takes them, and say what was found out on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from vace_ad.caller import option
+from vace_ad.errors import ChannelMismatchError, InputError
+from vace_ad.frames.limits import DEFAULT as MAX_SIZE
+
+if TYPE_CHECKING:
+    import numpy as np
+    import polars as pl
+    from numpy.typing import NDArray
+
+    from vace_ad.frames.read import ReadReport
+    from vace_ad.frames.sources import Source
+    from vace_ad.frames.table import Table
+    from vace_ad.frames.time import TimeReport
+
+Names = str | Sequence[str] | None  # a list, or one string with commas
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read a table; the command line's options of the same names."""
+
+    time_column: str | None = None
+    time_zone: str | None = None
+    sort: bool = False
+    resample: str | None = None
+    columns: Names = None
+    drop: Names = None
+    delimiter: str | None = None
+    decimal: str | None = None
+    encoding: str | None = None
+    header: bool | None = None
+    long: Names = None  # the column of sensors and the column of values
+    by: Names = None  # the columns that name a machine
+    sheet: str | None = None
+    header_row: int | None = None
+    query: str | None = None
+    max_size: str | int = MAX_SIZE
+    even: bool = True  # put in single rows that are missing from a regular table
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A table as a detector takes it, and all that was found out on the way."""
+
+    table: Table
+    clock: TimeReport
+    source: ReadReport
+    notes: list[str] = field(default_factory=list)
+
+    def frame(self) -> pl.DataFrame:
+        """The table with its time in the zone that it came in."""
+        import polars as pl
+
+        from vace_ad.frames.zones import zoned
+
+        columns = [pl.Series(n, self.table.values[:, i]) for i, n in enumerate(self.table.names)]
+        if self.table.time is not None:
+            names = set(self.table.names)
+            title = next(t for t in ("time", "timestamp", "time_") if t not in names)
+            columns.insert(0, zoned(title, self.table.time, self.clock.zone))
+        return pl.DataFrame(columns)
+
+
+def load_table(
+    places: str | Path | Iterable[str | Path],
+    how: Reading,
+    channels: Sequence[str] | None = None,
+) -> Loaded:
+    """Read one series, from one file or several; with `channels`, those columns and no others."""
+    from vace_ad.frames.sources import find_sources
+
+    sources = find_sources(places)
+    frame, source = read_frame(sources, how)
+    return load_frame(frame, source, how, channels, [one.place for one in sources])
+
+
+def load_tables(places: str | Path | Iterable[str | Path], how: Reading) -> list[Loaded]:
+    """Read each file as a table of its own, all with the channels of the first."""
+    from vace_ad.frames.sources import find_sources
+
+    sources = find_sources(places)
+    keys = list(dict.fromkeys(name for one in sources for name, _ in one.keys))
+    if keys and how.by is None and len({one.keys for one in sources}) > 1:
+        raise InputError(
+            f"the paths name {len(sources):,} series by {', '.join(map(repr, keys))}; a model for "
+            f"each is learned with {option('by', ','.join(keys))}"
+        )
+    first = load_table(sources[0].place, how)
+    return [first, *(load_table(one.place, how, first.table.names) for one in sources[1:])]
+
+
+def read_frame(sources: Sequence[Source], how: Reading) -> tuple[pl.DataFrame, ReadReport]:
+    """The rows of all sources as they are written."""
+    from vace_ad.frames.gather import read_sources
+    from vace_ad.frames.read import read_table
+
+    options = {
+        "delimiter": "\t" if how.delimiter == "\\t" else how.delimiter,
+        "decimal": how.decimal,
+        "encoding": how.encoding,
+        "header": how.header,
+        "sheet": how.sheet,
+        "header_row": how.header_row,
+        "query": how.query,
+        "by": tuple(names_of(how.by) or ()),
+        "max_size": how.max_size,
+    }
+    return read_sources(sources, lambda place: read_table(place, **options))
+
+
+def load_frame(
+    frame: pl.DataFrame,
+    source: ReadReport,
+    how: Reading,
+    channels: Sequence[str] | None = None,
+    places: Sequence[str] = (),
+) -> Loaded:
+    """Rows as they are written to a table: time, shape, channels, order, even step."""
+    from vace_ad.frames.columns import channels_of, notes_in_words
+    from vace_ad.frames.order import order_rows
+    from vace_ad.frames.table import Table
+    from vace_ad.frames.time import check_time, split_time
+
+    frame, time, clock = split_time(frame, how.time_column, zone=how.time_zone)
+    notes = [*source.notes, *clock.notes]
+    frame, time, notes = _one_series(frame, time, how, notes, places)
+    only = names_of(how.columns)
+    if channels is not None:
+        only, more = _known_channels(frame, channels)
+        notes += more
+    drop = [name for name in names_of(how.drop) or () if channels is None or name in frame.columns]
+    found = channels_of(frame, only=only, drop=drop)
+    notes += notes_in_words(found.notes)
+    values = found.values
+    if time is not None and how.sort:
+        values, time, more = order_rows(values, time)
+        notes += more
+    table = Table(values, found.names, time)
+    if how.resample is not None:
+        table = _resampled(table, how.resample, clock.zone)
+        notes.append(f"rows averaged over {how.resample}: {len(table):,} rows")
+    if table.time is None:
+        return Loaded(table, clock, source, notes)
+    clock = check_time(table.time, clock.column, clock.zone)
+    if how.even and how.resample is None and clock.step is not None:
+        table, clock, more = _evened(table, clock)
+        notes += more
+    return Loaded(table, clock, source, [*notes, *clock.notes])
+
+
+def names_of(listing: Names) -> list[str] | None:
+    """The names of a list, or of one string with commas."""
+    if listing is None:
+        return None
+    return [n.strip() for n in listing.split(",")] if isinstance(listing, str) else list(listing)
+
+
+def _one_series(
+    frame: pl.DataFrame,
+    time: NDArray[np.datetime64] | None,
+    how: Reading,
+    notes: list[str],
+    places: Sequence[str],
+) -> tuple[pl.DataFrame, NDArray[np.datetime64] | None, list[str]]:
+    """Pivot a long table; refuse a table that holds several series; join files in order."""
+    from vace_ad.frames.gather import FILE, order_files
+    from vace_ad.frames.long import pivot
+    from vace_ad.frames.shape import refuse_other_shapes
+
+    if how.by is not None:
+        frame = frame.drop(names_of(how.by) or [], strict=False)  # the caller chose one machine
+    if how.long is not None:
+        files = frame.drop(FILE, strict=False)
+        frame, time, more = pivot(files, time, how.long)
+        return frame, time, [*notes, *more]
+    if how.by is None:
+        left = [name for name in names_of(how.drop) or () if name in frame.columns]
+        refuse_other_shapes(frame.drop(left).drop(FILE, strict=False), time)
+    if FILE in frame.columns:
+        if time is None:
+            return frame.drop(FILE), time, notes
+        frame, time = order_files(frame, time, places, sort=how.sort)
+    return frame, time, notes
+
+
+def _known_channels(frame: pl.DataFrame, channels: Sequence[str]) -> tuple[list[str], list[str]]:
+    missing = [name for name in channels if name not in frame.columns]
+    if missing:
+        raise ChannelMismatchError(missing, [])
+    extra = [name for name in frame.columns if name not in channels]
+    notes = [f"columns that the model does not know are left out: {', '.join(extra)}"]
+    return list(channels), notes if extra else []
+
+
+def _resampled(table: Table, every: str, zone: str | None) -> Table:
+    from vace_ad.frames.resample import resample
+    from vace_ad.frames.stamps import parse_duration
+    from vace_ad.frames.table import Table
+    from vace_ad.frames.time import check_order
+
+    if table.time is None:
+        raise InputError(
+            f"{option('resample')} needs a time column, and none was found; name it with "
+            f"{option('time_column')}"
+        )
+    check_order(table.time, zone)
+    values, time = resample(table.values, table.time, parse_duration(every))
+    return Table(values, table.names, time)
+
+
+def _evened(table: Table, clock: TimeReport) -> tuple[Table, TimeReport, list[str]]:
+    """Put in single rows that are missing from a regular table."""
+    from vace_ad.frames.even import even_out
+    from vace_ad.frames.table import Table
+    from vace_ad.frames.time import check_time
+
+    assert table.time is not None
+    assert clock.step is not None
+    values, time, real = even_out(table.values, table.time, clock.step, clock.irregular)
+    if real.all():
+        return table, clock, []
+    even = Table(values, table.names, time)
+    note = (
+        f"{int((~real).sum()):,} single rows that are missing from the regular step were put in "
+        "without values; short gaps are bridged"
+    )
+    return even, check_time(time, clock.column, clock.zone), [note]

@@ -1,0 +1,61 @@
+"""Answers for programs: values that JSON knows."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from vace_ad.alarms import Event
+
+
+def event_record(event: Event, zone: str | None = None) -> dict[str, Any]:
+    """An event for programs, its times in their zone."""
+    times = {
+        name: None if value is None else iso_time(value, zone)
+        for name in ("start_time", "end_time", "peak_time")
+        for value in (getattr(event, name),)
+    }
+    return {
+        "kind": event.kind,
+        "start": event.start,
+        "end": event.end,
+        "peak": event.peak,
+        **times,
+        "score": event.score,
+        "severity": event.severity,
+        "probability": event.probability,
+        "signal": event.signal,
+        "shares": dict(event.shares),
+    }
+
+
+def iso_time(time: np.datetime64, zone: str | None) -> str:
+    """A time in ISO 8601: local with its offset where the zone is known, else as it stands."""
+    import numpy as np
+
+    from vace_ad.frames.zones import wall_clock
+
+    if zone is None:
+        return str(time)
+    local = wall_clock(np.array([time]), zone)[0]
+    minutes = round(float((local - time) / np.timedelta64(1, "m")))
+    hours, rest = divmod(abs(minutes), 60)
+    return f"{local}{'-' if minutes < 0 else '+'}{hours:02}:{rest:02}"
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it: NaN becomes null, NumPy's numbers become Python's."""
+    import numpy as np
+
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -1,0 +1,180 @@
+"""One run: a table through a detector to events, and all that is written about it.
+
+The detector is met here and in `training` only.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vace_ad.app.records import event_record
+from vace_ad.app.training import Training, fit_detector
+from vace_ad.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from vace_ad.alarms import Budget, Rules
+    from vace_ad.alarms.detection import Detection
+    from vace_ad.app.loading import Loaded
+    from vace_ad.config import VACEConfig
+    from vace_ad.detector import VACE
+
+
+@dataclass(frozen=True)
+class Alarming:
+    """When to alarm, and what makes one event."""
+
+    budget: Budget
+    join: int | None = None  # rows; None for half a patch
+    min_length: int = 1
+    cooldown: int = 0
+    step: int | None = None  # nanoseconds between rows of a table without time
+    explain: int = 20  # so many of the most severe events get their channels
+
+    def rules(self, patch_length: int) -> Rules:
+        """The rules that make events."""
+        from vace_ad.alarms import Rules
+
+        join = patch_length // 2 if self.join is None else self.join
+        return Rules(join, self.min_length, self.cooldown)
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a table, a detector and a budget gave."""
+
+    loaded: Loaded
+    detector: VACE
+    found: Detection
+    budget: Budget
+    rules: Rules
+    training: Training
+    notes: list[str]
+    command: str = ""  # what to type to run it again
+    started: float = field(default_factory=time.perf_counter)
+
+    def record(self) -> dict[str, Any]:
+        """The run for programs."""
+        source, table = self.loaded.source, self.loaded.table
+        return {
+            "command": self.command,
+            "input": {**asdict(source), "rows": len(table), "channels": list(table.names)},
+            "time": asdict(self.loaded.clock),
+            "training": self.training.record(),
+            "config": self.detector.config.to_dict(),
+            "seed": self.detector.config.random_state,
+            "fit": self.detector.facts_,
+            "geometry": asdict(self.detector.geometry_),
+            "budget": asdict(self.budget),
+            "rules": asdict(self.rules),
+            "threshold": asdict(self.found.threshold),
+            "notes": self.notes,
+            "seconds": round(time.perf_counter() - self.started, 3),
+            "events": [event_record(event, self.loaded.clock.zone) for event in self.found.events],
+        }
+
+
+def fit_and_detect(
+    loaded: Loaded,
+    training: Training,
+    config: VACEConfig,
+    alarming: Alarming,
+    *,
+    command: str = "",
+    progress: Progress = silent,
+    started: float | None = None,
+) -> Run:
+    """Fit on the training rows, find the events of the others."""
+    alarming.rules(config.patch_length)  # refuses nonsense before the fit
+    alarming.budget.rate(loaded.clock.step or alarming.step)  # a budget in time without time too
+    detector, notes = fit_detector(config, training, progress)
+    return detect_with(
+        detector,
+        loaded,
+        training,
+        alarming,
+        notes=notes,
+        command=command,
+        progress=progress,
+        started=started,
+    )
+
+
+def detect_with(
+    detector: VACE,
+    loaded: Loaded,
+    training: Training,
+    alarming: Alarming,
+    *,
+    notes: Sequence[str] = (),
+    command: str = "",
+    progress: Progress = silent,
+    started: float | None = None,
+) -> Run:
+    """Find the events of a table with a fitted detector; training rows make none."""
+    from vace_ad.alarms.detection import detect
+
+    rules = alarming.rules(detector.config.patch_length)
+    found = detect(
+        detector,
+        loaded.table,
+        budget=alarming.budget,
+        rules=rules,
+        first=training.rows or 0,
+        step=alarming.step,
+        explain=alarming.explain,
+        progress=progress,
+    )
+    every = [*loaded.notes, *notes, *found.notes]
+    began = time.perf_counter() if started is None else started
+    return Run(loaded, detector, found, alarming.budget, rules, training, every, command, began)
+
+
+def write_results(run: Run, out: Path, kind: str, progress: Progress = silent) -> None:
+    """Write scores, events, model, run and report into a folder that appears whole."""
+    from vace_ad.app.results import results_folder, write_run, write_tables
+
+    with results_folder(out) as folder:
+        progress("writing", 0, 3)
+        write_tables(folder, run.loaded, run.found, kind)
+        progress("writing", 1, 3)
+        run.detector.save(folder / "model.vace")
+        write_run(folder, run.record())
+        progress("writing", 2, 3)
+        write_page(run, folder / "report.html")
+        progress("writing", 3, 3)
+
+
+def write_page(run: Run, path: Path) -> None:
+    """Write the report of a run."""
+    from vace_ad import __version__
+    from vace_ad.app.page import report_data
+    from vace_ad.frames.table import Table
+    from vace_ad.frames.zones import steady_clock
+    from vace_ad.report import write_report
+
+    source = run.loaded.source
+    facts = {
+        "input": source.words(),
+        "checksum": f"sha256 {source.sha256}",
+        "seed": str(run.detector.config.random_state),
+        "engine": str(run.detector.facts_.get("engine", "")),
+        "vace-ad": __version__,
+    }
+    table = run.loaded.table
+    time, zone = steady_clock(table.time, run.loaded.clock.zone)
+    data = report_data(
+        Path(source.source).name,
+        run.detector,
+        Table(table.values, table.names, time),
+        run.found,
+        training=None if run.training.rows is None else (0, run.training.rows),
+        zone=zone,
+        notes=run.notes,
+        facts=facts,
+        command=run.command,
+    )
+    write_report(data, path)

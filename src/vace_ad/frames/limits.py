@@ -1,0 +1,128 @@
+"""How large a table may become in memory, so that a small file cannot fill the machine."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO
+
+from vace_ad.caller import option
+from vace_ad.errors import ConfigError, TableReadError
+
+DEFAULT = "4GB"
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_BLOCK = 1 << 20
+
+
+def parse_size(text: str | int) -> int:
+    """Bytes of a size such as 500MB or 8GB."""
+    if isinstance(text, int):
+        return text
+    match = re.fullmatch(r"\s*(\d+\.?\d*)\s*([A-Za-z]*)\s*", text)
+    if match is None or match[2].upper() not in _UNITS or float(match[1]) == 0:
+        raise ConfigError(
+            f"{text!r} is not a size; write a number and a unit, such as 500MB or 8GB"
+        )
+    return round(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def size_words(size: float) -> str:
+    """A number of bytes for people."""
+    for unit in ("TB", "GB", "MB", "kB"):
+        bytes_of = _UNITS[unit.upper()]
+        if size >= bytes_of:
+            return f"{size / bytes_of:.3g} {unit}"
+    return f"{size:.0f} bytes"
+
+
+def check_cells(name: str, rows: int, columns: int, most: int) -> None:
+    """Refuse a table that would need more than `most` bytes as numbers."""
+    if 8 * rows * columns > most:
+        raise TableReadError(
+            f"{name} has {rows:,} rows × {columns:,} columns, {size_words(8 * rows * columns)} in "
+            f"memory; the limit is {size_words(most)}: "
+            f"{option('max_size', _next(8 * rows * columns))} lifts it"
+        )
+
+
+def too_large(name: str, most: int) -> TableReadError:
+    """The error for something whose end was not reached within the limit."""
+    return TableReadError(
+        f"{name} unpacks to more than {size_words(most)}; if that is meant, "
+        f"{option('max_size', _next(4 * most))} lifts the limit"
+    )
+
+
+def _next(size: int) -> str:
+    return f"{-(-size // 10**9)}GB"
+
+
+def gunzip(name: str, data: bytes | Path, most: int) -> bytes:
+    """Unpack gzip, also of several members, up to `most` bytes."""
+    parts, total = [], 0
+    try:
+        for part in _unpacked(_blocks(data)):
+            total += len(part)
+            if total > most:
+                raise too_large(name, most)
+            parts.append(part)
+    except (EOFError, OSError, zlib.error) as error:
+        raise TableReadError(
+            f"{name} begins like gzip but cannot be unpacked; it may be cut short, write it again"
+        ) from error
+    return b"".join(parts)
+
+
+def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
+    machine = zlib.decompressobj(wbits=31)
+    fresh = True  # no byte of this member has come
+    for block in blocks:
+        left = block
+        while left:
+            if machine.eof:
+                left = left.lstrip(b"\0")  # padding between members
+                if not left:
+                    break
+                machine, fresh = zlib.decompressobj(wbits=31), True
+            yield machine.decompress(left, _BLOCK)
+            fresh = False
+            left = machine.unconsumed_tail or machine.unused_data
+            if not left:
+                break
+    yield machine.flush()
+    if not machine.eof or fresh:
+        raise EOFError
+
+
+def _blocks(data: bytes | Path) -> Iterator[bytes]:
+    if isinstance(data, bytes):
+        for start in range(0, len(data), _BLOCK):
+            yield data[start : start + _BLOCK]
+        return
+    with data.open("rb") as file:
+        while block := file.read(_BLOCK):
+            yield block
+
+
+def read_all(name: str, file: BinaryIO, most: int) -> bytes:
+    """Everything of a pipe, up to `most` bytes."""
+    data = file.read(most + 1)
+    if len(data) > most:
+        raise too_large(name, most)
+    return data
+
+
+def zstd_size(head: bytes) -> int | None:
+    """The unpacked size that a zstd frame says of itself, None where it says nothing."""
+    if len(head) < 18:
+        return None
+    flags = head[4]
+    single, kind, dictionary = flags >> 5 & 1, flags >> 6, (0, 1, 2, 4)[flags & 3]
+    width = (1 if single else 0, 2, 4, 8)[kind]
+    if width == 0:
+        return None
+    start = 5 + (not single) + dictionary
+    size = int.from_bytes(head[start : start + width], "little")
+    return size + 256 if width == 2 else size

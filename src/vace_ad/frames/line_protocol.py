@@ -1,0 +1,90 @@
+r"""InfluxDB line protocol: `measurement,tag=value field=1.5,other=2i 1767225600000000000`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from vace_ad.errors import TableReadError
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# A name with escaped commas, blanks and equal signs; a value in quotes or without blanks.
+_NAME = r"(?:\\.|[^,= \\])+"
+_VALUE = r'(?:"(?:\\.|[^"\\])*"|[^, "]+)'
+_LINE = re.compile(
+    rf"((?:\\.|[^, \\])+)((?:,{_NAME}={_NAME})*) +({_NAME}={_VALUE}(?:,{_NAME}={_VALUE})*)"
+    r"(?: +(-?\d+))?\s*"
+)
+_PAIR = re.compile(rf"({_NAME})=({_VALUE})")
+_TAG = re.compile(rf"({_NAME})=({_NAME})")
+_EPOCHS = ((10**16, 1), (10**13, 10**3), (10**10, 10**6), (0, 10**9))
+
+
+def is_line_protocol(lines: Sequence[str]) -> bool:
+    """Whether the first lines of a text are points with a time."""
+    points = [line for line in lines[:20] if line.strip() and not line.startswith("#")]
+    matches = [_LINE.fullmatch(line) for line in points]
+    return bool(points) and all(match is not None and match[4] for match in matches)
+
+
+def read_line_protocol(name: str, data: bytes) -> pl.DataFrame:
+    """A row for each time and set of tags; a column for each tag and each field.
+
+    Fields carry their measurement's name where there are several.
+    """
+    import polars as pl
+
+    points: dict[tuple[int, tuple[tuple[str, str], ...]], dict[tuple[str, str], Any]] = {}
+    measurements: set[str] = set()
+    fields: dict[tuple[str, str], None] = {}
+    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+        if not line.strip() or line.startswith("#"):
+            continue
+        match = _LINE.fullmatch(line)
+        if match is None or not match[4]:
+            raise TableReadError(
+                f"{name}, line {number} is no point of line protocol with a time; mend or remove "
+                "that line"
+            )
+        measurement = _plain(match[1])
+        measurements.add(measurement)
+        tags = tuple(sorted((_plain(k), _plain(v)) for k, v in _TAG.findall(match[2])))
+        row = points.setdefault((int(match[4]), tags), {})
+        for key, value in _PAIR.findall(match[3]):
+            fields[measurement, _plain(key)] = None
+            row[measurement, _plain(key)] = _value(value)
+    titles = list(dict.fromkeys(key for _, pairs in points for key, _ in pairs))
+    largest = max(abs(stamp) for stamp, _ in points)
+    unit = next(unit for least, unit in _EPOCHS if largest >= least)
+    columns: dict[str, Any] = {
+        "time": pl.Series([stamp * unit for stamp, _ in points], dtype=pl.Int64)
+        .cast(pl.Datetime("ns"))
+        .dt.replace_time_zone("UTC")
+    }
+    for tag in titles:
+        columns[tag] = pl.Series([dict(pairs).get(tag) for _, pairs in points], dtype=pl.String)
+    for measurement, field in fields:
+        cells = [row.get((measurement, field)) for row in points.values()]
+        title = field if len(measurements) == 1 else f"{measurement}.{field}"
+        words = any(isinstance(cell, str) for cell in cells)
+        kind = pl.String if words else pl.Float64
+        columns[title] = pl.Series(cells, dtype=kind, strict=False)
+    return pl.DataFrame(columns).sort("time", maintain_order=True)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\([,= \\])", r"\1", text)
+
+
+def _value(text: str) -> float | str:
+    if text.startswith('"'):
+        return re.sub(r'\\(["\\])', r"\1", text[1:-1])
+    if text in ("t", "T", "true", "True", "TRUE", "f", "F", "false", "False", "FALSE"):
+        return float(text[0] in "tT")
+    try:
+        return float(text.rstrip("iu"))
+    except ValueError:
+        return text

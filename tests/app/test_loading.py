@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from frames.shapes import keyed, long, times, wide
+from vace_ad.app.keyed import refuse_no_key, with_keys
+from vace_ad.app.loading import Reading, load_table
+from vace_ad.app.reader import read
+from vace_ad.errors import ConfigError, InputError, VaceWarning
+
+
+def test_a_long_table_from_a_file(tmp_path: Path) -> None:
+    long().write_csv(tmp_path / "long.csv")
+    with pytest.raises(InputError, match=r"long='sensor,value'$"):
+        load_table(tmp_path / "long.csv", Reading())
+    loaded = load_table(tmp_path / "long.csv", Reading(long="sensor,value"))
+    assert loaded.frame().drop("time").equals(wide().drop("time"))
+
+
+def test_single_missing_rows_are_put_in_and_said(tmp_path: Path) -> None:
+    keep = np.delete(np.arange(200), [20, 50, 51, 120])
+    wide()[keep].write_csv(tmp_path / "t.csv")
+    loaded = load_table(tmp_path / "t.csv", Reading())
+    assert len(loaded.table) == 200
+    assert loaded.clock.gaps == ()
+    assert np.isnan(loaded.table.values).sum() == 4 * 3
+    assert any("4 single rows that are missing" in note for note in loaded.notes)
+    assert len(load_table(tmp_path / "t.csv", Reading(even=False)).table) == 196
+
+
+def test_zones_come_back(tmp_path: Path) -> None:
+    local = wide().with_columns(pl.col("time").dt.replace_time_zone("Europe/Berlin"))
+    local.write_parquet(tmp_path / "t.parquet")
+    assert load_table(tmp_path / "t.parquet", Reading()).frame().equals(local)
+    wide().write_csv(tmp_path / "t.csv")
+    loaded = load_table(tmp_path / "t.csv", Reading(time_zone="Europe/Berlin"))
+    assert loaded.frame().equals(local)
+
+
+def test_rows_of_the_same_time(tmp_path: Path) -> None:
+    pl.concat([wide(), wide()[-3:]]).write_csv(tmp_path / "t.csv")
+    with pytest.raises(InputError, match=r"goes backwards.*sort=True"):
+        load_table(tmp_path / "t.csv", Reading())
+    loaded = load_table(tmp_path / "t.csv", Reading(sort=True))
+    assert len(loaded.table) == 200
+    np.testing.assert_allclose(loaded.table.values, wide().drop("time").to_numpy())
+
+
+def test_read_gives_a_table_and_warns(tmp_path: Path) -> None:
+    wide().with_columns(state=pl.lit("on")).write_csv(tmp_path / "t.csv")
+    with pytest.warns(VaceWarning, match="'state' is text: left out"):
+        frame = read(tmp_path / "t.csv", time_zone="UTC")
+    assert frame.columns == ["time", "flow", "pressure", "temp [degC]"]
+    assert frame.schema["time"] == pl.Datetime("ns", "UTC")
+    with pytest.raises(ConfigError, match="'timezone' is not a way to read a table"):
+        read(tmp_path / "t.csv", timezone="UTC")
+
+
+def test_read_keeps_the_keys(tmp_path: Path) -> None:
+    keyed().write_csv(tmp_path / "t.csv")
+    frame = read(tmp_path / "t.csv", by="machine")
+    assert frame.columns[0] == "machine"
+    assert frame.height == 800
+    for machine in ("a", "b"):
+        wide().write_csv(tmp_path / f"{machine}.csv")
+    files = read([tmp_path / "a.csv", tmp_path / "b.csv"], by="file")
+    assert files["file"].unique(maintain_order=True).to_list() == ["a", "b"]
+
+
+def test_keys_that_are_missing_or_none() -> None:
+    odd = keyed().with_columns(
+        machine=pl.when(pl.int_range(pl.len()) < 5).then(None).otherwise(pl.col("machine"))
+    )
+    frame, notes = with_keys(odd, ["machine"])
+    assert frame.height == 795
+    assert notes == ["5 rows left out: they name no machine"]
+    with pytest.raises(InputError, match="no column is called 'pump'"):
+        with_keys(odd, ["pump"])
+    with pytest.raises(InputError, match="no row names its machine"):
+        with_keys(odd.with_columns(machine=pl.lit(None, dtype=pl.String)), ["machine"])
+    numbers, _ = with_keys(pl.DataFrame({"m": [1.0, 2.0, None], "a": [1.0, 2.0, 3.0]}), ["m"])
+    assert numbers["m"].to_list() == ["1", "2"]
+
+
+def test_a_column_that_tells_rows_apart_is_no_key() -> None:
+    with pytest.raises(InputError, match=r"'serial' has 100,000 different values.*1 row each"):
+        refuse_no_key([1] * 100_000, ["serial"])
+    refuse_no_key([500] * 4000, ["machine"])
+    refuse_no_key([1] * 10, ["machine"])
+
+
+def test_the_night_of_the_spring_change(tmp_path: Path) -> None:
+    night = times(600, "2026-03-28T22:00")
+    night = night[
+        (night < np.datetime64("2026-03-29T02")) | (night >= np.datetime64("2026-03-29T03"))
+    ]
+    wide(len(night)).with_columns(time=night).write_csv(tmp_path / "t.csv")
+    loaded = load_table(tmp_path / "t.csv", Reading())
+    assert loaded.clock.gaps == ()
+    zoned = load_table(tmp_path / "t.csv", Reading(time_zone="Europe/Berlin"))
+    assert zoned.clock.gaps == ()
+    assert zoned.notes == []

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from frames.shapes import wide
+from vace_ad.errors import TableReadError
+from vace_ad.frames.sources import find_sources
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for machine in ("p1", "p2"):
+        (tmp_path / f"machine={machine}" / "year=2026").mkdir(parents=True)
+        wide(20).write_parquet(tmp_path / f"machine={machine}" / "year=2026" / "a.parquet")
+        (tmp_path / "flat").mkdir(exist_ok=True)
+        wide(20).write_csv(tmp_path / "flat" / f"{machine}.csv")
+    (tmp_path / "flat" / "readme.md").write_text("no table")
+    (tmp_path / "flat" / ".hidden.csv").write_text("a\n1\n")
+    return tmp_path
+
+
+def test_folders_and_hive_keys(folder: Path) -> None:
+    flat = find_sources(folder / "flat")
+    assert [Path(one.place).name for one in flat] == ["p1.csv", "p2.csv"]
+    hive = [one for one in find_sources(folder) if one.keys]
+    assert [dict(one.keys) for one in hive] == [
+        {"machine": "p1", "year": "2026"},
+        {"machine": "p2", "year": "2026"},
+    ]
+
+
+def test_globs_and_patterns(folder: Path) -> None:
+    assert len(find_sources(str(folder / "flat" / "*.csv"))) == 2
+    named = find_sources(str(folder / "flat" / "{machine}.csv"))
+    assert [one.keys for one in named] == [(("machine", "p1"),), (("machine", "p2"),)]
+    deep = find_sources(str(folder / "machine={pump}" / "*" / "{part}.parquet"))
+    assert next(dict(one.keys) for one in deep) == {"pump": "p1", "part": "a"}
+    hive = find_sources(str(folder / "machine=*"))
+    assert [dict(one.keys)["machine"] for one in hive] == ["p1", "p2"]
+
+
+def test_a_file_named_twice_is_one(folder: Path) -> None:
+    path = str(folder / "flat" / "p1.csv")
+    assert len(find_sources([path, path])) == 1
+
+
+def test_a_path_with_signs_that_exists_is_itself(tmp_path: Path) -> None:
+    for name in ("a[1].csv", "b{x}.csv"):
+        wide(5).write_csv(tmp_path / name)
+        assert find_sources(tmp_path / name)[0].place == str(tmp_path / name)
+
+
+def test_nothing_there(tmp_path: Path) -> None:
+    with pytest.raises(TableReadError, match="without a table"):
+        find_sources(tmp_path)
+    with pytest.raises(TableReadError, match="no file matches"):
+        find_sources(str(tmp_path / "*.csv"))
+    with pytest.raises(TableReadError, match=r"no file matches .* for \{machine\}"):
+        find_sources(str(tmp_path / "{machine}.csv"))
+    with pytest.raises(TableReadError, match="twice"):
+        find_sources(str(tmp_path / "{m}" / "{m}.csv"))
+    with pytest.raises(TableReadError, match="no table was named"):
+        find_sources([])
