@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,14 +17,6 @@ if TYPE_CHECKING:
 
 _POINTS = 3000  # of the trajectory at most
 
-SIGNAL_WORDS = {
-    "position": "the shape of the curves over a patch",
-    "direction": "how that shape changes from patch to patch",
-    "level": "levels outside the range of the training",
-    "scale": "swings wider or narrower than in the training",
-    "spike": "single rows far from the rows around them",
-    "relation": "channels that no longer move together as in the training",
-}
 VERDICTS = {
     "healthy": "The embedding spreads over several directions, as the score assumes.",
     "collapsed": "The embedding has collapsed onto nearly one direction: shape evidence is weak "
@@ -61,7 +53,7 @@ def report_data(
         time=table.time,
         time_zone=zone,
         signals=found.signals,
-        signal_words={name: SIGNAL_WORDS[name] for name in found.signals if name in SIGNAL_WORDS},
+        signal_words=detector.model_.lines,
         events=[_event(event) for event in found.events],
         training=training,
         trajectory=points,
@@ -83,26 +75,23 @@ def trajectory(
 
     from vace_ad.engine.patches import PatchSet
     from vace_ad.engine.trajectory import embed
-    from vace_ad.frames.gaps import stretches
+    from vace_ad.frames.segments import missing_cells
 
-    length = detector.config.patch_length
+    shape, length = detector.model_.shape, detector.config.patch_length
     stride = max(1, -(-len(table) // _POINTS))
-    blocks: list[NDArray[Any]] = []
-    rows: list[NDArray[np.intp]] = []
-    for piece in stretches(table.values, detector.config.max_gap, length):
-        patches = PatchSet([piece.values], length, detector.scale_)
-        index = patches.grid(stride)
-        blocks += [block[:, 0] for block in embed(detector.engine, patches, index)]
-        rows.append(index + piece.start + length // 2)
-    if not blocks:
+    patches = PatchSet([table.block(0, len(table))], length, shape.scale)
+    broken = np.cumsum(np.insert(missing_cells(table.values).any(axis=1), 0, False))
+    index = patches.grid(stride)
+    index = index[broken[index + length] == broken[index]]  # without a missing value
+    if len(index) < 2:
         return None, None
+    blocks = [block[:, 0] for block in embed(shape.engine.engine, patches, index)]
     z = np.concatenate(blocks).astype(np.float64)  # (k, d_z)
     z -= np.median(z, axis=0)
     _, _, directions = np.linalg.svd(z, full_matrices=False)
-    points = z @ directions[:2].T
-    if points.shape[1] < 2:
+    if len(directions) < 2:
         return None, None
-    return points, np.concatenate(rows)
+    return z @ directions[:2].T, index + length // 2
 
 
 def _event(event: Event) -> ReportEvent:

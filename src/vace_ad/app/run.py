@@ -66,7 +66,7 @@ class Run:
             "training": self.training.record(),
             "config": self.detector.config.to_dict(),
             "seed": self.detector.config.random_state,
-            "fit": self.detector.facts_,
+            "fit": dict(self.detector.facts_),
             "geometry": asdict(self.detector.geometry_),
             "budget": asdict(self.budget),
             "rules": asdict(self.rules),
@@ -115,17 +115,13 @@ def detect_with(
     started: float | None = None,
 ) -> Run:
     """Find the events of a table with a fitted detector; training rows make none."""
-    from vace_ad.alarms.detection import detect
-
     rules = alarming.rules(detector.config.patch_length)
-    found = detect(
-        detector,
+    found = detector.detect(
         loaded.table,
         budget=alarming.budget,
         rules=rules,
         first=training.rows or 0,
         step=alarming.step,
-        explain=alarming.explain,
         progress=progress,
     )
     every = [*loaded.notes, *notes, *found.notes]

@@ -30,7 +30,6 @@ def demo_command(
     """
     from vace_ad import VACE
     from vace_ad.alarms import Budget
-    from vace_ad.alarms.detection import detect
     from vace_ad.app.results import check_out, event_frame, results_folder, score_frame, write_run
     from vace_ad.demo import simulate
     from vace_ad.demo.picture import draw
@@ -48,7 +47,7 @@ def demo_command(
         training = Table(plant.values[:first], plant.names, plant.time[:first])
         detector = VACE(random_state=seed).fit(training, progress=progress)
         test = Table(plant.values[first:], plant.names, plant.time[first:])
-        found = detect(detector, test, budget=Budget(1, "week"), progress=progress)
+        found = detector.detect(test, budget=Budget(1, "week"), progress=progress)
     seconds = time.perf_counter() - started
     output.say(
         f"{len(table):,} rows of {len(plant.names)} sensors: fitted on {first:,}, scored "
