@@ -2,23 +2,58 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.signals.rows import Arrays
+
 Array = NDArray[np.float64]
+_LONGEST = 4096  # steps between two fresh starts of the sum
 
 
-def past_average(values: Array, state: Array, half_life: float) -> tuple[Array, Array]:
-    """The average before each step, (n, ...), and the state after the last.
+class PastAverage:
+    """The average before each step; a step's own value never enters its average.
 
-    `state` (...) is the average before the first step, `half_life` counts steps. A step's own
-    value never enters its average, so a surprise is measured against what came before it; and
-    the result is the same however the steps are cut into calls.
+    a_t = keep · a_{t−1} + (1 − keep) · x_{t−1} is worked out for many steps at once, as
+    keep^t · (a_0 + Σ (1 − keep) · keep^−(s+1) · x_s), with a fresh start before the powers grow
+    large. The sum runs step by step, so the bits do not depend on how steps are cut into calls.
     """
-    if len(values) == 0:  # for which lfilter leaves the state undefined
-        return values, state
-    from scipy.signal import lfilter  # slow to import, so only where rows are scored
 
-    keep = 0.5 ** (1 / half_life)
-    averages, last = lfilter([0, 1 - keep], [1, -keep], values, axis=0, zi=state[None])
-    return averages, last[0]
+    def __init__(self, start: Array, half_life: float) -> None:
+        """`start` (n_features,) is the average before the first step; half_life counts steps."""
+        keep = 0.5 ** (1 / half_life)
+        length = int(np.clip(4 * half_life, 1, _LONGEST))
+        self._up = (1 - keep) * keep ** -np.arange(1.0, length + 1)[:, None]  # (length, 1)
+        self._down = keep ** np.arange(0.0, length + 1)[:, None]  # (length + 1, 1)
+        self._start = start  # of the present run of steps
+        self._sum = np.zeros_like(start)
+        self._k = 0  # steps of it
+
+    @property
+    def value(self) -> Array:
+        """The average now, before the next step."""
+        return np.asarray(self._down[self._k] * (self._start + self._sum))
+
+    def add(self, values: Array) -> Array:
+        """The average before each of these steps, (n, n_features)."""
+        parts = []
+        at = 0
+        while at < len(values):
+            m = min(len(values) - at, len(self._up) - self._k)
+            new = self._up[self._k : self._k + m] * values[at : at + m]
+            sums = np.cumsum(np.concatenate([self._sum[None], new]), axis=0)
+            parts.append(self._down[self._k : self._k + m] * (self._start + sums[:-1]))
+            self._sum, self._k, at = sums[-1], self._k + m, at + m
+            if self._k == len(self._up):
+                self._start, self._sum, self._k = self.value, np.zeros_like(self._sum), 0
+        return parts[0] if len(parts) == 1 else np.concatenate([values[:0], *parts])
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The present run."""
+        return {"start": self._start, "sum": self._sum, "k": np.array([self._k])}
+
+    def resume(self, state: Arrays) -> None:
+        """Take back a state."""
+        self._start, self._sum, self._k = state["start"], state["sum"], int(state["k"][0])

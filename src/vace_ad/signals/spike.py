@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.signals.drift import past_average
+from vace_ad.signals.drift import PastAverage
 from vace_ad.signals.folds import FOLDS
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import (
@@ -103,7 +103,7 @@ class SpikeEvidence(Evidence):
     def __init__(self, spike: Spike, live: bool) -> None:
         super().__init__(1)
         self._spike, self._live = spike, live
-        self._usual = spike.usual
+        self._usual = PastAverage(spike.usual, spike.half_life)
         self._begin()
 
     def _begin(self) -> None:
@@ -114,7 +114,7 @@ class SpikeEvidence(Evidence):
         """The evidence that is complete after these rows."""
         before = len(self._rows)
         self._rows.add(self._spike.normal.scaled(rows))
-        n, start = len(self._rows), self._usual
+        n, start = len(self._rows), self._usual.value
         done, after = self._weighed(n - REACH)
         if self._live:
             # A row is judged by what was usual among the rows that were complete when it came.
@@ -131,8 +131,8 @@ class SpikeEvidence(Evidence):
             return np.empty((1, 0)), np.empty(0)
         heights = stand_out(self._rows.first(len(self._rows)))[self._given : end]
         found = _evidence(heights, self._spike.edge)[:, None]  # (m, 1)
-        usual, self._usual = past_average(found, self._usual, self._spike.half_life)
-        return (found / (1 + usual)).T, np.concatenate([usual[1:, 0], self._usual])
+        usual = self._usual.add(found)
+        return (found / (1 + usual)).T, np.concatenate([usual[1:, 0], self._usual.value])
 
     def _causal_heights(self, first: int) -> Array:
         """How far the rows of the buffer from `first` on stand out from the nine up to them."""
@@ -148,12 +148,14 @@ class SpikeEvidence(Evidence):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What is usual, and the last rows."""
-        own = {"usual": self._usual, "given": np.array([self._given])}
-        return {**own, **prefixed("rows", self._rows.state())}
+        given = {"given": np.array([self._given])}
+        waiting = prefixed("rows", self._rows.state())
+        return {**given, **waiting, **prefixed("usual", self._usual.state())}
 
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
-        self._usual, self._given = state["usual"], int(state["given"][0])
+        self._given = int(state["given"][0])
+        self._usual.resume(under("usual", state))
         self._rows.resume(under("rows", state))
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.signals.drift import past_average
+from vace_ad.signals.drift import PastAverage
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import Arrays, Evidence, prefixed, under
 from vace_ad.signals.rows import InStep, RowBuffer, WindowMeans
@@ -61,10 +61,9 @@ class EnvelopeEvidence(Evidence):
 
     def __init__(self, envelope: Envelope, n_channels: int, half_life: float) -> None:
         super().__init__(len(envelope.windowed.weights))
-        self._envelope, self._half_life, self._d = envelope, half_life, n_channels
-        size = len(envelope.low)
-        self._above, self._below = np.zeros(size), np.zeros(size)  # excess it is used to
-        self._usual = envelope.usual
+        self._envelope, self._d = envelope, n_channels
+        self._used = PastAverage(np.zeros(2 * len(envelope.low)), half_life / envelope.step)
+        self._usual = PastAverage(envelope.usual, half_life)
         self._begin()
 
     def _begin(self) -> None:
@@ -108,23 +107,22 @@ class EnvelopeEvidence(Evidence):
         features = features_of(
             means, squares, envelope.blocks, envelope.step, envelope.windowed, envelope.bounds
         )
-        above, below = envelope.excess(features)
-        steps = self._half_life / envelope.step
-        used_up, self._above = past_average(above, self._above, steps)
-        used_down, self._below = past_average(below, self._below, steps)
-        fresh = np.maximum(above - used_up, 0) + np.maximum(below - used_down, 0)
-        sums = by_line(np.log1p(fresh / (1 + used_up + used_down)), self.n_lines)
+        excess = np.concatenate(envelope.excess(features), axis=1)  # above, then below
+        used = self._used.add(excess)
+        above, below = np.split(np.maximum(excess - used, 0), 2, axis=1)
+        used_up, used_down = np.split(used, 2, axis=1)
+        sums = by_line(np.log1p((above + below) / (1 + used_up + used_down)), self.n_lines)
         # The windows complete rows up to the one that each of them starts at.
         completed = slice(envelope.step - 1 if self._means.n_given else 0, None, envelope.step)
         done, usual = self._weighed(self._means.add(sums))
-        after = np.concatenate([usual[:, 1:], self._usual[:, None]], axis=1)
+        after = np.concatenate([usual[:, 1:], self._usual.value[:, None]], axis=1)
         return done, np.log1p(sums) / (1 + after[:, completed])
 
     def _weighed(self, rows: Array) -> tuple[Array, Array]:
         """Evidence of rows, divided by how much of it there usually is; and that average."""
         evidence = np.log1p(rows)
-        usual, self._usual = past_average(evidence.T, self._usual, self._half_life)
-        return np.asarray(evidence / (1 + usual.T)), np.asarray(usual.T)
+        usual = self._usual.add(evidence.T).T
+        return np.asarray(evidence / (1 + usual)), usual
 
     def end(self) -> Array:
         """The evidence that is left of the stretch."""
@@ -135,11 +133,10 @@ class EnvelopeEvidence(Evidence):
     def state(self) -> dict[str, NDArray[Any]]:
         """Habits, waiting rows and blocks."""
         return {
-            "above": self._above,
-            "below": self._below,
-            "usual": self._usual,
             "held": self._held,
             "n": np.array([self._n]),
+            **prefixed("used", self._used.state()),
+            **prefixed("usual", self._usual.state()),
             **prefixed("rows", self._rows.state()),
             **prefixed("blocks", self._blocks.state()),
             **prefixed("means", self._means.state()),
@@ -147,7 +144,8 @@ class EnvelopeEvidence(Evidence):
 
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
-        self._above, self._below, self._usual = (state[k] for k in ("above", "below", "usual"))
+        self._used.resume(under("used", state))
+        self._usual.resume(under("usual", state))
         self._held, self._n = state["held"], int(state["n"][0])
         self._rows.resume(under("rows", state))
         self._blocks.resume(under("blocks", state))
