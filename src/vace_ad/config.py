@@ -109,11 +109,15 @@ class Reproduction(_Checked):
 class VACEConfig(_Checked):
     """The settings of :class:`vace_ad.VACE`."""
 
-    patch_length: int = 96  # P, rows that a patch covers
-    stride: int = 16  # every how many rows a patch is scored, at most: see grid_stride
+    patch_length: int | None = None  # P, rows that a patch covers; None: one period of the
+    # training rows where they repeat themselves, else 96
+    stride: int | None = None  # every how many rows a patch is scored, at most: see grid_stride;
+    # None: a sixth of a patch
+    shape: Literal["auto", "always"] = "auto"  # auto: patches count where training has a rhythm,
+    # or where their length is given; elsewhere they tell nothing that windows do not
     encoders: int = 4  # independently seeded encoders whose evidence is averaged
     amplitude: bool = True  # whether level, scale, spikes and relation count
-    drift_half_life: int = 4000  # rows in which a level that stays becomes half normal
+    drift_half_life: int = 8000  # rows in which a level that stays becomes half normal
     max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt
     max_missing: float = 0.5  # share of channels above which a row has no score
     max_fit_rows: int = 100_000  # longer training parts are thinned to evenly spaced pieces
@@ -125,14 +129,25 @@ class VACEConfig(_Checked):
     reproduction: Reproduction = field(default_factory=Reproduction)
 
     @property
+    def length(self) -> int:
+        """Rows of the longest window, and of a patch unless training has a rhythm."""
+        return self.patch_length or LENGTH
+
+    @property
+    def warm(self) -> int:
+        """First rows of a stream whose windows are what it is used to from the start."""
+        return min(WARM, self.length)
+
+    @property
     def offset(self) -> int:
         """The offset δ between the patches of a velocity, in rows."""
-        return self.reproduction.velocity_offset or max(1, self.patch_length // 2)
+        return self.reproduction.velocity_offset or max(1, self.length // 2)
 
     @property
     def grid_stride(self) -> int:
         """The largest stride up to `stride` that divides δ, so that neighbours are scored too."""
-        return max(d for d in range(1, self.stride + 1) if self.offset % d == 0)
+        most = self.stride or max(1, self.length // 6)
+        return max(d for d in range(1, most + 1) if self.offset % d == 0)
 
     @property
     def training_offset(self) -> int:
@@ -142,7 +157,7 @@ class VACEConfig(_Checked):
     @property
     def least_rows(self) -> int:
         """Rows of the shortest training stretch, which holds a patch and its neighbour."""
-        return self.patch_length + self.offset + 1
+        return self.length + self.offset + 1
 
     @classmethod
     def from_preset(cls, preset: str | None = None, **settings: Any) -> Self:
@@ -165,6 +180,8 @@ class VACEConfig(_Checked):
         return {**own, **{name: getattr(self.reproduction, name) for name in _names(Reproduction)}}
 
 
+WARM = 48  # rows
+LENGTH = 96  # rows of a patch, and of the longest window, where nothing says otherwise
 COMPUTING = ("engine", "precision", "device")  # settings that shape no score beyond rounding
 
 
@@ -203,7 +220,9 @@ _RANGES: dict[str, tuple[float, float]] = {
 
 # The paper's text, to the letter.
 _PAPER: dict[str, Any] = {
+    "patch_length": 96,
     "stride": 1,
+    "shape": "always",
     "fit_stride": 1,
     "max_fit_patches": _LIMIT,
     "max_fit_rows": _LIMIT,

@@ -20,11 +20,12 @@ from vace_ad.alarms.runs import Rules
 from vace_ad.config import COMPUTING, VACEConfig
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.trajectory import embed
-from vace_ad.errors import InputError, NotFittedError, TooShortError, VaceWarning
+from vace_ad.errors import ConfigError, InputError, NotFittedError, TooShortError, VaceWarning
 from vace_ad.frames.chunks import as_chunks
 from vace_ad.frames.table import Table, as_table
 from vace_ad.model import Model
 from vace_ad.progress import Progress, silent
+from vace_ad.signals.shape import Shape
 from vace_ad.stream import Stream, run
 
 Scores = NDArray[np.float64]
@@ -109,8 +110,9 @@ class VACE:
 
     @property
     def geometry_(self) -> Any:
-        """Diagnostics of the training embeddings."""
-        return self.model_.shape.geometry
+        """Diagnostics of the training embeddings; None without encoders."""
+        shape = self.model_.shape
+        return None if shape is None else shape.geometry
 
     @property
     def calibration_scores_(self) -> Scores:
@@ -170,10 +172,10 @@ class VACE:
                 yield table
 
         yield from run(model, list(tables()) if chunks is None else tables(), progress)
-        if n_rows < model.config.patch_length:
+        if n_rows < model.reach:
             raise TooShortError(
-                f"{n_rows} rows came; a patch has {model.config.patch_length}, so at least that "
-                "many are needed"
+                f"{n_rows} rows came; a score looks at {model.reach}, so at least that many are "
+                "needed"
             )
 
     def _check_scored(self, scores: Scores) -> None:
@@ -183,13 +185,13 @@ class VACE:
             raise InputError(
                 f"none of the {missing:,} rows can be scored: each has more than "
                 f"{self.config.max_missing:.0%} of its channels missing, or lies in a stretch "
-                f"shorter than {self.config.patch_length} rows; check the data, or allow more by "
+                f"shorter than {self.model_.reach} rows; check the data, or allow more by "
                 "max_missing"
             )
         if missing:
             warnings.warn(
                 f"{missing} of {len(scores)} rows have no score (NaN): too many channels are "
-                f"missing there, or too few of the {self.config.patch_length} rows that a score "
+                f"missing there, or too few of the {self.model_.reach} rows that a score "
                 "needs around it",
                 VaceWarning,
                 stacklevel=3,
@@ -199,7 +201,7 @@ class VACE:
 
     def position_scores(self, data: Any) -> Scores:
         """The position signal of each patch, (n_patches,), mean over encoders."""
-        learned = self.model_.shape.learned
+        learned = self._shape().learned
         z = self._trajectory(data)  # (n_patches, n_encoders, d_z)
         each = [evidence.position.score(z[:, k]) for k, evidence in enumerate(learned)]
         return np.asarray(np.mean(each, axis=0))
@@ -209,8 +211,9 @@ class VACE:
 
         A patch without the neighbour that its velocity needs has the training's median.
         """
-        paper, learned = self.config.reproduction, self.model_.shape.learned
-        z, offset = self._trajectory(data), self.config.offset
+        shape = self._shape()
+        paper, learned, offset = self.config.reproduction, shape.learned, shape.config.offset
+        z = self._trajectory(data)
         total = np.zeros(len(z))
         own = slice(offset, None) if paper.velocity == "backward" else slice(None, -offset)
         for k, evidence in enumerate(learned):
@@ -230,13 +233,21 @@ class VACE:
         z = self._trajectory(data, progress)
         return z.reshape(len(z), -1)
 
+    def _shape(self) -> Shape:
+        shape = self.model_.shape
+        if shape is None:
+            raise ConfigError(
+                "this detector has no encoders, since its training rows show no rhythm that a "
+                "patch could follow; fit one with shape='always', or give patch_length"
+            )
+        return shape
+
     def _trajectory(self, data: Any, progress: Progress = silent) -> NDArray[np.float32]:
-        model, table = self.model_, as_table(data).aligned(self.channels_)
-        length = model.config.patch_length
+        shape, table = self._shape(), as_table(data).aligned(self.channels_)
+        length = shape.config.length
         if len(table) < length:
             raise TooShortError(f"{len(table)} rows came; a patch has {length}")
         rows = table.block(0, len(table))
-        shape = model.shape
         patches = PatchSet([rows], length, shape.scale)
         found = embed(shape.engine.engine, patches, patches.grid(1), progress)
         z = np.concatenate(list(found))

@@ -58,7 +58,10 @@ class Model:
         for kind in KINDS:
             if not kind.wanted(config):
                 continue
-            signal, found = kind.fit(training)
+            fitted = kind.fit(training)
+            if fitted is None:
+                continue
+            signal, found = fitted
             signals.append(signal)
             held_out = [rows + more.sum(axis=0) for rows, more in zip(held_out, found, strict=True)]
             watch.stamp(kind.key)
@@ -66,6 +69,8 @@ class Model:
             "rows": n_rows,
             "rows_used": sum(map(len, parts)),
             "step_seconds": step_seconds(tables),
+            "rhythm": training.rhythm._asdict(),
+            "engine": "none",
             "seconds": watch.seconds,
         }
         for signal in signals:
@@ -86,9 +91,15 @@ class Model:
         return {name: words for s in self.signals for name, words in s.lines.items()}
 
     @property
-    def shape(self) -> Shape:
-        """The paper's evidence, which every detector has."""
-        return next(signal for signal in self.signals if isinstance(signal, Shape))
+    def shape(self) -> Shape | None:
+        """The paper's evidence, where patches have something to show."""
+        return next((signal for signal in self.signals if isinstance(signal, Shape)), None)
+
+    @property
+    def reach(self) -> int:
+        """Rows that a stretch needs to be scored."""
+        length = self.config.length
+        return length if self.shape is None else max(length, self.shape.config.length)
 
     @property
     def step(self) -> int | None:
@@ -99,7 +110,7 @@ class Model:
     @cached_property
     def calibration(self) -> Calibration:
         """How scores are distributed in normal operation."""
-        return Calibration.from_scores(self.calibration_scores, self.config.patch_length)
+        return Calibration.from_scores(self.calibration_scores, self.reach)
 
     # -------------------------------------------------------------------- file
 
@@ -151,7 +162,7 @@ class Model:
             signals = tuple(
                 kind.restored(under(kind.key, arrays), normal, config, constants[kind.key])
                 for kind in KINDS
-                if kind.wanted(config)
+                if kind.key in constants
             )
             model = cls(
                 config,
@@ -210,7 +221,7 @@ def _layout(description: dict[str, Any]) -> files.Layout:
         "normal.noise": ("F64", (None, d)),
     }
     for kind in KINDS:
-        if kind.wanted(config):
+        if kind.key in description["constants"]:
             own = kind.layout(config, d, description["constants"][kind.key])
             layout |= {f"{kind.key}.{name}": shape for name, shape in own.items()}
     return layout

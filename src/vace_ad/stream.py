@@ -43,7 +43,7 @@ class Signals:
     """All evidence of a stream of rows that has no gaps in between but those it is told of."""
 
     def __init__(self, model: Model, live: bool) -> None:
-        self._model, self._live, self._least = model, live, model.config.patch_length
+        self._model, self._live, self._least = model, live, model.reach
         self._evidence = [signal.begin(live=live) for signal in model.signals]
         self.n_lines = sum(each.n_lines for each in self._evidence)
         self._in_step = InStep(len(self._evidence))

@@ -101,7 +101,7 @@ def find_events(
     the table has no time.
     """
     config = model.config
-    rules = rules or Rules(join=config.patch_length // 2)
+    rules = rules or Rules(join=config.length // 2)
     clock = check_time(table.time) if table.time is not None else TimeReport(None, None, None)
     scores = np.sum(list(signals.values()), axis=0)
     threshold = choose_threshold(

@@ -42,8 +42,8 @@ def report_data(
     from vace_ad.report import ReportData
 
     points, rows = trajectory(detector, table)
-    geometry = asdict(detector.geometry_)
-    verdict = geometry.pop("verdict")
+    geometry = {} if detector.geometry_ is None else asdict(detector.geometry_)
+    verdict = geometry.pop("verdict", None)
     return ReportData(
         title=title,
         channels=table.names,
@@ -59,7 +59,7 @@ def report_data(
         trajectory=points,
         trajectory_rows=rows,
         geometry=geometry,
-        verdict=VERDICTS[verdict],
+        verdict=VERDICTS.get(verdict, ""),
         alarm_words=found.threshold.words,
         notes=notes,
         facts=facts,
@@ -77,7 +77,10 @@ def trajectory(
     from vace_ad.engine.trajectory import embed
     from vace_ad.frames.segments import missing_cells
 
-    shape, length = detector.model_.shape, detector.config.patch_length
+    shape = detector.model_.shape
+    if shape is None:
+        return None, None
+    length = shape.config.length
     stride = max(1, -(-len(table) // _POINTS))
     patches = PatchSet([table.block(0, len(table))], length, shape.scale)
     broken = np.cumsum(np.insert(missing_cells(table.values).any(axis=1), 0, False))

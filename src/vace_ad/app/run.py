@@ -59,6 +59,7 @@ class Run:
     def record(self) -> dict[str, Any]:
         """The run for programs."""
         source, table = self.loaded.source, self.loaded.table
+        geometry = self.detector.geometry_
         return {
             "command": self.command,
             "input": {**asdict(source), "rows": len(table), "channels": list(table.names)},
@@ -67,7 +68,7 @@ class Run:
             "config": self.detector.config.to_dict(),
             "seed": self.detector.config.random_state,
             "fit": dict(self.detector.facts_),
-            "geometry": asdict(self.detector.geometry_),
+            "geometry": geometry and asdict(geometry),
             "budget": asdict(self.budget),
             "rules": asdict(self.rules),
             "threshold": asdict(self.found.threshold),
@@ -88,7 +89,7 @@ def fit_and_detect(
     started: float | None = None,
 ) -> Run:
     """Fit on the training rows, find the events of the others."""
-    alarming.rules(config.patch_length)  # refuses nonsense before the fit
+    alarming.rules(config.length)  # refuses nonsense before the fit
     alarming.budget.rate(loaded.clock.step or alarming.step)  # a budget in time without time too
     detector, notes = fit_detector(config, training, progress)
     return detect_with(
@@ -115,7 +116,7 @@ def detect_with(
     started: float | None = None,
 ) -> Run:
     """Find the events of a table with a fitted detector; training rows make none."""
-    rules = alarming.rules(detector.config.patch_length)
+    rules = alarming.rules(detector.config.length)
     found = detector.detect(
         loaded.table,
         budget=alarming.budget,

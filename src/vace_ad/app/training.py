@@ -72,7 +72,7 @@ def _first_rows(
         if not 0 < part < 1:
             raise ConfigError(f"{option('train_share', part)} came; it is a share between 0 and 1")
         count, words = int(part * len(table)), f"first {part:.0%} of rows"
-    needed = config.patch_length + config.offset + 1
+    needed = config.length + config.offset + 1
     if count < needed:
         raise TooShortError(
             f"the {words} are {count:,} rows to train on, of {len(table):,}; at least {needed} are "

@@ -119,7 +119,7 @@ def detect_command(
     )
     config = fit.make_config(preset, patch_length, seed, settings)
     alarming = alarm.make_alarming(budget, join, min_length, cooldown, step, explain)
-    alarming.rules(config.patch_length)  # refuses nonsense before any table is read
+    alarming.rules(config.length)  # refuses nonsense before any table is read
     if out is not None:
         check_out(out)
 

@@ -183,7 +183,7 @@ def score_command(
     if out is not None:
         check_out(out)
     detector = load(_existing(model))
-    alarming.rules(detector.config.patch_length)
+    alarming.rules(detector.config.length)
     loaded = load_table(paths, how, detector.channels_)
     training = Training([], None, f"{detector.facts_['rows']:,} rows, in {model}")
     with output.progress() as progress:
@@ -250,7 +250,8 @@ def _describe(detector: VACE, output: say.Output) -> None:
     if facts.get("step_seconds"):
         output.say(f"  a row every {duration_words(facts['step_seconds'] * 1e9)}")
     output.say(f"  fitted in {sum(facts['seconds'].values()):.1f} s, engine {facts['engine']}")
-    output.say(f"  geometry {geometry.verdict}: {VERDICTS[geometry.verdict]}")
+    if geometry is not None:
+        output.say(f"  {VERDICTS[geometry.verdict]}")
     for words, value in _thresholds(detector).items():
         output.say(f"  alarm above {value:.3g}: {words}")
 
@@ -259,7 +260,7 @@ def _thresholds(detector: VACE) -> dict[str, float]:
     """A few budgets and the thresholds they mean."""
     from vace_ad.alarms import Budget, Rules, choose_threshold
 
-    rules = Rules(join=detector.config.patch_length // 2)
+    rules = Rules(join=detector.config.length // 2)
     seconds = detector.facts_.get("step_seconds")
     budgets = [Budget()]
     if seconds:
@@ -276,6 +277,6 @@ def _record(detector: VACE) -> dict[str, Any]:
         "channels": list(detector.channels_),
         "config": detector.config.to_dict(),
         "facts": detector.facts_,
-        "geometry": asdict(detector.geometry_),
+        "geometry": detector.geometry_ and asdict(detector.geometry_),
         "thresholds": _thresholds(detector),
     }

@@ -30,8 +30,8 @@ def fit(
 
     chosen: dict[str, Any] = {"random_state": seed, **(settings or {})}
     usual = VACEConfig.from_preset(preset)
-    length = patch_length or min(usual.patch_length, _longest(len(values)))
-    if length != usual.patch_length:
+    length = patch_length or min(usual.length, _longest(len(values)))
+    if length != usual.length:
         chosen = {"patch_length": length, **chosen}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VaceWarning)  # these libraries take warnings as failures
@@ -55,7 +55,7 @@ def scores(detector: VACE, values: NDArray[np.float64]) -> NDArray[np.float64]:
     Fewer rows than a patch has are continued backwards by their mirror image. Rows that no patch
     covers get the median, neither normal nor anomalous.
     """
-    missing = max(0, detector.config.patch_length - len(values))
+    missing = max(0, detector.model_.reach - len(values))
     padded = np.pad(values, ((missing, 0), (0, 0)), mode="symmetric")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VaceWarning)

@@ -36,7 +36,7 @@ def make_engine(encoders: Sequence[Encoder], n_channels: int, config: VACEConfig
     if choice == "openvino":
         from vace_ad.engine.openvino import OpenVINOEngine
 
-        return OpenVINOEngine(encoders, n_channels, config.patch_length, config.precision)
+        return OpenVINOEngine(encoders, n_channels, config.length, config.precision)
     if choice == "torch":
         from vace_ad.engine.torch import TorchEngine
 

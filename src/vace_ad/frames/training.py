@@ -83,7 +83,7 @@ def training_parts(
         gaps = " without a gap" if longest >= needed else ""
         raise TooShortError(
             f"{longest} training rows came; {needed} in a row{gaps} are needed (patch_length "
-            f"{config.patch_length} + velocity offset {config.offset} + 1); give more rows or a "
+            f"{config.length} + velocity offset {config.offset} + 1); give more rows or a "
             "smaller patch_length"
         )
     if all((part == part[0]).all() for part in long_enough):

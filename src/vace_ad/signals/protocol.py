@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from vace_ad.config import VACEConfig
 from vace_ad.progress import Progress, silent
 from vace_ad.signals.normal import Normal
+from vace_ad.signals.rhythm import Rhythm, find_rhythm
 
 Array = NDArray[np.float64]
 Arrays = Mapping[str, NDArray[Any]]
@@ -32,6 +33,7 @@ class Training:
     parts: Sequence[Array]  # complete stretches, (n_rows, n_channels) each
     normal: Normal
     residuals: Sequence[Array]  # of each part: what other channels do not predict, held out
+    rhythm: Rhythm
     config: VACEConfig
     progress: Progress = silent
 
@@ -39,7 +41,7 @@ class Training:
     def of(cls, parts: Sequence[Array], config: VACEConfig, progress: Progress = silent) -> Self:
         """Training rows with what all signals need of them."""
         normal, residuals = Normal.fit(parts)
-        return cls(parts, normal, residuals, config, progress)
+        return cls(parts, normal, residuals, find_rhythm(parts), config, progress)
 
     @cached_property
     def scaled(self) -> list[Array]:
@@ -99,13 +101,13 @@ class Signal(ABC):
 
     @classmethod
     def wanted(cls, config: VACEConfig) -> bool:
-        """Whether these settings ask for this signal."""
+        """Whether these settings allow this signal."""
         return True
 
     @classmethod
     @abstractmethod
-    def fit(cls, training: Training) -> Fitted:
-        """Learn from training rows."""
+    def fit(cls, training: Training) -> Fitted | None:
+        """Learn from training rows; None where they have nothing of the kind to show."""
 
     @abstractmethod
     def begin(self, *, live: bool = False) -> Evidence:

@@ -23,9 +23,11 @@ class WindowsEvidence(Evidence):
         super().__init__(len(windows.names))
         self._normal, self._windows, self._live = normal, windows, live
         self._each = [
-            EnvelopeEvidence(e, normal.n_channels, windows.half_life) for e in windows.envelopes
+            EnvelopeEvidence(e, normal.n_channels, windows.half_life, windows.warm)
+            for e in windows.envelopes
         ]
         self._in_step = InStep(len(self._each))
+        self._nothing = np.empty((self.n_lines, 0))
 
     def _seen(self, rows: Array) -> Array:
         return self._normal.scaled(rows)
@@ -36,7 +38,7 @@ class WindowsEvidence(Evidence):
         found = self._in_step.add([each.add(seen) for each in self._each])
         if self._live:
             self.now = self._windows.weighted([each.now for each in self._each])
-        return self._windows.weighted(found)
+        return self._windows.weighted(found) if found[0].shape[1] else self._nothing
 
     def end(self) -> Array:
         """The evidence that is left of the stretch."""
@@ -59,10 +61,11 @@ class WindowsEvidence(Evidence):
 class EnvelopeEvidence(Evidence):
     """The lines of one window length along a stream of rows as the envelope saw them."""
 
-    def __init__(self, envelope: Envelope, n_channels: int, half_life: float) -> None:
+    def __init__(self, envelope: Envelope, n_channels: int, half_life: float, warm: int) -> None:
         super().__init__(len(envelope.windowed.weights))
         self._envelope, self._d = envelope, n_channels
-        self._used = PastAverage(np.zeros(2 * len(envelope.low)), half_life / envelope.step)
+        self._half_life, self._warm = half_life, warm
+        self._used: PastAverage | None = None  # known from the first windows of the stream on
         self._usual = PastAverage(envelope.usual, half_life)
         self._begin()
 
@@ -108,15 +111,21 @@ class EnvelopeEvidence(Evidence):
             means, squares, envelope.blocks, envelope.step, envelope.windowed, envelope.bounds
         )
         excess = np.concatenate(envelope.excess(features), axis=1)  # above, then below
+        if self._used is None:
+            first = max(1, (self._warm - envelope.window) // envelope.step + 1)
+            self._used = self._average(excess[:first].mean(axis=0))
         used = self._used.add(excess)
-        above, below = np.split(np.maximum(excess - used, 0), 2, axis=1)
-        used_up, used_down = np.split(used, 2, axis=1)
-        sums = by_line(np.log1p((above + below) / (1 + used_up + used_down)), self.n_lines)
+        fresh, d = np.maximum(excess - used, 0), len(envelope.low)
+        fresh = (fresh[:, :d] + fresh[:, d:]) / (1 + used[:, :d] + used[:, d:])
+        sums = by_line(fresh, self.n_lines)
         # The windows complete rows up to the one that each of them starts at.
         completed = slice(envelope.step - 1 if self._means.n_given else 0, None, envelope.step)
         done, usual = self._weighed(self._means.add(sums))
         after = np.concatenate([usual[:, 1:], self._usual.value[:, None]], axis=1)
         return done, np.log1p(sums) / (1 + after[:, completed])
+
+    def _average(self, start: Array) -> PastAverage:
+        return PastAverage(start, self._half_life / self._envelope.step)
 
     def _weighed(self, rows: Array) -> tuple[Array, Array]:
         """Evidence of rows, divided by how much of it there usually is; and that average."""
@@ -132,10 +141,11 @@ class EnvelopeEvidence(Evidence):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Habits, waiting rows and blocks."""
+        used = {} if self._used is None else prefixed("used", self._used.state())
         return {
+            **used,
             "held": self._held,
             "n": np.array([self._n]),
-            **prefixed("used", self._used.state()),
             **prefixed("usual", self._usual.state()),
             **prefixed("rows", self._rows.state()),
             **prefixed("blocks", self._blocks.state()),
@@ -144,7 +154,9 @@ class EnvelopeEvidence(Evidence):
 
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
-        self._used.resume(under("used", state))
+        if used := under("used", state):
+            self._used = self._average(used["start"])
+            self._used.resume(used)
         self._usual.resume(under("usual", state))
         self._held, self._n = state["held"], int(state["n"][0])
         self._rows.resume(under("rows", state))

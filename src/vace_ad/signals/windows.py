@@ -30,7 +30,7 @@ _ENVELOPE = ("low", "high", "usual")
 class Windowed(NamedTuple):
     """One window length, and the lines of evidence it counts in."""
 
-    part: int  # of the patch length that the window covers
+    part: int  # of the longest window that it covers
     weights: tuple[tuple[str, float], ...]  # (line, weight); "level" is the mean's, others the
     # log-deviation's
 
@@ -63,10 +63,10 @@ class Envelope:
 
     @classmethod
     def fit(
-        cls, parts: Sequence[Array], windowed: Windowed, patch_length: int, bounds: Bounds
+        cls, parts: Sequence[Array], windowed: Windowed, length: int, bounds: Bounds
     ) -> tuple[Self, list[Array]]:
         """The envelope of scaled training rows; their evidence (n_lines, n_rows), held out."""
-        blocks, step = _sizes(windowed, patch_length)
+        blocks, step = _sizes(windowed, length)
         window = blocks * step
         counts = [(len(part) - window) // step + 1 for part in parts]
         thin = max(1, -(-sum(counts) // MOST_WINDOWS))
@@ -88,7 +88,7 @@ class Envelope:
         sums = np.empty((n_lines, len(features)))
         for fit, held in contiguous_folds(starts, window):
             above, below = _excess(features[held], *_edges(features[fit], bounds), bounds)
-            sums[:, held] = by_line(np.log1p(above + below), n_lines)
+            sums[:, held] = by_line(above + below, n_lines)
         rows, done = [], 0
         for part in parts:
             n = (len(part) - window) // stride + 1
@@ -112,6 +112,7 @@ class Windows:
 
     envelopes: tuple[Envelope, ...]
     half_life: int  # rows
+    warm: int  # first rows of a stream, whose windows are what it is used to from the start
     bounds: Bounds
 
     @classmethod
@@ -120,8 +121,9 @@ class Windows:
     ) -> tuple[Self, list[Array]]:
         """Learn from scaled rows; also their evidence (n_lines, n_rows) a part, held out."""
         bounds = Bounds()
-        fitted = [Envelope.fit(parts, each, config.patch_length, bounds) for each in windowed]
-        windows = cls(tuple(envelope for envelope, _ in fitted), config.drift_half_life, bounds)
+        fitted = [Envelope.fit(parts, each, config.length, bounds) for each in windowed]
+        envelopes = tuple(envelope for envelope, _ in fitted)
+        windows = cls(envelopes, config.drift_half_life, config.warm, bounds)
         by_part = zip(*(rows for _, rows in fitted), strict=True)
         return windows, [windows.weighted(list(rows)) for rows in by_part]
 
@@ -171,16 +173,16 @@ class Windows:
         for i, (part, weights) in enumerate(constants["windows"]):
             windowed = Windowed(int(part), tuple(weights.items()))
             own = under(str(i), arrays)
-            sizes = _sizes(windowed, config.patch_length)
+            sizes = _sizes(windowed, config.length)
             envelopes.append(
                 Envelope(windowed, *sizes, own["low"], own["high"], own["usual"], bounds)
             )
-        return cls(tuple(envelopes), config.drift_half_life, bounds)
+        return cls(tuple(envelopes), config.drift_half_life, config.warm, bounds)
 
 
-def _sizes(windowed: Windowed, patch_length: int) -> tuple[int, int]:
+def _sizes(windowed: Windowed, length: int) -> tuple[int, int]:
     """Blocks a window and rows a block."""
-    window = max(2, patch_length // windowed.part)
+    window = max(2, length // windowed.part)
     return min(STEPS, window), max(1, window // STEPS)
 
 
@@ -231,8 +233,13 @@ def features_of(
 
 
 def by_line(values: Array, n_lines: int) -> Array:
-    """Sums over the channels of each line, (n_lines, n_windows)."""
-    return np.stack([part.sum(axis=1) for part in np.split(values, n_lines, axis=1)])
+    """The Euclidean length over the channels of each line, (n_lines, n_windows).
+
+    One channel far outside counts more than many a little outside, which a sum would drown it in.
+    """
+    d = values.shape[1] // n_lines
+    squares = values * values
+    return np.sqrt([squares[:, i * d : (i + 1) * d].sum(axis=1) for i in range(n_lines)])
 
 
 def _edges(features: Array, bounds: Bounds) -> tuple[Array, Array]:

@@ -112,7 +112,7 @@ class HandLearner:
         most = min(3 * config.reproduction.batch_size, len(patches) + 1)
         self.encoder: Encoder = encoder
         self._patches = patches
-        self._pass = TrainingPass(encoder, config.patch_length, most, executor)
+        self._pass = TrainingPass(encoder, config.length, most, executor)
         self._optimiser = AdamW(config.reproduction.weight_decay)
 
     def step(self, triples: Triples, weight: float, rate: float) -> float:

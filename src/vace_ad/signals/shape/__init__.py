@@ -6,7 +6,7 @@ One encoder's evidence is s = s̃_p · (1 + w · s̃_d); several are averaged.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -28,6 +28,7 @@ from vace_ad.signals.protocol import (
     prefixed,
     under,
 )
+from vace_ad.signals.rhythm import Rhythm
 from vace_ad.signals.rows import grid_to_rows
 from vace_ad.signals.shape.direction import Direction
 from vace_ad.signals.shape.evidence import (
@@ -64,16 +65,20 @@ class Shape(Signal):
     learned: tuple[EncoderEvidence, ...]
     geometry: Geometry
     scale: NDArray[np.float64]  # (n_channels,), unit of the patch normalisation's floor
-    config: VACEConfig
+    weight: float  # by which its evidence counts
+    config: VACEConfig  # with the patch length that was chosen
     engine: EngineSlot = field(compare=False, repr=False)
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
-    def fit(cls, training: Training) -> Fitted:
+    def fit(cls, training: Training) -> Fitted | None:
         """Learn the encoders, then the statistics of their embeddings."""
-        config, progress = training.config, training.progress
+        config, weight = suited(training.config, training.rhythm)
+        if weight == 0:
+            return None
+        progress = training.progress
         scale = _floor_unit(training.normal, config)
-        patches = PatchSet(training.parts, config.patch_length, scale)
+        patches = PatchSet(training.parts, config.length, scale)
         rngs = encoder_rngs(config)
         trained = [learn_encoder(patches, config, rng, progress) for rng in rngs]
         encoders = tuple(encoder for encoder, _ in trained)
@@ -85,8 +90,8 @@ class Shape(Signal):
         rows = [
             np.stack(
                 [
-                    grid_to_rows(line[a:b], embedded.stride, len(part), config.patch_length)
-                    for line in held_out
+                    grid_to_rows(line[a:b], embedded.stride, len(part), config.length)
+                    for line in weight * held_out
                 ]
             )
             for part, a, b in zip(training.parts, edges, edges[1:], strict=False)
@@ -94,16 +99,17 @@ class Shape(Signal):
         facts: dict[str, Any] = {"patches": len(patches), "engine": slot.engine.name}
         if config.reproduction.iterations:
             facts["losses"] = [losses for _, losses in trained]
-        return Fitted(cls(encoders, learned, geometry, scale, config, slot, facts), rows)
+        return Fitted(cls(encoders, learned, geometry, scale, weight, config, slot, facts), rows)
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""
         kind = HeldEvidence if self.config.reproduction.over_the_set else ShapeEvidence
-        return kind(self.learned, self.engine, self.scale, self.config)
+        return kind(self.learned, self.engine, self.scale, self.weight, self.config)
 
     def constants(self) -> dict[str, Any]:
         """The numbers behind units and normalisation, and the diagnostics of the fit."""
-        return {**_CONSTANTS, "geometry": asdict(self.geometry)}
+        own = {"length": self.config.length, "weight": self.weight}
+        return {**_CONSTANTS, **own, "geometry": asdict(self.geometry)}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The weights of each encoder and what was learned with it."""
@@ -115,6 +121,7 @@ class Shape(Signal):
     @classmethod
     def layout(cls, config: VACEConfig, n_channels: int, constants: Mapping[str, Any]) -> Layout:
         """What `arrays` gives."""
+        config = replace(config, patch_length=constants["length"])
         one: Layout = {"numbers": ("F64", (len(_NUMBERS),))}
         for k, (n_out, n_in, taps, _) in enumerate(stage_shapes(config, n_channels)):
             one[f"stage.{k}.kernel"] = ("F32", (n_out, n_in, taps))
@@ -137,6 +144,7 @@ class Shape(Signal):
         other = {k: v for k, v in constants.items() if k in _CONSTANTS and v != _CONSTANTS[k]}
         if other:
             raise ModelFileError(f"the model's shape was computed with other constants: {other}")
+        config = replace(config, patch_length=constants["length"])
         each = [
             _encoder_restored(under(str(e), arrays), config, normal.n_channels)
             for e in range(config.encoders)
@@ -147,6 +155,7 @@ class Shape(Signal):
             tuple(learned for _, learned in each),
             Geometry(**constants["geometry"]),
             _floor_unit(normal, config),
+            constants["weight"],
             config,
             EngineSlot(encoders, normal.n_channels, config),
         )
@@ -158,6 +167,25 @@ _CONSTANTS = {
     "direction_quantile": DIRECTION_QUANTILE,
     "least_direction": LEAST_DIRECTION,
 }
+
+
+def suited(config: VACEConfig, rhythm: Rhythm) -> tuple[VACEConfig, float]:
+    """The settings with patches of one period, where there is one; and how much shape counts.
+
+    Patches that hold no whole period of anything tell what windows tell already, so they count
+    only if asked for. The clearer the rhythm, the more its shape says.
+    """
+    paper = not config.amplitude or config.reproduction.over_the_set
+    wanted = paper or config.shape == "always" or config.patch_length is not None
+    if config.patch_length is None and rhythm.clear and not paper:
+        length = round(rhythm.period / ROUND) * ROUND
+        config, wanted = replace(config, patch_length=length), True
+    if not wanted:
+        return config, 0.0
+    return config, 1.0 if paper else float(np.clip(2 * rhythm.rise, 0.5, 1.0))
+
+
+ROUND = 12  # rows that a patch length is a multiple of, so that many strides divide it
 
 
 def _floor_unit(normal: Normal, config: VACEConfig) -> NDArray[np.float64]:

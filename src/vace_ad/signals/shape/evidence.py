@@ -79,7 +79,7 @@ class EncoderEvidence:
                 turns[at[chosen]] = direction.score(_moves(embeddings, pairs[chosen]))
             return position.score(embeddings[fold.held]), turns[fold.held]
 
-        parts = executor.map(hold_out, contiguous_folds(starts, config.patch_length))
+        parts = executor.map(hold_out, contiguous_folds(starts, config.length))
         held_position, held_direction = (np.concatenate(part) for part in zip(*parts, strict=True))
         position, direction = whole.result()
         position_unit = max(float(np.quantile(held_position, POSITION_QUANTILE)), TINY)

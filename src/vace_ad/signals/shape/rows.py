@@ -72,10 +72,12 @@ class ShapeEvidence(Evidence):
         encoders: Sequence[EncoderEvidence],
         engine: EngineSlot,
         scale: Array,  # (n_channels,)
+        weight: float,
         config: VACEConfig,
     ) -> None:
         super().__init__(2)
         self._encoders, self._engine, self._scale, self._config = encoders, engine, scale, config
+        self._weight = weight
         self._begin()
 
     def _begin(self) -> None:
@@ -83,12 +85,12 @@ class ShapeEvidence(Evidence):
         self._n = 0  # rows of the stretch
         self._rows = RowBuffer(len(self._scale))
         self._walk = Walk(self._encoders, config)
-        self._means = WindowMeans(config.patch_length, config.grid_stride, 2)
+        self._means = WindowMeans(config.length, config.grid_stride, 2)
         self._held = np.full((2, 1), np.nan)  # provisional, from the last patch on
 
     def add(self, rows: Array) -> Array:
         """The evidence that is complete after these rows."""
-        length, stride = self._config.patch_length, self._config.grid_stride
+        length, stride = self._config.length, self._config.grid_stride
         before = self._n
         self._n += len(rows)
         self._rows.add(rows)
@@ -113,7 +115,7 @@ class ShapeEvidence(Evidence):
         return self._spread(lines)
 
     def _composed(self, signals: Signals) -> Array:
-        return composed(self._encoders, signals, self._config)
+        return self._weight * composed(self._encoders, signals, self._config)
 
     def _spread(self, lines: Array) -> Array:
         """The rows that these patches complete."""
@@ -181,7 +183,7 @@ class HeldEvidence(ShapeEvidence):
                 done.append(super().skip(each))
                 continue
             n_grid = sum(part.position.shape[1] for part in each[0])
-            means = WindowMeans(self._config.patch_length, self._config.grid_stride, 2)
+            means = WindowMeans(self._config.length, self._config.grid_stride, 2)
             done += [means.add(lines[:, :n_grid]), means.finish(each[1])]
             lines = lines[:, n_grid:]
         return np.concatenate(done, axis=1)

@@ -1,0 +1,135 @@
+"""Distance: rows far from where the series has been of late, whichever channels it is.
+
+The length of a row's departure from its past average, over all channels, in units of the longest
+that training rows have from their mean. It needs no windows, so a short training teaches it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.config import VACEConfig
+from vace_ad.signals.drift import PastAverage
+from vace_ad.signals.normal import Normal
+from vace_ad.signals.protocol import (
+    Arrays,
+    Evidence,
+    Fitted,
+    Layout,
+    Signal,
+    Training,
+    prefixed,
+    under,
+)
+from vace_ad.signals.spread import SpreadEvidence, spread_over
+
+Array = NDArray[np.float64]
+
+SPREAD = 96  # rows over which evidence is averaged, half of them after a row
+
+
+@dataclass(frozen=True)
+class Distance(Signal):
+    """How far training rows lie from their mean."""
+
+    key: ClassVar[str] = "distance"
+    lines: ClassVar[Mapping[str, str]] = {"distance": "rows far from where they have been of late"}
+
+    normal: Normal
+    learned: Array  # (2,): the unit, and the mean evidence of training rows
+    half_life: int  # rows
+    warm: int  # first rows of a stream, whose mean is where it has been from the start
+    weight: float = 0.5
+    farthest: float = 5.0  # deviations beyond which a channel counts no more
+    quantile: float = 0.999  # of training rows: the unit
+
+    @classmethod
+    def wanted(cls, config: VACEConfig) -> bool:
+        """Part of the default's amplitude signals."""
+        return config.amplitude
+
+    @classmethod
+    def fit(cls, training: Training) -> Fitted:
+        """Learn from scaled training rows."""
+        lengths = [_length(np.clip(x, -cls.farthest, cls.farthest)) for x in training.scaled]
+        every = np.concatenate(lengths)
+        unit = max(float(np.quantile(every, cls.quantile)), 1e-9)
+        usual = float(np.log1p(every / unit).mean())
+        config = training.config
+        learned = np.array([unit, usual])
+        signal = cls(training.normal, learned, config.drift_half_life, config.warm)
+        scale = cls.weight / (1 + usual)
+        held = [scale * spread_over(np.log1p(line / unit), SPREAD) for line in lengths]
+        return Fitted(signal, [line[None] for line in held])
+
+    def begin(self, *, live: bool = False) -> Evidence:
+        """Evidence of a stream."""
+        return DistanceEvidence(self, live)
+
+    def constants(self) -> dict[str, Any]:
+        """Weight, clip and quantile."""
+        return {name: getattr(self, name) for name in ("weight", "farthest", "quantile")}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned."""
+        return {"learned": self.learned}
+
+    @classmethod
+    def layout(cls, config: VACEConfig, n_channels: int, constants: Mapping[str, Any]) -> Layout:
+        """What `arrays` gives."""
+        return {"learned": ("F64", (2,))}
+
+    @classmethod
+    def restored(
+        cls, arrays: Arrays, normal: Normal, config: VACEConfig, constants: Mapping[str, Any]
+    ) -> Self:
+        """The reverse of `arrays`."""
+        return cls(normal, arrays["learned"], config.drift_half_life, config.warm, **constants)
+
+
+class DistanceEvidence(SpreadEvidence):
+    """How far rows lie from their past average, along a stream."""
+
+    def __init__(self, distance: Distance, live: bool) -> None:
+        self._distance = distance
+        self._middle: PastAverage | None = None  # known from the first rows of the stream on
+        super().__init__(distance.learned[1:], distance.half_life, SPREAD, live)
+
+    def _found(self, rows: Array) -> Array:
+        distance = self._distance
+        near = np.clip(distance.normal.scaled(rows), -distance.farthest, distance.farthest)
+        if self._middle is None:
+            self._middle = PastAverage(near[: distance.warm].mean(axis=0), distance.half_life)
+        found = _length(near - self._middle.add(near)) / distance.learned[0]
+        return np.asarray(np.log1p(found))
+
+    def add(self, rows: Array) -> Array:
+        """The evidence that is complete after these rows, as it counts."""
+        done = self._distance.weight * super().add(rows)
+        self.now = self._distance.weight * self.now
+        return np.asarray(done)
+
+    def end(self) -> Array:
+        """The evidence that is left of the stretch, as it counts."""
+        return np.asarray(self._distance.weight * super().end())
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Averages and the last rows' evidence."""
+        middle = {} if self._middle is None else prefixed("middle", self._middle.state())
+        return {**super().state(), **middle}
+
+    def resume(self, state: Arrays) -> None:
+        """Take back a state."""
+        super().resume(state)
+        if middle := under("middle", state):
+            self._middle = PastAverage(middle["start"], self._distance.half_life)
+            self._middle.resume(middle)
+
+
+def _length(rows: Array) -> Array:
+    return np.asarray(np.sqrt((rows * rows).sum(axis=1)))

@@ -1,0 +1,228 @@
+"""Forecast: rows that their own recent past did not lead to expect, sharp in time and causal.
+
+Each channel is predicted from its own last six rows and those of the main common movements of all
+channels, by ridge regression. What counts is how far a residual lies beyond what held-out training
+rows showed in all but one of a thousand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.config import VACEConfig
+from vace_ad.signals.folds import FOLDS
+from vace_ad.signals.normal import Normal
+from vace_ad.signals.protocol import Arrays, Evidence, Fitted, Layout, Signal, Training
+from vace_ad.signals.rows import product
+from vace_ad.signals.spread import SpreadEvidence, spread_over
+
+Array = NDArray[np.float64]
+
+LAGS = 6  # rows before that a row is predicted from
+COMMON = 8  # main movements of all channels, at most
+SPREAD = 48  # rows over which evidence is averaged, half of them after a row
+LEARNED = 50_000  # training rows at most
+
+
+class Weights(NamedTuple):
+    """A linear forecast."""
+
+    directions: Array  # (n_channels, n_common), from scaled rows to common movements
+    common: Array  # (LAGS · n_common, n_channels)
+    own: Array  # (LAGS, n_channels)
+
+
+@dataclass(frozen=True)
+class Forecast(Signal):
+    """The forecast, and how far training rows lay off it."""
+
+    key: ClassVar[str] = "forecast"
+    lines: ClassVar[Mapping[str, str]] = {
+        "forecast": "rows that the rows just before did not lead to expect"
+    }
+
+    normal: Normal
+    weights: Weights
+    edge: Array  # (n_channels,), residuals of all but a few training rows, in deviations
+    usual: Array  # (1,), mean evidence of held-out training rows
+    half_life: int  # rows
+    quantile: float = 0.999  # of held-out residuals: the edge
+    least: float = 1.0  # deviations of a channel that a row may always lie off
+    ridge: float = 0.03  # added to the correlations' diagonal
+
+    @classmethod
+    def wanted(cls, config: VACEConfig) -> bool:
+        """Part of the default's amplitude signals."""
+        return config.amplitude
+
+    @classmethod
+    def fit(cls, training: Training) -> Fitted:
+        """Learn from scaled training rows; each block is predicted by what the others taught."""
+        normal = training.normal
+        parts = [_near(normal, part) for part in training.scaled]
+        few = _first(parts, LEARNED)
+        rows = np.concatenate(few)
+        directions = np.linalg.eigh(rows.T @ rows)[1][:, -COMMON:]
+        folds = _Folds(few, directions, cls.ridge)
+        off = np.abs(folds.held_out())
+        edge = np.maximum(np.quantile(off, cls.quantile, axis=0), cls.least)
+        usual = _evidence(off, edge).mean(keepdims=True)
+        half_life = training.config.drift_half_life
+        signal = cls(normal, folds.weights(), edge, usual, half_life)
+        held = [_evidence(np.abs(signal.residuals(part)), edge) for part in parts]
+        return Fitted(signal, [spread_over(line / (1 + usual), SPREAD)[None] for line in held])
+
+    def residuals(self, rows: Array) -> Array:
+        """What a stretch of scaled rows (n, n_channels) shows beyond its forecast, from LAGS on."""
+        common = product(rows, self.weights.directions)
+        found = np.zeros_like(rows)
+        n = len(rows) - LAGS
+        if n > 0:
+            predicted = product(_lagged(common), self.weights.common)
+            for lag, weights in enumerate(self.weights.own):
+                predicted += rows[LAGS - 1 - lag : LAGS - 1 - lag + n] * weights
+            found[LAGS:] = rows[LAGS:] - predicted
+        return found
+
+    def begin(self, *, live: bool = False) -> Evidence:
+        """Evidence of a stream."""
+        return ForecastEvidence(self, live)
+
+    def constants(self) -> dict[str, Any]:
+        """Quantile, least distance and ridge."""
+        return {name: getattr(self, name) for name in ("quantile", "least", "ridge")}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned."""
+        return {**self.weights._asdict(), "edge": self.edge, "usual": self.usual}
+
+    @classmethod
+    def layout(cls, config: VACEConfig, n_channels: int, constants: Mapping[str, Any]) -> Layout:
+        """What `arrays` gives."""
+        k = min(COMMON, n_channels)
+        return {
+            "directions": ("F64", (n_channels, k)),
+            "common": ("F64", (LAGS * k, n_channels)),
+            "own": ("F64", (LAGS, n_channels)),
+            "edge": ("F64", (n_channels,)),
+            "usual": ("F64", (1,)),
+        }
+
+    @classmethod
+    def restored(
+        cls, arrays: Arrays, normal: Normal, config: VACEConfig, constants: Mapping[str, Any]
+    ) -> Self:
+        """The reverse of `arrays`."""
+        weights = Weights(*(arrays[name] for name in Weights._fields))
+        learned = (arrays["edge"], arrays["usual"], config.drift_half_life)
+        return cls(normal, weights, *learned, **constants)
+
+
+class ForecastEvidence(SpreadEvidence):
+    """How far rows lie off their forecast, along a stream."""
+
+    def __init__(self, forecast: Forecast, live: bool) -> None:
+        self._forecast = forecast
+        super().__init__(forecast.usual, forecast.half_life, SPREAD, live)
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._past = np.empty((0, self._forecast.normal.n_channels))  # the last rows, LAGS at most
+
+    def _found(self, rows: Array) -> Array:
+        forecast = self._forecast
+        near = _near(forecast.normal, forecast.normal.scaled(rows))
+        known = np.concatenate([self._past, near])
+        off = np.abs(forecast.residuals(known)[len(self._past) :])
+        self._past = known[-LAGS:]
+        return _evidence(off, forecast.edge)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What is usual, the last rows and their evidence."""
+        return {**super().state(), "past": self._past}
+
+    def resume(self, state: Arrays) -> None:
+        """Take back a state."""
+        super().resume(state)
+        self._past = state["past"]
+
+
+class _Folds:
+    """The sums that a ridge regression is solved from, block by block of training rows."""
+
+    def __init__(self, parts: Sequence[Array], directions: Array, ridge: float) -> None:
+        self._directions, self._ridge = directions, ridge
+        self._common = np.concatenate([_lagged(part @ directions) for part in parts])
+        past = [np.stack([p[LAGS - 1 - i : len(p) - 1 - i] for i in range(LAGS)]) for p in parts]
+        self._own = np.concatenate(past, axis=1)  # (LAGS, n, n_channels)
+        self._rows = np.concatenate([part[LAGS:] for part in parts])  # (n, n_channels)
+        self._blocks = np.array_split(np.arange(len(self._rows)), FOLDS)
+        self._sums = [self._sums_of(block) for block in self._blocks]
+
+    def _sums_of(self, block: NDArray[np.intp]) -> list[Array]:
+        x, own, y = self._common[block], self._own[:, block], self._rows[block]
+        return [
+            x.T @ x,  # (k, k)
+            x.T @ y,  # (k, n_channels)
+            np.stack([x.T @ each for each in own]),  # (LAGS, k, n_channels)
+            np.einsum("anc,bnc->cab", own, own, optimize=True),  # (n_channels, LAGS, LAGS)
+            np.einsum("anc,nc->ca", own, y),  # (n_channels, LAGS)
+            np.array([float(len(block))]),
+        ]
+
+    def weights(self, without: int | None = None) -> Weights:
+        """The regression of all blocks, or of all but one."""
+        used = [s for i, s in enumerate(self._sums) if i != without]
+        xx, xy, xo, oo, oy, n = (np.sum(each, axis=0) for each in zip(*used, strict=True))
+        k, d = xy.shape
+        common, own = np.empty((k, d)), np.empty((LAGS, d))
+        system = np.empty((k + LAGS, k + LAGS))
+        for c in range(d):
+            system[:k, :k], system[:k, k:] = xx, xo[:, :, c].T
+            system[k:, :k], system[k:, k:] = xo[:, :, c], oo[c]
+            regular = system / n[0] + self._ridge * np.eye(k + LAGS)
+            solved = np.linalg.solve(regular, np.concatenate([xy[:, c], oy[c]]) / n[0])
+            common[:, c], own[:, c] = solved[:k], solved[k:]
+        return Weights(self._directions, common, own)
+
+    def held_out(self) -> Array:
+        """The residuals of every block by what the others taught, (n, n_channels)."""
+        found = np.empty_like(self._rows)
+        for i, block in enumerate(self._blocks):
+            weights = self.weights(without=i)
+            predicted = self._common[block] @ weights.common
+            for own, factors in zip(self._own[:, block], weights.own, strict=True):
+                predicted += own * factors
+            found[block] = self._rows[block] - predicted
+        return found
+
+
+def _near(normal: Normal, scaled: Array) -> Array:
+    return np.clip(scaled, -normal.farthest_related, normal.farthest_related)
+
+
+def _first(parts: Sequence[Array], most: int) -> list[Array]:
+    """Parts that hold a forecast, the last `most` rows of them."""
+    kept: list[Array] = []
+    left = most
+    for part in reversed(parts):
+        if left > LAGS and len(part) > LAGS:
+            kept.insert(0, part[-left:])
+            left -= len(kept[0])
+    return kept
+
+
+def _lagged(rows: Array) -> Array:
+    """The LAGS rows before each row from LAGS on, the latest first, (n − LAGS, LAGS · k)."""
+    n = len(rows)
+    return np.concatenate([rows[LAGS - 1 - i : n - 1 - i] for i in range(LAGS)], axis=1)
+
+
+def _evidence(off: Array, edge: Array) -> Array:
+    """Excess beyond the edge, summed over channels, both on a log scale, (n,)."""
+    return np.asarray(np.log1p(np.log1p(np.maximum(off / edge - 1, 0)).sum(axis=1)))

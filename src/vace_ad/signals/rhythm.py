@@ -1,0 +1,69 @@
+"""The rhythm of a series, from its training rows alone: after how many rows it repeats itself."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.signals.normal import Normal
+
+Array = NDArray[np.float64]
+
+SPAN = 2048  # rows of one look at the series; longer swings are no rhythm of its patches
+LOOKS = 64  # at most
+SHORTEST, LONGEST = 40, 330  # rows of a period that a patch can follow
+CLEAR = 0.1  # rise of the autocorrelation at the period above its lowest point before
+TIMES = 4  # that training must show the period
+
+
+class Rhythm(NamedTuple):
+    """A period in rows, 0 for none, and how far the autocorrelation rises there."""
+
+    period: int
+    rise: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether the series plainly repeats itself."""
+        return self.rise >= CLEAR and SHORTEST <= self.period <= LONGEST
+
+
+def find_rhythm(parts: Sequence[Array]) -> Rhythm:
+    """The first clear peak of the mean autocorrelation of all channels that vary."""
+    longest = max(parts, key=len)
+    line = _autocorrelation(Normal.units(parts).scaled(longest))
+    if line is None:
+        return Rhythm(0, 0.0)
+    inner = line[1:-1]
+    peaks = np.flatnonzero((inner >= line[:-2]) & (inner > line[2:])) + 1
+    peaks = peaks[(peaks >= 8) & (peaks <= LONGEST)]
+    if not len(peaks):
+        return Rhythm(0, 0.0)
+    rises = line[peaks] - np.minimum.accumulate(line)[peaks]
+    first = int(np.flatnonzero(rises >= 0.8 * rises.max())[0])  # not one of its multiples
+    if len(longest) < TIMES * peaks[first]:
+        return Rhythm(0, 0.0)
+    return Rhythm(int(peaks[first]), float(rises[first]))
+
+
+def _autocorrelation(rows: Array) -> Array | None:
+    """Mean autocorrelation of stretches without their trend, over channels that vary."""
+    span = min(SPAN, len(rows))
+    lags = min(LONGEST + 70, span // 2)
+    looks = max(1, min(LOOKS, 2 * (len(rows) // span) - 1))
+    slope = np.linspace(-1, 1, span)[:, None]
+    size = 1 << int(np.ceil(np.log2(2 * span)))
+    total = np.zeros((lags + 1, rows.shape[1]))
+    for start in np.linspace(0, len(rows) - span, looks).astype(int).tolist():
+        part = rows[start : start + span] - rows[start : start + span].mean(axis=0)
+        part = part - slope * ((slope * part).sum(axis=0) / (slope * slope).sum())
+        spectrum = np.fft.rfft(part, size, axis=0)
+        products = np.fft.irfft(np.abs(spectrum) ** 2, size, axis=0)[: lags + 1]
+        total += products / (span - np.arange(lags + 1))[:, None]
+    varies = total[0] > 1e-12
+    if not varies.any() or lags < 10:
+        return None
+    return np.asarray((total[:, varies] / total[0, varies]).mean(axis=1))

@@ -1,0 +1,93 @@
+"""Evidence that is found row by row and spread over the rows around: what such signals share."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from vace_ad.signals.drift import PastAverage
+from vace_ad.signals.protocol import Arrays, Evidence, prefixed, under
+from vace_ad.signals.rows import WindowMeans
+
+Array = NDArray[np.float64]
+
+
+class SpreadEvidence(Evidence):
+    """One line: a row's evidence, divided by how much there usually is, averaged around it."""
+
+    def __init__(self, usual: Array, half_life: float, spread: int, live: bool) -> None:
+        super().__init__(1)
+        self._spread, self._live = spread, live
+        self._usual = PastAverage(usual, half_life)
+        self._begin()
+
+    def _begin(self) -> None:
+        self._n = 0  # rows of the stretch
+        self._means = WindowMeans(self._spread, 1, 1)
+        self._late = self._spread // 2 - 1  # rows that a mean has to wait for
+        self._recent = np.empty(0)  # evidence of the last rows, for provisional means
+
+    @abstractmethod
+    def _found(self, rows: Array) -> Array:
+        """The evidence (n,) of each of the stretch's next rows (n, n_channels)."""
+
+    def add(self, rows: Array) -> Array:
+        """The evidence that is complete after these rows."""
+        found = self._found(rows)[:, None]  # (n, 1)
+        self._n += len(rows)
+        evidence = (found / (1 + self._usual.add(found))).T  # (1, n)
+        if self._live:
+            self.now = self._provisional(evidence[0])[None]
+        return self._waited(self._means.add(evidence))
+
+    def _provisional(self, evidence: Array) -> Array:
+        """Means over the rows up to each, of as many as a final mean has before it."""
+        half = self._spread // 2 + 1
+        line = np.concatenate([self._recent, evidence])
+        padded = np.concatenate([np.zeros(half - 1), line])
+        sums = sliding_window_view(padded, half).sum(axis=1)
+        first = self._n - len(line)  # rows of the stretch before the line
+        means = sums / np.minimum(np.arange(first + 1, self._n + 1), half)
+        self._recent = line[-(half - 1) :]
+        return np.asarray(means[len(line) - len(evidence) :])
+
+    def _waited(self, rows: Array) -> Array:
+        """The means of rows in the middle of their windows instead of at the end."""
+        skipped = min(self._late, rows.shape[1])
+        self._late -= skipped
+        return rows[:, skipped:]
+
+    def end(self) -> Array:
+        """The evidence that is left of the stretch."""
+        given = max(0, self._n - (self._spread // 2 - 1))
+        rest = self._waited(self._means.finish(self._n + self._spread - 1))
+        rest = rest[:, : self._n - given]
+        self._begin()
+        return rest
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """What is usual, and the last rows' evidence."""
+        return {
+            "n": np.array([self._n, self._late]),
+            "recent": self._recent,
+            **prefixed("usual", self._usual.state()),
+            **prefixed("means", self._means.state()),
+        }
+
+    def resume(self, state: Arrays) -> None:
+        """Take back a state."""
+        self._n, self._late = (int(n) for n in state["n"])
+        self._recent = state["recent"]
+        self._usual.resume(under("usual", state))
+        self._means.resume(under("means", state))
+
+
+def spread_over(line: Array, rows: int) -> Array:
+    """The mean over so many rows around each, (n,)."""
+    means = WindowMeans(rows, 1, 1)
+    found = np.concatenate([means.add(line[None]), means.finish(len(line) + rows - 1)], axis=1)
+    return np.asarray(found[0, rows // 2 - 1 :][: len(line)])
