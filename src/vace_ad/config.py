@@ -115,7 +115,7 @@ class VACEConfig(_Checked):
     # None: a sixth of a patch
     shape: Literal["auto", "always"] = "auto"  # auto: patches count where training has a rhythm,
     # or where their length is given; elsewhere they tell nothing that windows do not
-    encoders: int = 4  # independently seeded encoders whose evidence is averaged
+    encoders: int = 2  # independently seeded encoders whose evidence is averaged
     amplitude: bool = True  # whether level, scale, spikes and relation count
     drift_half_life: int = 8000  # rows in which a level that stays becomes half normal
     max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt
@@ -130,7 +130,7 @@ class VACEConfig(_Checked):
 
     @property
     def length(self) -> int:
-        """Rows of the longest window, and of a patch unless training has a rhythm."""
+        """Rows of a patch and of the longest window."""
         return self.patch_length or LENGTH
 
     @property

@@ -25,6 +25,7 @@ from vace_ad.frames.chunks import as_chunks
 from vace_ad.frames.table import Table, as_table
 from vace_ad.model import Model
 from vace_ad.progress import Progress, silent
+from vace_ad.signals.rows import added
 from vace_ad.signals.shape import Shape
 from vace_ad.stream import Stream, run
 
@@ -90,7 +91,12 @@ class VACE:
         if model is None:
             raise NotFittedError("this detector has learned nothing yet: call fit first")
         now, then = self.config.to_dict(), model.config.to_dict()
-        changed = [name for name in now if name not in COMPUTING and now[name] != then[name]]
+        # What is None was left to the fit.
+        changed = [
+            name
+            for name, value in now.items()
+            if name not in COMPUTING and value is not None and value != then[name]
+        ]
         if changed:
             raise NotFittedError(
                 f"{changed[0]} was changed from {then[changed[0]]!r} to {now[changed[0]]!r} after "
@@ -132,7 +138,7 @@ class VACE:
         `data` is a table, an iterator of tables that follow each other, or the path of a Parquet
         file; the last two are worked off piece by piece and give the same scores.
         """
-        parts = [np.sum(list(found.values()), axis=0) for found in self._run(data, progress)]
+        parts = [added(found.values()) for found in self._run(data, progress)]
         scores = np.concatenate(parts)
         self._check_scored(scores)
         return scores
@@ -154,7 +160,7 @@ class VACE:
         What is kept in memory does not grow with the series.
         """
         for found in self._run(iter(chunks), silent):
-            yield np.sum(list(found.values()), axis=0)
+            yield added(found.values())
 
     def stream(self) -> Stream:
         """A stream of rows that come one by one or many at a time; see :class:`Stream`."""

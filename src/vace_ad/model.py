@@ -52,6 +52,7 @@ class Model:
             tables, channels, config, learn=lambda rows: Normal.fit(rows)[0].rebuild
         )
         training = Training.of(parts, config, progress)
+        parts, config = list(training.parts), training.config
         watch.stamp("rows")
         signals: list[Signal] = []
         held_out = [np.zeros(len(part)) for part in parts]
@@ -98,8 +99,7 @@ class Model:
     @property
     def reach(self) -> int:
         """Rows that a stretch needs to be scored."""
-        length = self.config.length
-        return length if self.shape is None else max(length, self.shape.config.length)
+        return self.config.length
 
     @property
     def step(self) -> int | None:

@@ -18,7 +18,7 @@ from vace_ad.frames.table import Table
 from vace_ad.model import Model
 from vace_ad.progress import Progress, silent
 from vace_ad.signals.protocol import prefixed, under
-from vace_ad.signals.rows import InStep, RowBuffer
+from vace_ad.signals.rows import InStep, RowBuffer, added
 
 Array = NDArray[np.float64]
 KIND = files.Kind("vace-ad stream", 1, "a stream's state")
@@ -36,7 +36,7 @@ class Added:
     @property
     def scores(self) -> Array:
         """The final scores (m,): the sum of the signals; NaN where a row has none."""
-        return np.asarray(np.sum(list(self.signals.values()), axis=0))
+        return added(self.signals.values())
 
 
 class Signals:
@@ -157,7 +157,7 @@ class Stream:
                     continue
                 done, newest = self._signals.extend(piece.rows)
                 lines.append(done)
-                now.append(newest.sum(axis=0))
+                now.append(added(newest))
             if undecided is not None:
                 provisional.append(self._provisional(np.concatenate([*now, []]), undecided))
         self._n_rows += len(table)

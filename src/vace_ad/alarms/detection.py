@@ -20,6 +20,7 @@ from vace_ad.frames.table import Table
 from vace_ad.frames.time import TimeReport, check_time
 from vace_ad.progress import Progress, silent
 from vace_ad.signals.normal import Normal
+from vace_ad.signals.rows import added
 
 Array = NDArray[np.float64]
 
@@ -103,7 +104,7 @@ def find_events(
     config = model.config
     rules = rules or Rules(join=config.length // 2)
     clock = check_time(table.time) if table.time is not None else TimeReport(None, None, None)
-    scores = np.sum(list(signals.values()), axis=0)
+    scores = added(signals.values())
     threshold = choose_threshold(
         budget or Budget(), model.calibration, rules, clock.step or step or model.step
     )

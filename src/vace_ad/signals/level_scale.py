@@ -21,7 +21,7 @@ from vace_ad.signals.windows import Windowed, Windows
 WINDOWED = (
     Windowed(1, (("level", 0.5), ("scale", 1.0))),
     Windowed(3, (("level", 0.5), ("scale", 1.0))),
-    Windowed(12, (("scale", 0.5),)),
+    Windowed(12, (("scale", 0.25),)),
 )
 
 

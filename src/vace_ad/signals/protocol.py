@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vace_ad.config import VACEConfig
 from vace_ad.progress import Progress, silent
 from vace_ad.signals.normal import Normal
-from vace_ad.signals.rhythm import Rhythm, find_rhythm
+from vace_ad.signals.rhythm import Rhythm, find_rhythm, with_rhythm
 
 Array = NDArray[np.float64]
 Arrays = Mapping[str, NDArray[Any]]
@@ -39,9 +39,12 @@ class Training:
 
     @classmethod
     def of(cls, parts: Sequence[Array], config: VACEConfig, progress: Progress = silent) -> Self:
-        """Training rows with what all signals need of them."""
+        """Training rows with what all signals need of them, and settings that suit them."""
+        rhythm = find_rhythm(parts)
+        config = with_rhythm(config, rhythm)
+        parts = [part for part in parts if len(part) >= config.least_rows]
         normal, residuals = Normal.fit(parts)
-        return cls(parts, normal, residuals, find_rhythm(parts), config, progress)
+        return cls(parts, normal, residuals, rhythm, config, progress)
 
     @cached_property
     def scaled(self) -> list[Array]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.config import VACEConfig
 from vace_ad.signals.normal import Normal
 
 Array = NDArray[np.float64]
@@ -17,6 +19,7 @@ LOOKS = 64  # at most
 SHORTEST, LONGEST = 40, 330  # rows of a period that a patch can follow
 CLEAR = 0.1  # rise of the autocorrelation at the period above its lowest point before
 TIMES = 4  # that training must show the period
+ROUND = 12  # rows that a patch length is a multiple of, so that many strides divide it
 
 
 class Rhythm(NamedTuple):
@@ -29,6 +32,14 @@ class Rhythm(NamedTuple):
     def clear(self) -> bool:
         """Whether the series plainly repeats itself."""
         return self.rise >= CLEAR and SHORTEST <= self.period <= LONGEST
+
+
+def with_rhythm(config: VACEConfig, rhythm: Rhythm) -> VACEConfig:
+    """The settings with patches of one period, unless their length is given or there is none."""
+    paper = config.reproduction.over_the_set
+    if config.patch_length is not None or not rhythm.clear or paper:
+        return config
+    return replace(config, patch_length=round(rhythm.period / ROUND) * ROUND)
 
 
 def find_rhythm(parts: Sequence[Array]) -> Rhythm:

@@ -5,7 +5,8 @@ Each class gives the same bits whatever the chunks, and its state can be kept as
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,11 @@ def product(rows: Array, matrix: Array) -> Array:
     padded[:n] = rows
     found = np.matmul(padded.reshape(-1, TOGETHER, rows.shape[1]), matrix)
     return np.asarray(found.reshape(-1, matrix.shape[1])[:n])
+
+
+def added(lines: Iterable[Array]) -> Array:
+    """The sum of lines (n,), one after the other: NumPy's own order depends on their length."""
+    return np.asarray(reduce(np.add, lines))
 
 
 class RowBuffer:

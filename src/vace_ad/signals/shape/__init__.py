@@ -6,7 +6,7 @@ One encoder's evidence is s = s̃_p · (1 + w · s̃_d); several are averaged.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -66,17 +66,17 @@ class Shape(Signal):
     geometry: Geometry
     scale: NDArray[np.float64]  # (n_channels,), unit of the patch normalisation's floor
     weight: float  # by which its evidence counts
-    config: VACEConfig  # with the patch length that was chosen
+    config: VACEConfig
     engine: EngineSlot = field(compare=False, repr=False)
     facts: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
     @classmethod
     def fit(cls, training: Training) -> Fitted | None:
         """Learn the encoders, then the statistics of their embeddings."""
-        config, weight = suited(training.config, training.rhythm)
+        config, progress = training.config, training.progress
+        weight = weight_of(config, training.rhythm)
         if weight == 0:
             return None
-        progress = training.progress
         scale = _floor_unit(training.normal, config)
         patches = PatchSet(training.parts, config.length, scale)
         rngs = encoder_rngs(config)
@@ -108,8 +108,7 @@ class Shape(Signal):
 
     def constants(self) -> dict[str, Any]:
         """The numbers behind units and normalisation, and the diagnostics of the fit."""
-        own = {"length": self.config.length, "weight": self.weight}
-        return {**_CONSTANTS, **own, "geometry": asdict(self.geometry)}
+        return {**_CONSTANTS, "weight": self.weight, "geometry": asdict(self.geometry)}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """The weights of each encoder and what was learned with it."""
@@ -121,7 +120,6 @@ class Shape(Signal):
     @classmethod
     def layout(cls, config: VACEConfig, n_channels: int, constants: Mapping[str, Any]) -> Layout:
         """What `arrays` gives."""
-        config = replace(config, patch_length=constants["length"])
         one: Layout = {"numbers": ("F64", (len(_NUMBERS),))}
         for k, (n_out, n_in, taps, _) in enumerate(stage_shapes(config, n_channels)):
             one[f"stage.{k}.kernel"] = ("F32", (n_out, n_in, taps))
@@ -144,7 +142,6 @@ class Shape(Signal):
         other = {k: v for k, v in constants.items() if k in _CONSTANTS and v != _CONSTANTS[k]}
         if other:
             raise ModelFileError(f"the model's shape was computed with other constants: {other}")
-        config = replace(config, patch_length=constants["length"])
         each = [
             _encoder_restored(under(str(e), arrays), config, normal.n_channels)
             for e in range(config.encoders)
@@ -169,23 +166,17 @@ _CONSTANTS = {
 }
 
 
-def suited(config: VACEConfig, rhythm: Rhythm) -> tuple[VACEConfig, float]:
-    """The settings with patches of one period, where there is one; and how much shape counts.
+def weight_of(config: VACEConfig, rhythm: Rhythm) -> float:
+    """How much shape counts: the clearer the rhythm, the more.
 
     Patches that hold no whole period of anything tell what windows tell already, so they count
-    only if asked for. The clearer the rhythm, the more its shape says.
+    only where their length is known or they are asked for.
     """
-    paper = not config.amplitude or config.reproduction.over_the_set
-    wanted = paper or config.shape == "always" or config.patch_length is not None
-    if config.patch_length is None and rhythm.clear and not paper:
-        length = round(rhythm.period / ROUND) * ROUND
-        config, wanted = replace(config, patch_length=length), True
-    if not wanted:
-        return config, 0.0
-    return config, 1.0 if paper else float(np.clip(2 * rhythm.rise, 0.5, 1.0))
-
-
-ROUND = 12  # rows that a patch length is a multiple of, so that many strides divide it
+    if not config.amplitude or config.reproduction.over_the_set:
+        return 1.0
+    if config.shape == "auto" and config.patch_length is None:
+        return 0.0
+    return float(np.clip(2 * rhythm.rise, 0.5, 1.0))
 
 
 def _floor_unit(normal: Normal, config: VACEConfig) -> NDArray[np.float64]:
