@@ -136,7 +136,13 @@ def detect_with(
 def write_results(run: Run, out: Path, kind: str, progress: Progress = silent) -> None:
     """Write scores, events, model, run and report into a folder that appears whole."""
     from vace_ad.app.results import results_folder, write_run, write_tables
+    from vace_ad.frames.write import is_formula
 
+    if any(is_formula(name) for name in run.loaded.table.names):
+        run.notes.append(
+            "names that begin with =, +, - or @ get a ' in front in CSV files, so that no "
+            "spreadsheet runs them"
+        )
     with results_folder(out) as folder:
         progress("writing", 0, 3)
         write_tables(folder, run.loaded, run.found, kind)

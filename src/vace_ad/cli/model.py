@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from vace_ad.detector import VACE
 
 _SUFFIX = ".vace"
+_TRUST = {
+    "healthy": "the shapes of the curves were learned well",
+    "collapsed": "the shapes of the curves can hardly be told apart; other evidence counts more",
+    "isotropic": "the curves look like noise; there may be little to learn from their shapes",
+}
 
 
 @say.interruptible
@@ -243,14 +248,13 @@ def _save(detector: VACE, model: Path) -> None:
 
 def _describe(detector: VACE, output: say.Output) -> None:
     """Print what is worth knowing about a fitted detector."""
-    from vace_ad.app.page import VERDICTS
     from vace_ad.frames.time import duration_words
 
     facts, geometry = detector.facts_, detector.geometry_
     if facts.get("step_seconds"):
         output.say(f"  a row every {duration_words(facts['step_seconds'] * 1e9)}")
     output.say(f"  fitted in {sum(facts['seconds'].values()):.1f} s, engine {facts['engine']}")
-    output.say(f"  geometry {geometry.verdict}: {VERDICTS[geometry.verdict]}")
+    output.say(f"  {_TRUST[geometry.verdict]}")
     for words, value in _thresholds(detector).items():
         output.say(f"  alarm above {value:.3g}: {words}")
 
