@@ -11,10 +11,11 @@ import typer
 from vace_ad.cli import alarm_options as alarm
 from vace_ad.cli import finish as end
 from vace_ad.cli import fitting as fit
+from vace_ad.cli import fleet as many
 from vace_ad.cli import output as say
 from vace_ad.cli import tables as read
 from vace_ad.cli.tables import MAX_SIZE
-from vace_ad.errors import ModelFileError, VaceError
+from vace_ad.errors import ConfigError, ModelFileError, VaceError
 
 if TYPE_CHECKING:
     from vace_ad.detector import VACE
@@ -37,7 +38,13 @@ def fit_command(
             "standard input. Patches never reach from one into the next.",
         ),
     ],
-    model: Annotated[Path, typer.Option(help=f"File to write the model to, *{_SUFFIX}.")],
+    model: Annotated[
+        Path | None, typer.Option(help=f"File to write the model to, *{_SUFFIX}.")
+    ] = None,
+    models: many.Models = None,
+    jobs: many.Jobs = 1,
+    engine: many.On = many.Where.local,
+    address: many.Address = None,
     preset: fit.Preset = None,
     patch_length: fit.PatchLength = None,
     seed: fit.Seed = 0,
@@ -69,6 +76,8 @@ def fit_command(
     vace fit normal.parquet --model plant.vace
 
     vace fit january.csv february.csv --model plant.vace --drop operator_note
+
+    vace fit fleet/ --by machine --models models/ --jobs 4
     """
     from vace_ad.app.loading import Reading, load_tables
     from vace_ad.app.training import Training, fit_detector
@@ -93,6 +102,13 @@ def fit_command(
         max_size=max_size,
     )
     config = fit.make_config(preset, patch_length, seed, settings)
+    if _one_of(model, models, by) is None:
+        assert models is not None
+        many.fit_fleet(
+            paths, how, config, models, jobs=jobs, engine=engine, address=address, output=output
+        )
+        return
+    assert model is not None
     tables = load_tables(paths, how)
     rows = sum(len(loaded.table) for loaded in tables)
     with output.progress() as progress:
@@ -108,7 +124,13 @@ def fit_command(
 @say.interruptible
 def score_command(
     paths: read.TablePaths,
-    model: Annotated[Path, typer.Option(help="Model file, from `vace fit` or a results folder.")],
+    model: Annotated[
+        Path | None, typer.Option(help="Model file, from `vace fit` or a results folder.")
+    ] = None,
+    models: many.Models = None,
+    jobs: many.Jobs = 1,
+    engine: many.On = many.Where.local,
+    address: many.Address = None,
     scores: Annotated[
         str | None,
         typer.Option(
@@ -185,6 +207,30 @@ def score_command(
         alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
     )
     alarming = alarm.make_alarming(budget, join, min_length, cooldown, step, explain)
+    if _one_of(model, models, by) is None:
+        from vace_ad.config import VACEConfig
+        from vace_ad.fleet.task import Choice
+
+        if scores is not None:
+            raise ConfigError("--scores and --by both came; --out keeps each machine's scores")
+        many.detect_fleet(
+            paths,
+            how,
+            VACEConfig(),
+            alarming,
+            Choice(),
+            out=out,
+            kind=score_format.value,
+            jobs=jobs,
+            engine=engine,
+            address=address,
+            shared=False,
+            models=models,
+            output=output,
+            fail_on_events=fail_on_events,
+        )
+        return
+    assert model is not None
     if out is not None:
         check_out(out)
     detector = load(_existing(model))
@@ -226,6 +272,19 @@ def inspect_command(
     output.say(f"  settings: {detector!r}")
     _describe(detector, output)
     output.json({"model": str(model), **_record(detector)})
+
+
+def _one_of(model: Path | None, models: Path | None, by: str | None) -> Path | None:
+    """The one model file, None for a folder of models; refuses what does not go together."""
+    if by is None and models is not None:
+        raise ConfigError("--models came without --by; say which column names the machine")
+    if by is not None and models is None:
+        raise ConfigError("--by needs --models, a folder for a model of each machine")
+    if by is None and model is None:
+        raise ConfigError("no model was named; give --model FILE, or --by with --models FOLDER")
+    if model is not None and models is not None:
+        raise ConfigError("--model and --models both came; give one of them")
+    return model
 
 
 def _existing(model: Path) -> Path:
