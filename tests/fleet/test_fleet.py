@@ -8,8 +8,12 @@ import pytest
 from fleet.machines import QUICK, fleet, machine
 from vace_ad import VACE
 from vace_ad.alarms import Budget
+from vace_ad.app.loading import Reading, load_frame
+from vace_ad.app.run import Alarming, detect_with
+from vace_ad.app.training import Training
 from vace_ad.errors import InputError, NotFittedError
 from vace_ad.fleet.fleet import Fleet
+from vace_ad.frames.read import ReadReport
 
 NORMAL, NEW = fleet(faulty=()), fleet(faulty=(1, 2))
 
@@ -32,15 +36,14 @@ def test_faults_are_found_and_ranked(fitted: Fleet) -> None:
 
 
 def test_the_same_events_as_one_by_one(fitted: Fleet) -> None:
-    from vace_ad.alarms.detection import detect
-    from vace_ad.frames import as_table
-
     found = {row.machine: row for row in fitted.detect(NEW, budget=Budget(4, "week")).rows}
     for i in range(4):
         alone = VACE(**QUICK).fit(machine(i))
-        events = detect(alone, as_table(machine(i, fault=i in (1, 2))), budget=Budget(1, "week"))
+        report = ReadReport("alone", "table", 0, 0, "")
+        loaded = load_frame(machine(i, fault=i in (1, 2)), report, Reading())
+        run = detect_with(alone, loaded, Training([], None, ""), Alarming(Budget(1, "week")))
         rows = [(event["start"], event["end"]) for event in found[f"m{i}"].events]
-        assert rows == [(event.start, event.end) for event in events.events]
+        assert rows == [(event.start, event.end) for event in run.found.events]
 
 
 @pytest.mark.parametrize("kind", [pl.DataFrame.to_pandas, pl.DataFrame.to_arrow])

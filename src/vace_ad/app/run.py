@@ -133,7 +133,9 @@ def detect_with(
     return Run(loaded, detector, found, alarming.budget, rules, training, every, command, began)
 
 
-def write_results(run: Run, out: Path, kind: str, progress: Progress = silent) -> None:
+def write_results(
+    run: Run, out: Path, kind: str, progress: Progress = silent, *, report: bool = True
+) -> None:
     """Write scores, events, model, run and report into a folder that appears whole."""
     from vace_ad.app.results import results_folder, write_run, write_tables
     from vace_ad.frames.write import is_formula
@@ -150,7 +152,8 @@ def write_results(run: Run, out: Path, kind: str, progress: Progress = silent) -
         run.detector.save(folder / "model.vace")
         write_run(folder, run.record())
         progress("writing", 2, 3)
-        write_page(run, folder / "report.html")
+        if report:
+            write_page(run, folder / "report.html")
         progress("writing", 3, 3)
 
 

@@ -15,6 +15,7 @@ from vace_ad.fleet.rows import MachineRow
 from vace_ad.fleet.runner import FleetRun
 from vace_ad.frames.write import whole_file
 
+_REPORT = "report.html"
 _NAMED = 8  # machines that an incident names in full
 _INCIDENTS = 200  # on the page; incidents.csv has all
 
@@ -36,7 +37,7 @@ def write_page(
         "<h2>Machines</h2>",
         "<p><input id='filter' type='search' placeholder='Filter by name, sensor or status' "
         "aria-label='Filter machines'> <span id='shown' aria-live='polite'></span></p>",
-        _machines(run.rows, numbers),
+        _machines(run.rows, numbers, path),
     ]
     page = (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
@@ -94,14 +95,14 @@ def _incidents(incidents: Sequence[Incident]) -> str:
     return f"<h2>Incidents</h2>{_table(head, lines)}{tail}"
 
 
-def _machines(rows: Sequence[MachineRow], numbers: Mapping[str, Sequence[int]]) -> str:
+def _machines(rows: Sequence[MachineRow], numbers: Mapping[str, Sequence[int]], path: Path) -> str:
     from vace_ad.fleet.overview import sensors_of, since
 
     lines = []
     for row in rows:
         name = escape(row.machine)
-        if row.folder is not None and row.status in ("ok", "borrowed"):
-            name = f"<a href='machines/{quote(row.folder)}/report.html'>{name}</a>"
+        if row.folder is not None and (path.parent / "machines" / row.folder / _REPORT).is_file():
+            name = f"<a href='machines/{quote(row.folder)}/{_REPORT}'>{name}</a>"
         links = ", ".join(f"<a href='#incident-{n}'>{n}</a>" for n in numbers.get(row.machine, ()))
         cells = (
             f"{row.severity:.0f}" if row.anomalies else "",

@@ -29,6 +29,7 @@ from vace_ad.work.store import LineStore
 
 PLAN, MODELS = "fleet.json", "models.json"
 _PARTS = ".parts"
+REPORTS = 200  # machines; of more, only those with events get a report, which is most of the disk
 
 
 @dataclass(frozen=True)
@@ -99,13 +100,16 @@ def run_fleet(
     with writing(str(out)):
         out.mkdir(parents=True, exist_ok=True)
         entities, notes = find_entities(places, job.how, out / _PARTS)
+        if len(entities) > REPORTS:
+            job = replace(job, every_report=False)
+            notes = [*notes, "machines where nothing was found have no report of their own"]
         if job.alarming is not None:
             budget = per_machine(job.alarming.budget, len(entities))
             job = replace(job, alarming=replace(job.alarming, budget=budget))
         _same_settings(out, entities, job, shared, models)
         with LineStore(out, MachineRow.from_json) as store:
             work = _Work(entities, job, out, engine or Engine(), store, progress, models)
-            notes += work.all_shared() if shared else work.each()
+            notes = [*notes, *(work.all_shared() if shared else work.each())]
             rows = [store.rows[one.name] for one in entities]
         shutil.rmtree(out / _PARTS, ignore_errors=True)
     return FleetRun(ranked(rows), find_incidents(rows), notes)

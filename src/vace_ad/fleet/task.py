@@ -47,6 +47,7 @@ class Job:
     choice: Choice = Choice()
     machines: str | None = None  # folder for each machine's results
     models: str | None = None  # folder for each machine's model, where they are learned only
+    every_report: bool = True  # also of machines where nothing was found
     kind: str = "parquet"  # of the scores
     command: str = ""
     on_command_line: bool = False
@@ -166,7 +167,8 @@ def _detect(task: Task) -> MachineRow:
     folder = None
     if job.machines is not None:
         folder = folder_name(task.entity.name)
-        write_results(run, Path(job.machines) / folder, job.kind)
+        wanted = job.every_report or bool(run.found.events)
+        write_results(run, Path(job.machines) / folder, job.kind, report=wanted)
     return row_of(task.entity.name, run, "borrowed" if task.borrowed else "ok", folder)
 
 
