@@ -45,9 +45,11 @@ def test_no_task_starts_after_the_time_is_up(paths):
 def test_workers_end_with_a_killed_parent(paths):
     code = (
         "import os, sys\n"
-        "from vace_ad.bench.local import _Worker\n"
+        "from vace_ad.bench.tasks import compute\n"
+        "from vace_ad.work.local import _Worker\n"
         "if __name__ == '__main__':\n"
-        "    worker = _Worker('m', 1); print(worker.process.pid, flush=True); sys.stdin.read()"
+        "    worker = _Worker('m', 1, compute)\n"
+        "    print(worker.process.pid, flush=True); sys.stdin.read()"
     )
     script = paths[0].parent / "parent.py"
     script.write_text(code)

@@ -157,9 +157,16 @@ def test_auto_without_a_channel(tmp_path: Path, table: pl.DataFrame) -> None:
         run(path, "--window", "auto")
 
 
-@pytest.mark.parametrize("name", ["none.csv", "none.parquet", "text.parquet", "empty.csv"])
-def test_unreadable(tmp_path: Path, name: str) -> None:
-    (tmp_path / "text.parquet").write_text("no parquet")
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("none.csv", "does not exist"),
+        ("cut.parquet", "begins like Parquet but cannot be read"),
+        ("empty.csv", r"empty\.csv is empty; give"),
+    ],
+)
+def test_unreadable(tmp_path: Path, name: str, words: str) -> None:
+    (tmp_path / "cut.parquet").write_text("PAR1 and no more")
     (tmp_path / "empty.csv").write_text("")
-    with pytest.raises(TableReadError, match="cannot be read as a table"):
+    with pytest.raises(TableReadError, match=words):
         run(tmp_path / name)

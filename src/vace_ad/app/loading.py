@@ -182,7 +182,7 @@ def _one_series(
         files = frame.drop(FILE, strict=False)
         frame, time, more = pivot(files, time, how.long)
         return frame, time, [*notes, *more]
-    if how.by is None:
+    if how.long is None:
         left = [name for name in names_of(how.drop) or () if name in frame.columns]
         refuse_other_shapes(frame.drop(left).drop(FILE, strict=False), time)
     if FILE in frame.columns:

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
-import os
 import platform
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -14,6 +12,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vace_ad.app.folders import clean_up, whole_folder
+from vace_ad.caller import option
 from vace_ad.errors import InputError, VaceError
 
 if TYPE_CHECKING:
@@ -29,11 +29,12 @@ RUN = "run.json"  # marks a folder as one of ours
 
 def check_out(out: Path) -> None:
     """Refuse a place where results cannot go, before any work is done."""
-    if out.is_file():
-        raise InputError(f"--out {out} is a file; give a folder")
+    clean_up(out)
+    if out.exists() and not out.is_dir():
+        raise InputError(f"{option('out')} {out} is a file; give a folder")
     if out.is_dir() and any(out.iterdir()) and not (out / RUN).is_file():
         raise InputError(
-            f"--out {out} holds other files; give a new folder, or one of an earlier run"
+            f"{option('out')} {out} holds other files; give a new folder, or one of an earlier run"
         )
 
 
@@ -44,21 +45,8 @@ def results_folder(out: Path) -> Iterator[Path]:
     Results of an earlier run are replaced in one step.
     """
     check_out(out)
-    place = out.absolute()
-    partial = place.with_name(f".{place.name}.{os.getpid()}.partial")
-    old = place.with_name(f".{place.name}.{os.getpid()}.old")
-    try:
-        with writing(str(out)):
-            partial.mkdir(parents=True)
-            yield partial
-            if place.exists():
-                place.rename(old)
-            partial.rename(place)
-    finally:
-        if old.exists() and not place.exists():
-            old.rename(place)  # the new folder did not make it: the earlier one stays
-        shutil.rmtree(partial, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+    with writing(str(out)), whole_folder(out) as folder:
+        yield folder
 
 
 @contextmanager

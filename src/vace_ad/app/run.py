@@ -32,7 +32,6 @@ class Alarming:
     min_length: int = 1
     cooldown: int = 0
     step: int | None = None  # nanoseconds between rows of a table without time
-    explain: int = 20  # so many of the most severe events get their channels
 
     def rules(self, patch_length: int) -> Rules:
         """The rules that make events."""
@@ -130,10 +129,18 @@ def detect_with(
     return Run(loaded, detector, found, alarming.budget, rules, training, every, command, began)
 
 
-def write_results(run: Run, out: Path, kind: str, progress: Progress = silent) -> None:
+def write_results(
+    run: Run, out: Path, kind: str, progress: Progress = silent, *, report: bool = True
+) -> None:
     """Write scores, events, model, run and report into a folder that appears whole."""
     from vace_ad.app.results import results_folder, write_run, write_tables
+    from vace_ad.frames.write import is_formula
 
+    if any(is_formula(name) for name in run.loaded.table.names):
+        run.notes.append(
+            "names that begin with =, +, - or @ get a ' in front in CSV files, so that no "
+            "spreadsheet runs them"
+        )
     with results_folder(out) as folder:
         progress("writing", 0, 3)
         write_tables(folder, run.loaded, run.found, kind)
@@ -141,7 +148,8 @@ def write_results(run: Run, out: Path, kind: str, progress: Progress = silent) -
         run.detector.save(folder / "model.vace")
         write_run(folder, run.record())
         progress("writing", 2, 3)
-        write_page(run, folder / "report.html")
+        if report:
+            write_page(run, folder / "report.html")
         progress("writing", 3, 3)
 
 

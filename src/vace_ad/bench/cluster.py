@@ -1,63 +1,18 @@
-"""Tasks on a Ray cluster: the same tasks and rows as on one machine.
+"""Benchmark tasks on a Ray cluster: the same tasks and rows as on one machine.
 
-Every node needs this package and sees the data folder under the same path. Ray repeats a task
-whose node died; this process alone writes rows, one set for each task.
+Every node needs this package and sees the data folder under the same path.
 """
 
 from __future__ import annotations
 
-import os
-import sys
 from collections.abc import Iterator, Sequence
 
-from vace_ad.bench.local import thread_limits
 from vace_ad.bench.tasks import Result, Task, compute, failures
-from vace_ad.errors import MissingExtraError
-
-_RETRIES = 3  # of a task whose process or node died
+from vace_ad.work import cluster
 
 
 def run_ray(
     tasks: Sequence[Task], threads: int, address: str | None = None
 ) -> Iterator[tuple[Task, list[Result]]]:
-    """Yield each task with its results, in the order in which they end.
-
-    Without an address a Ray instance on this machine is started and stopped again.
-    """
-    try:
-        import ray
-    except ImportError as error:
-        raise MissingExtraError("the engine ray", "ray", "ray") from error
-
-    ours = not ray.is_initialized()
-    if ours:
-        ray.init(address=address, log_to_driver=False, include_dashboard=False)
-    try:
-        remote = ray.remote(
-            num_cpus=threads,
-            max_retries=_RETRIES,
-            runtime_env={"env_vars": {**thread_limits(threads), "PYTHONPATH": _search_path()}},
-        )(compute)
-        waiting = {remote.remote(task): task for task in tasks}
-        while waiting:
-            done, _ = ray.wait(list(waiting), num_returns=1)
-            for reference in done:
-                task = waiting.pop(reference)
-                try:
-                    results = ray.get(reference)
-                except ray.exceptions.RayError as error:
-                    results = failures(task, f"Ray gave the task up: {error}")
-                yield task, results
-    finally:
-        if ours:
-            ray.shutdown()
-
-
-def _search_path() -> str:
-    """This process's own folders of modules, where detectors of the user's may lie.
-
-    What the interpreter and its packages brought along is left out: each node has its own.
-    """
-    brought = (sys.prefix, sys.base_prefix)
-    ours = [path or os.getcwd() for path in sys.path if not path.startswith(brought)]
-    return os.pathsep.join(filter(None, [*ours, os.environ.get("PYTHONPATH")]))
+    """Yield each task with its results, in the order in which they end."""
+    return cluster.run_ray(tasks, compute, failures, threads, address)

@@ -65,14 +65,6 @@ Cooldown = Annotated[
         rich_help_panel=_EVENTS,
     ),
 ]
-Explain = Annotated[
-    int,
-    typer.Option(
-        help="How many of the most severe events get their sensors named; 0 for none.",
-        min=0,
-        rich_help_panel=_EVENTS,
-    ),
-]
 
 
 def make_budget(
@@ -116,11 +108,10 @@ def make_alarming(
     min_length: int,
     cooldown: int,
     step: str | None,
-    explain: int,
 ) -> Alarming:
     """When to alarm, as the options said."""
     from vace_ad.app.run import Alarming
     from vace_ad.frames.stamps import parse_duration
 
     between = None if step is None else parse_duration(step)
-    return Alarming(budget, join, min_length, cooldown, between, explain)
+    return Alarming(budget, join, min_length, cooldown, between)

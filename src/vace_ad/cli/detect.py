@@ -10,9 +10,11 @@ import typer
 from vace_ad.cli import alarm_options as alarm
 from vace_ad.cli import finish as end
 from vace_ad.cli import fitting as fit
+from vace_ad.cli import fleet as many
 from vace_ad.cli import output as say
 from vace_ad.cli import tables as read
 from vace_ad.cli.tables import MAX_SIZE
+from vace_ad.errors import ConfigError
 
 _TRAINING = "Which rows are normal (give one; default: the first 30 %)"
 
@@ -50,7 +52,6 @@ def detect_command(
     join: alarm.Join = None,
     min_length: alarm.MinLength = 1,
     cooldown: alarm.Cooldown = 0,
-    explain: alarm.Explain = 20,
     preset: fit.Preset = None,
     patch_length: fit.PatchLength = None,
     seed: fit.Seed = 0,
@@ -71,6 +72,10 @@ def detect_command(
     header_row: read.HeaderRow = None,
     query: read.Query = None,
     max_size: read.MaxSize = MAX_SIZE,
+    shared: many.Shared = False,
+    jobs: many.Jobs = 1,
+    engine: many.On = many.Where.local,
+    address: many.Address = None,
     score_format: end.Format = end.ScoreFormat.parquet,
     fail_on_events: end.FailOnEvents = False,
     as_json: say.Json = False,
@@ -88,6 +93,8 @@ def detect_command(
     vace detect plant.csv --train-until 2026-03-01 --alarms-per-week 1 --out results/
 
     vace detect today.csv --train-file last-month.parquet --fail-on-events || page-someone
+
+    vace detect fleet/*.parquet --by machine --alarms-per-week 3 --jobs 4 --out results/
     """
     from vace_ad.app.loading import Reading, load_table
     from vace_ad.app.results import check_out
@@ -118,8 +125,31 @@ def detect_command(
         alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
     )
     config = fit.make_config(preset, patch_length, seed, settings)
-    alarming = alarm.make_alarming(budget, join, min_length, cooldown, step, explain)
+    alarming = alarm.make_alarming(budget, join, min_length, cooldown, step)
     alarming.rules(config.length)  # refuses nonsense before any table is read
+    if by is not None:
+        from vace_ad.fleet.task import Choice
+
+        if train_file is not None:
+            raise ConfigError("--train-file and --by both came; `vace fit --by … --models` learns")
+        many.detect_fleet(
+            paths,
+            how,
+            config,
+            alarming,
+            Choice(train_share, train_rows, train_until),
+            out=out,
+            kind=score_format.value,
+            jobs=jobs,
+            engine=engine,
+            address=address,
+            shared=shared,
+            models=None,
+            output=output,
+            fail_on_events=fail_on_events,
+        )
+        return
+    many.refuse_without_by(by, shared=shared, address=address)
     if out is not None:
         check_out(out)
 

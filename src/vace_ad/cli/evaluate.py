@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vace_ad.errors import InputError, TableReadError
+from vace_ad.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 def evaluate_command(
     path: Annotated[
         Path,
-        typer.Argument(help="CSV (also .gz, .zst) or Parquet with a label and a score each row."),
+        typer.Argument(
+            help="Table in any format that `vace detect` reads, with a label and a score each row."
+        ),
     ],
     label_column: Annotated[
         str, typer.Option(help="Column of labels, 1 = anomalous, 0 = normal.")
@@ -105,19 +107,11 @@ def evaluate_command(
 
 def _read(path: Path, needed: list[str], drop_missing: bool) -> pl.DataFrame:
     """Read the file and make sure of the columns."""
-    import polars as pl
     import polars.selectors as cs
 
-    try:
-        if path.suffix.lower() in {".parquet", ".pq"}:
-            table = pl.read_parquet(path)
-        else:
-            table = pl.read_csv(path, infer_schema_length=None)
-    except (OSError, pl.exceptions.PolarsError) as error:
-        raise TableReadError(
-            f"{path} cannot be read as a table ({error}); expected a CSV with a header or a "
-            "Parquet file"
-        ) from error
+    from vace_ad.frames.read import read_table
+
+    table, _ = read_table(path)
     for name in needed:
         _require(table, name)
     if drop_missing:

@@ -14,7 +14,10 @@ from vace_ad.cli.demo import demo_command
 from vace_ad.cli.detect import detect_command
 from vace_ad.cli.evaluate import evaluate_command
 from vace_ad.cli.model import fit_command, inspect_command, score_command
+from vace_ad.cli.output import plain_text
 from vace_ad.errors import VaceError
+
+UNFORESEEN = 70  # exit status where the fault is ours, as sysexits.h has it
 
 app = typer.Typer(
     help="Find anomalies in multivariate time series.",
@@ -56,12 +59,26 @@ app.add_typer(bench_app, name="bench")
 
 
 def main() -> None:
-    """Run the command; an error of ours is one sentence and exit status 2."""
+    """Run the command; an error is one sentence and exit status 2, or 70 where it is our fault."""
     try:
         with command_line():
             app()  # exits by itself, also after a wrong option
-    except VaceError as error:
+    except (SystemExit, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # a library's panic is no Exception
         if "--debug" in sys.argv:
             raise
-        typer.echo(f"error: {error}", err=True)
-        sys.exit(2)
+        typer.echo(plain_text(f"error: {_sentence(error)}"), err=True)
+        sys.exit(2 if isinstance(error, VaceError) else UNFORESEEN)
+
+
+def _sentence(error: BaseException) -> str:
+    if isinstance(error, VaceError):
+        return str(error)
+    if isinstance(error, MemoryError):
+        return "there is not enough memory for this; give fewer rows or columns"
+    first = (str(error).strip().splitlines() or [""])[0]
+    return (
+        f"something unforeseen went wrong ({type(error).__name__}: {first}); please report it on "
+        "the project's repository page, with what the same command prints with --debug"
+    )

@@ -11,15 +11,21 @@ import typer
 from vace_ad.cli import alarm_options as alarm
 from vace_ad.cli import finish as end
 from vace_ad.cli import fitting as fit
+from vace_ad.cli import fleet as many
 from vace_ad.cli import output as say
 from vace_ad.cli import tables as read
 from vace_ad.cli.tables import MAX_SIZE
-from vace_ad.errors import ModelFileError, VaceError
+from vace_ad.errors import ConfigError, ModelFileError, VaceError
 
 if TYPE_CHECKING:
     from vace_ad.detector import VACE
 
 _SUFFIX = ".vace"
+_TRUST = {
+    "healthy": "the shapes of the curves were learned well",
+    "collapsed": "the shapes of the curves can hardly be told apart; other evidence counts more",
+    "isotropic": "the curves look like noise; there may be little to learn from their shapes",
+}
 
 
 @say.interruptible
@@ -32,7 +38,13 @@ def fit_command(
             "standard input. Patches never reach from one into the next.",
         ),
     ],
-    model: Annotated[Path, typer.Option(help=f"File to write the model to, *{_SUFFIX}.")],
+    model: Annotated[
+        Path | None, typer.Option(help=f"File to write the model to, *{_SUFFIX}.")
+    ] = None,
+    models: many.Models = None,
+    jobs: many.Jobs = 1,
+    engine: many.On = many.Where.local,
+    address: many.Address = None,
     preset: fit.Preset = None,
     patch_length: fit.PatchLength = None,
     seed: fit.Seed = 0,
@@ -64,6 +76,8 @@ def fit_command(
     vace fit normal.parquet --model plant.vace
 
     vace fit january.csv february.csv --model plant.vace --drop operator_note
+
+    vace fit fleet/ --by machine --models models/ --jobs 4
     """
     from vace_ad.app.loading import Reading, load_tables
     from vace_ad.app.training import Training, fit_detector
@@ -88,6 +102,13 @@ def fit_command(
         max_size=max_size,
     )
     config = fit.make_config(preset, patch_length, seed, settings)
+    if _one_of(model, models, by) is None:
+        assert models is not None
+        many.fit_fleet(
+            paths, how, config, models, jobs=jobs, engine=engine, address=address, output=output
+        )
+        return
+    assert model is not None
     tables = load_tables(paths, how)
     rows = sum(len(loaded.table) for loaded in tables)
     with output.progress() as progress:
@@ -103,7 +124,13 @@ def fit_command(
 @say.interruptible
 def score_command(
     paths: read.TablePaths,
-    model: Annotated[Path, typer.Option(help="Model file, from `vace fit` or a results folder.")],
+    model: Annotated[
+        Path | None, typer.Option(help="Model file, from `vace fit` or a results folder.")
+    ] = None,
+    models: many.Models = None,
+    jobs: many.Jobs = 1,
+    engine: many.On = many.Where.local,
+    address: many.Address = None,
     scores: Annotated[
         str | None,
         typer.Option(
@@ -121,7 +148,6 @@ def score_command(
     join: alarm.Join = None,
     min_length: alarm.MinLength = 1,
     cooldown: alarm.Cooldown = 0,
-    explain: alarm.Explain = 20,
     time_column: read.TimeColumn = None,
     time_zone: read.TimeZone = None,
     sort: read.Sort = False,
@@ -179,7 +205,31 @@ def score_command(
     budget = alarm.make_budget(
         alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
     )
-    alarming = alarm.make_alarming(budget, join, min_length, cooldown, step, explain)
+    alarming = alarm.make_alarming(budget, join, min_length, cooldown, step)
+    if _one_of(model, models, by) is None:
+        from vace_ad.config import VACEConfig
+        from vace_ad.fleet.task import Choice
+
+        if scores is not None:
+            raise ConfigError("--scores and --by both came; --out keeps each machine's scores")
+        many.detect_fleet(
+            paths,
+            how,
+            VACEConfig(),
+            alarming,
+            Choice(),
+            out=out,
+            kind=score_format.value,
+            jobs=jobs,
+            engine=engine,
+            address=address,
+            shared=False,
+            models=models,
+            output=output,
+            fail_on_events=fail_on_events,
+        )
+        return
+    assert model is not None
     if out is not None:
         check_out(out)
     detector = load(_existing(model))
@@ -223,6 +273,19 @@ def inspect_command(
     output.json({"model": str(model), **_record(detector)})
 
 
+def _one_of(model: Path | None, models: Path | None, by: str | None) -> Path | None:
+    """The one model file, None for a folder of models; refuses what does not go together."""
+    if by is None and models is not None:
+        raise ConfigError("--models came without --by; say which column names the machine")
+    if by is not None and models is None:
+        raise ConfigError("--by needs --models, a folder for a model of each machine")
+    if by is None and model is None:
+        raise ConfigError("no model was named; give --model FILE, or --by with --models FOLDER")
+    if model is not None and models is not None:
+        raise ConfigError("--model and --models both came; give one of them")
+    return model
+
+
 def _existing(model: Path) -> Path:
     if not model.is_file():
         raise ModelFileError(
@@ -243,7 +306,6 @@ def _save(detector: VACE, model: Path) -> None:
 
 def _describe(detector: VACE, output: say.Output) -> None:
     """Print what is worth knowing about a fitted detector."""
-    from vace_ad.app.page import VERDICTS
     from vace_ad.frames.time import duration_words
 
     facts, geometry = detector.facts_, detector.geometry_
@@ -251,7 +313,7 @@ def _describe(detector: VACE, output: say.Output) -> None:
         output.say(f"  a row every {duration_words(facts['step_seconds'] * 1e9)}")
     output.say(f"  fitted in {sum(facts['seconds'].values()):.1f} s, engine {facts['engine']}")
     if geometry is not None:
-        output.say(f"  {VERDICTS[geometry.verdict]}")
+        output.say(f"  {_TRUST[geometry.verdict]}")
     for words, value in _thresholds(detector).items():
         output.say(f"  alarm above {value:.3g}: {words}")
 
@@ -276,7 +338,7 @@ def _record(detector: VACE) -> dict[str, Any]:
     return {
         "channels": list(detector.channels_),
         "config": detector.config.to_dict(),
-        "facts": detector.facts_,
+        "facts": dict(detector.facts_),
         "geometry": detector.geometry_ and asdict(detector.geometry_),
         "thresholds": _thresholds(detector),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
@@ -62,7 +63,8 @@ class Output:
 
     def say(self, text: str, style: str | None = None) -> None:
         """Print a line for people."""
-        self.console.print(text, style=style, markup=False)
+        text = plain_text(text)
+        self.console.print(text, style=style, markup=False, emoji=False)
 
     def notes(self, notes: Sequence[str]) -> None:
         """Print what the reader should know."""
@@ -122,6 +124,7 @@ class Output:
     def events(self, events: Sequence[Event], step: int | None, zone: str | None = None) -> None:
         """Print the most severe events as a table, in order of time."""
         from rich.table import Table
+        from rich.text import Text
 
         if not events:
             return
@@ -138,10 +141,24 @@ class Output:
         named = 3 if self.console.width >= 100 else 1
         for number, event in enumerate(events, 1):
             if event in worst:
-                table.add_row(*_cells(number, event, step, named, zone))
+                cells = _cells(number, event, step, named, zone)
+                table.add_row(*(Text(plain_text(cell)) for cell in cells))  # names are text
         self.console.print(table)
         if len(events) > _MOST_EVENTS:
             self.say(f"  and {len(events) - _MOST_EVENTS} less severe ones; --out keeps them all")
+
+
+def plain_text(text: str) -> str:
+    """Text that moves no cursor and changes no colour: control characters are left out.
+
+    Line ends that are ours, at the beginning, stay.
+    """
+    head = len(text) - len(text.lstrip("\n"))
+    return text[:head] + "".join(
+        " " if sign in "\n\r\t" else sign
+        for sign in text[head:]
+        if sign in "\n\r\t" or unicodedata.category(sign) not in ("Cc", "Cf", "Cs")
+    )
 
 
 def spark_heights(

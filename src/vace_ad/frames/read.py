@@ -246,6 +246,8 @@ def _open(source: str | Path, most: int) -> tuple[str, bytes | Path]:
             return str(path), data
         if not _head(path, 1):
             raise TableReadError(f"{path} is empty; give a table with at least one row of values")
+    except TableReadError:
+        raise
     except FileNotFoundError as error:
         raise TableReadError(f"{path} does not exist; check the path") from error
     except PermissionError as error:

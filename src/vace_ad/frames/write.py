@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _ISO = "%Y-%m-%dT%H:%M:%S%.f"
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def frame_like(data: Any, columns: Mapping[str, Any]) -> Any:
@@ -84,19 +85,29 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
         if path.suffix == ".parquet":
             frame.write_parquet(draft)
         else:
-            _with_offsets(frame).write_csv(draft, datetime_format=_ISO)
+            _for_csv(frame).write_csv(draft, datetime_format=_ISO)
 
 
 def as_csv(frame: pl.DataFrame) -> str:
     """A table as CSV: times in ISO 8601 with their offset where the zone is known."""
-    return _with_offsets(frame).write_csv(datetime_format=_ISO)
+    return _for_csv(frame).write_csv(datetime_format=_ISO)
 
 
-def _with_offsets(frame: pl.DataFrame) -> pl.DataFrame:
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet that opens a CSV file would run a cell of this text."""
+    return text.startswith(_FORMULA)
+
+
+def _for_csv(frame: pl.DataFrame) -> pl.DataFrame:
+    """Times and words as CSV takes them; words that begin like a formula get a quote in front."""
     import polars as pl
 
     zoned = [n for n, k in frame.schema.items() if isinstance(k, pl.Datetime) and k.time_zone]
-    return frame.with_columns(pl.col(name).dt.strftime(f"{_ISO}%:z") for name in zoned)
+    words = [name for name, kind in frame.schema.items() if kind == pl.String]
+    inert = pl.col(words).str.replace(r"^([=+\-@\t\r])", "'$1")
+    return frame.with_columns(
+        *(pl.col(name).dt.strftime(f"{_ISO}%:z") for name in zoned), *([inert] if words else [])
+    )
 
 
 @contextmanager

@@ -1,0 +1,155 @@
+"""The machines of a fleet: which there are, and each one's rows in files of its own.
+
+Where paths name the machines, their files are used as they are. Else every file is read once,
+piece by piece, and its rows are sorted into a file for each machine; a fleet is never in memory
+whole.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vace_ad.app.keyed import BY_FILE, by_file, refuse_no_key, with_keys
+from vace_ad.app.loading import Reading, names_of, read_frame
+from vace_ad.errors import InputError
+from vace_ad.frames.sources import Source, find_sources
+
+if TYPE_CHECKING:
+    import polars as pl
+
+JOINT = " / "  # between the keys of one machine
+_INDEX = "machines.json"
+_PIECE = 4_000_000  # cells of a Parquet file that are sorted at a time
+
+
+@dataclass(frozen=True)
+class Entity:
+    """One machine and where its rows are."""
+
+    name: str
+    parts: tuple[tuple[str, str], ...]  # (file to read, file that the rows came from)
+    rows: int | None = None  # where they were counted
+    sorted: bool = False  # parts are ours: typed, with the keys left out
+
+
+def find_entities(
+    places: str | Path | Sequence[str | Path], how: Reading, folder: Path
+) -> tuple[list[Entity], list[str]]:
+    """The machines behind the given paths, in order of name, and notes.
+
+    Rows that have to be sorted go to `folder`; sorted once, they are found there again.
+    """
+    by = names_of(how.by) or []
+    sources = find_sources(places)
+    if by == [BY_FILE] and not all(BY_FILE in dict(one.keys) for one in sources):
+        sources = by_file(sources)
+    if all(set(by) <= {name for name, _ in one.keys} for one in sources):
+        return _named_by_paths(sources, by), []
+    print_of = _fingerprint(sources, how)
+    known = _read_index(folder, print_of)
+    if known is not None:
+        return known
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    entities, notes = _sort_rows(sources, how, by, folder)
+    refuse_no_key([one.rows or 0 for one in entities], by)
+    content = {"print": print_of, "notes": notes, "machines": [asdict(one) for one in entities]}
+    draft = folder / f"{_INDEX}.partial"
+    draft.write_text(json.dumps(content))
+    draft.replace(folder / _INDEX)
+    return entities, notes
+
+
+def folder_name(machine: str) -> str:
+    """A name for a machine's files: its own where that is safe, else with a checksum."""
+    plain = re.sub(r"[^\w\-.]+", "_", machine, flags=re.ASCII)[:60].strip("._")
+    if plain == machine and plain.lower() != "shared":
+        return plain
+    return f"{plain}-{hashlib.sha256(machine.encode(errors='replace')).hexdigest()[:8]}"
+
+
+def _named_by_paths(sources: Sequence[Source], by: Sequence[str]) -> list[Entity]:
+    files: dict[str, list[tuple[str, str]]] = {}
+    for one in sources:
+        name = JOINT.join(dict(one.keys)[key] for key in by)
+        files.setdefault(name, []).append((one.place, one.place))
+    return [Entity(name, tuple(parts)) for name, parts in sorted(files.items())]
+
+
+def _fingerprint(sources: Sequence[Source], how: Reading) -> str:
+    """Changes with the files and with how they are read."""
+    facts: list[Any] = [repr(how)]
+    for one in sources:
+        path = Path(one.place)
+        stat = path.stat() if path.is_file() else None
+        facts.append([one.place, one.keys, stat and (stat.st_size, stat.st_mtime_ns)])
+    return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
+
+
+def _read_index(folder: Path, print_of: str) -> tuple[list[Entity], list[str]] | None:
+    path = folder / _INDEX
+    if not path.is_file():
+        return None
+    content = json.loads(path.read_text())
+    if content["print"] != print_of:
+        return None
+    entities = [
+        Entity(**{**one, "parts": tuple(tuple(part) for part in one["parts"])})
+        for one in content["machines"]
+    ]
+    return entities, content["notes"]
+
+
+def _sort_rows(
+    sources: Sequence[Source], how: Reading, by: Sequence[str], folder: Path
+) -> tuple[list[Entity], list[str]]:
+    parts: dict[str, list[tuple[str, str]]] = {}
+    counts: dict[str, int] = {}
+    notes: dict[str, None] = {}
+    for source in sources:
+        for piece, said in _pieces(source, how):
+            frame, more = with_keys(piece, by)
+            notes |= dict.fromkeys([*said, *more])
+            groups = frame.partition_by(by, as_dict=True, include_key=False)
+            # Refused before a hundred thousand files are written where no key was meant.
+            refuse_no_key([group.height for group in groups.values()], by)
+            for keys, group in groups.items():
+                name = JOINT.join(map(str, keys))
+                place = folder / folder_name(name) / f"{len(parts.get(name, ())):06}.parquet"
+                place.parent.mkdir(exist_ok=True)
+                group.write_parquet(place, compression="lz4", statistics=False)
+                parts.setdefault(name, []).append((str(place), source.place))
+                counts[name] = counts.get(name, 0) + group.height
+    if not parts:
+        raise InputError("no machine has any row; check the table")
+    entities = [Entity(n, tuple(parts[n]), counts[n], sorted=True) for n in sorted(parts)]
+    return entities, list(notes)
+
+
+def _pieces(source: Source, how: Reading) -> Iterator[tuple[pl.DataFrame, Sequence[str]]]:
+    """A source's rows: Parquet some row groups at a time, anything else in one piece."""
+    import polars as pl
+
+    path = Path(source.place)
+    if path.suffix in (".parquet", ".pq") and path.is_file():
+        lazy = pl.scan_parquet(path, hive_partitioning=False)
+        try:
+            total = lazy.select(pl.len()).collect().item()
+            width = len(lazy.collect_schema())
+        except pl.exceptions.PolarsError:
+            total = 0  # damaged: the common reader says how
+        step = max(1, _PIECE // max(1, width if total else 1))
+        if total > step:
+            added = [pl.lit(value).alias(name) for name, value in source.keys]
+            for start in range(0, total, step):
+                yield lazy.slice(start, step).collect().with_columns(added), ()
+            return
+    frame, report = read_frame([source], how)
+    yield frame, report.notes

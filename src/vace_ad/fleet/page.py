@@ -1,0 +1,145 @@
+"""The fleet on one page: incidents, then machines by severity, each report a click away."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import quote
+
+from vace_ad.fleet.incidents import Incident
+from vace_ad.fleet.rows import MachineRow
+from vace_ad.fleet.runner import FleetRun
+from vace_ad.frames.write import whole_file
+
+_REPORT = "report.html"
+_NAMED = 8  # machines that an incident names in full
+_INCIDENTS = 200  # on the page; incidents.csv has all
+
+
+def write_page(
+    run: FleetRun, path: Path, budget: str, numbers: Mapping[str, Sequence[int]]
+) -> None:
+    """Write the page; names are text, and nothing is fetched or run but its own filter."""
+    style, script = _static("style.css"), _static("filter.js")
+    policy = (
+        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    body = [
+        f"<h1>{escape(headline(run))}</h1>",
+        f"<p class='sub'>{escape(_summary(run, budget))}</p>",
+        *(f"<p class='note'>{escape(note)}</p>" for note in run.notes),
+        _incidents(run.incidents),
+        "<h2>Machines</h2>",
+        "<p><input id='filter' type='search' placeholder='Filter by name, sensor or status' "
+        "aria-label='Filter machines'> <span id='shown' aria-live='polite'></span></p>",
+        _machines(run.rows, numbers, path),
+    ]
+    page = (
+        "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
+        f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
+        "<meta name='viewport' content='width=device-width, initial-scale=1'>"
+        f"<title>{escape(headline(run))}</title><style>{style}</style></head><body><main>"
+        f"{''.join(body)}</main><script>{script}</script></body></html>\n"
+    )
+    with whole_file(path) as draft:
+        draft.write_text(page, encoding="utf-8", errors="replace")
+
+
+def headline(run: FleetRun) -> str:
+    """What was found, in one line."""
+    troubled = sum(bool(row.anomalies) for row in run.rows)
+    machines = f"{len(run.rows):,} machine{'s' * (len(run.rows) != 1)}"
+    if not troubled:
+        return f"Nothing found on {machines}"
+    count = len(run.incidents)
+    return f"{count:,} incident{'s' * (count != 1)} on {troubled:,} of {machines}"
+
+
+def _summary(run: FleetRun, budget: str) -> str:
+    parts = [budget]
+    for status, words in (
+        ("borrowed", "scored with the shared model"),
+        ("short", "with too few rows"),
+        ("failed", "failed"),
+    ):
+        count = run.count(status)
+        parts += [f"{count:,} {words}"] if count else []
+    return "; ".join(parts)
+
+
+def _incidents(incidents: Sequence[Incident]) -> str:
+    if not incidents:
+        return ""
+    lines = []
+    for number, one in enumerate(incidents[:_INCIDENTS], 1):
+        names = ", ".join(one.machines[:_NAMED])
+        more = f" and {len(one.machines) - _NAMED:,} more" if len(one.machines) > _NAMED else ""
+        cells = (
+            f"{number}",
+            f"{one.severity:.0f}",
+            _clock(one.start),
+            _clock(one.end),
+            f"{len(one.machines):,}",
+            names + more,
+            ", ".join(one.sensors),
+        )
+        lines.append(f"<tr id='incident-{number}'>{_cells(cells)}</tr>")
+    left = len(incidents) - _INCIDENTS
+    tail = f"<p>and {left:,} less severe ones in incidents.csv</p>" if left > 0 else ""
+    head = ("", "severity", "from", "to", "machines", "which", "sensors")
+    return f"<h2>Incidents</h2>{_table(head, lines)}{tail}"
+
+
+def _machines(rows: Sequence[MachineRow], numbers: Mapping[str, Sequence[int]], path: Path) -> str:
+    from vace_ad.fleet.overview import sensors_of, since
+
+    lines = []
+    for row in rows:
+        name = escape(row.machine)
+        if row.folder is not None and (path.parent / "machines" / row.folder / _REPORT).is_file():
+            name = f"<a href='machines/{quote(row.folder)}/{_REPORT}'>{name}</a>"
+        links = ", ".join(f"<a href='#incident-{n}'>{n}</a>" for n in numbers.get(row.machine, ()))
+        cells = (
+            f"{row.severity:.0f}" if row.anomalies else "",
+            f"{len(row.anomalies) or ''}",
+            _clock(since(row)),
+            ", ".join(sensors_of(row)),
+        )
+        said = row.error or ("" if row.status == "ok" else row.status)
+        lines.append(
+            f"<tr class='{row.status}'><th scope='row'>{name}</th>{_cells(cells)}"
+            f"<td>{links}</td><td>{escape(said)}</td></tr>"
+        )
+    head = ("machine", "severity", "events", "since", "sensors", "incidents", "")
+    return _table(head, lines, "machines")
+
+
+def _table(head: Sequence[str], lines: Sequence[str], name: str = "") -> str:
+    titles = "".join(f"<th scope='col'>{escape(title)}</th>" for title in head)
+    mark = f" id='{name}'" if name else ""
+    return (
+        f"<div class='wide'><table{mark}><thead><tr>{titles}</tr></thead>"
+        f"<tbody>{''.join(lines)}</tbody></table></div>"
+    )
+
+
+def _cells(cells: Sequence[str]) -> str:
+    return "".join(f"<td>{escape(cell)}</td>" for cell in cells)
+
+
+def _clock(stamp: str) -> str:
+    """A time without what is zero at its end."""
+    return stamp.replace("T", " ").replace(".000000000", "")
+
+
+def _static(name: str) -> str:
+    return (files("vace_ad.fleet") / "static" / name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

@@ -1,0 +1,202 @@
+"""One machine: read its rows, learn or load its model, find its events, write its results.
+
+A task runs in a process of its own making and never raises: whatever goes wrong is its row.
+"""
+
+from __future__ import annotations
+
+import traceback
+from dataclasses import dataclass, replace
+from pathlib import Path
+from time import perf_counter
+from typing import TYPE_CHECKING
+
+from vace_ad.app.loading import Loaded, Reading, load_frame, names_of, read_frame
+from vace_ad.app.records import event_record, plain
+from vace_ad.app.run import Alarming, Run, detect_with, fit_and_detect, write_results
+from vace_ad.app.training import Training, choose_training, fit_detector
+from vace_ad.caller import command_line
+from vace_ad.config import VACEConfig
+from vace_ad.errors import TooShortError, VaceError
+from vace_ad.fleet.entities import Entity, folder_name
+from vace_ad.fleet.rows import MachineRow, Status
+from vace_ad.frames.sources import Source
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from vace_ad.detector import VACE
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which of a machine's rows are normal: by share, by number, or before a time."""
+
+    share: float | None = None
+    rows: int | None = None
+    until: str | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """What is the same for every machine of a run."""
+
+    how: Reading
+    config: VACEConfig
+    alarming: Alarming | None  # None: learn only
+    choice: Choice = Choice()
+    machines: str | None = None  # folder for each machine's results
+    models: str | None = None  # folder for each machine's model, where they are learned only
+    every_report: bool = True  # also of machines where nothing was found
+    kind: str = "parquet"  # of the scores
+    command: str = ""
+    on_command_line: bool = False
+
+
+@dataclass(frozen=True)
+class Task:
+    """A machine, and the model it gets where it does not learn one."""
+
+    entity: Entity
+    job: Job
+    model: str | None = None  # file of a model
+    borrowed: bool = False  # the model is the shared one
+
+
+def compute(task: Task) -> MachineRow:
+    """The row of a machine."""
+    started = perf_counter()
+    name = task.entity.name
+    try:
+        with command_line(task.job.on_command_line):
+            row = _learn(task) if task.job.alarming is None else _detect(task)
+    except TooShortError as error:
+        row = MachineRow(name, "short", error=str(error), rows=task.entity.rows or 0)
+    except VaceError as error:
+        row = failures(task, str(error))
+    except Exception as error:  # a fault of ours must not end the fleet
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(last.filename).name}:{last.lineno}"
+        row = failures(task, f"{type(error).__name__}: {error} ({where})")
+    return replace(row, seconds=round(perf_counter() - started, 3))
+
+
+def failures(task: Task, error: str) -> MachineRow:
+    """The row of a machine for which nothing could be done."""
+    return MachineRow(task.entity.name, "failed", error=error, rows=task.entity.rows or 0)
+
+
+def load_entity(entity: Entity, how: Reading, channels: tuple[str, ...] | None = None) -> Loaded:
+    """A machine's rows as a table; files that overlap in time are refused by their names."""
+    plainly = (
+        how
+        if not entity.sorted
+        else replace(
+            how,
+            delimiter=None,
+            decimal=None,
+            encoding=None,
+            header=None,
+            sheet=None,
+            header_row=None,
+            query=None,
+        )
+    )
+    sources = [Source(place) for place, _ in entity.parts]
+    frame, report = read_frame(sources, plainly)
+    places = [origin for _, origin in entity.parts]
+    if len(set(places)) < len(places):
+        frame = _by_origin(frame, places)
+    report = replace(report, source=entity.name)
+    by = names_of(how.by) or ["machine"]
+    return load_frame(frame, report, replace(plainly, by=by), channels, places)
+
+
+def _by_origin(frame: pl.DataFrame, places: list[str]) -> pl.DataFrame:
+    """Number rows by the file that they came from, not by the piece."""
+    import polars as pl
+
+    from vace_ad.frames.gather import FILE
+
+    firsts = [places.index(place) for place in places]
+    return frame.with_columns(
+        pl.col(FILE).replace_strict(dict(enumerate(firsts)), return_dtype=pl.UInt32)
+    )
+
+
+def _learn(task: Task) -> MachineRow:
+    job = task.job
+    assert job.models is not None
+    loaded = load_entity(task.entity, job.how)
+    training = Training([loaded], None, f"{len(loaded.table):,} rows")
+    detector, notes = fit_detector(job.config, training, _quiet)
+    path = Path(job.models) / f"{folder_name(task.entity.name)}.vace"
+    detector.save(path)
+    return MachineRow(
+        task.entity.name,
+        "ok",
+        path.name,
+        rows=len(loaded.table),
+        channels=len(loaded.table.names),
+        notes=(*loaded.notes, *notes),
+    )
+
+
+def _detect(task: Task) -> MachineRow:
+    job = task.job
+    assert job.alarming is not None
+    if task.model is not None:
+        from vace_ad.detector import load
+
+        detector = load(task.model)
+        loaded = load_entity(task.entity, job.how, detector.channels_)
+        run = _with_model(detector, loaded, task)
+    else:
+        loaded = load_entity(task.entity, job.how)
+        choice = job.choice
+        training = choose_training(
+            loaded,
+            job.config,
+            share=choice.share,
+            rows=choice.rows,
+            until=choice.until,
+            file=None,
+            how=job.how,
+        )
+        run = fit_and_detect(loaded, training, job.config, job.alarming, command=job.command)
+    folder = None
+    if job.machines is not None:
+        folder = folder_name(task.entity.name)
+        wanted = job.every_report or bool(run.found.events)
+        write_results(run, Path(job.machines) / folder, job.kind, report=wanted)
+    return row_of(task.entity.name, run, "borrowed" if task.borrowed else "ok", folder)
+
+
+def _with_model(detector: VACE, loaded: Loaded, task: Task) -> Run:
+    assert task.job.alarming is not None
+    words = "the shared model" if task.borrowed else f"{detector.facts_['rows']:,} rows"
+    notes = ["too few rows for a model of its own: the shared model was used"] * task.borrowed
+    training = Training([], None, words)
+    return detect_with(
+        detector, loaded, training, task.job.alarming, notes=notes, command=task.job.command
+    )
+
+
+def row_of(name: str, run: Run, status: Status, folder: str | None = None) -> MachineRow:
+    """A machine's row from its run."""
+    zone = run.loaded.clock.zone
+    return MachineRow(
+        name,
+        status,
+        folder,
+        rows=len(run.loaded.table),
+        channels=len(run.loaded.table.names),
+        threshold=plain(float(run.found.threshold.value)),
+        zone=zone,
+        events=tuple(plain(event_record(event, zone)) for event in run.found.events),
+        notes=tuple(run.notes),
+    )
+
+
+def _quiet(stage: str, done: int, total: int) -> None:
+    """Say nothing."""

@@ -1,0 +1,57 @@
+"""One writer at a time: a lock on a file that the operating system drops when its holder dies."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from types import TracebackType
+
+from vace_ad.errors import VaceError
+
+
+class BusyError(VaceError, RuntimeError):
+    """Another process holds the lock."""
+
+
+class FileLock:
+    """A lock for the length of a `with` block; refuses at once where another process has it."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._handle: int | None = None
+
+    def __enter__(self) -> FileLock:
+        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)  # not inherited by children
+        try:
+            _take(handle)
+        except OSError as error:
+            os.close(handle)
+            raise BusyError(
+                f"another process is writing to {self.path.parent}; wait until it ends, "
+                "or choose another folder"
+            ) from error
+        self._handle = handle
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        assert self._handle is not None
+        os.close(self._handle)  # closing drops the lock; the file stays, so that no two can exist
+        self._handle = None
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(handle: int) -> None:
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _take(handle: int) -> None:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from cli.runs import QUICK, Runner
+from fleet.machines import fleet, machine
+
+
+@pytest.fixture
+def vace(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Runner:
+    return Runner(monkeypatch, capsys)
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    fleet(faulty=(1, 3)).write_csv(tmp_path / "fleet.csv")
+    return tmp_path / "fleet.csv"
+
+
+def test_detect_by_machine(vace: Runner, table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    options = ["--by", "machine", "--alarms-per-week", "3", "--explain", "1", *QUICK]
+    answer = vace("detect", table, *options, "--out", out)
+    assert answer.status == 0, answer.err
+    assert "on 2 of 4 machines" in answer.out
+    assert "3 false alarms a week over all machines" in answer.out
+    overview = pl.read_csv(out / "overview.csv")
+    assert set(overview["machine"][:2]) == {"m1", "m3"}
+    incidents = pl.read_csv(out / "incidents.csv")
+    assert incidents["machines"].max() == 2
+    page = (out / "index.html").read_text()
+    for link in re.findall(r"href='(machines/[^']+)'", page):
+        assert (out / link).is_file()
+    again = vace("detect", table, *options, "--out", out, "--json")
+    record = json.loads(again.out)
+    assert [one["machine"] for one in record["machines"][:2]] == overview["machine"][:2].to_list()
+    quiet = vace("detect", table, *options, "--fail-on-events", "--quiet")
+    assert quiet == (3, "", "")
+
+
+def test_fit_then_score(vace: Runner, table: Path, tmp_path: Path) -> None:
+    fleet(faulty=()).write_parquet(tmp_path / "normal.parquet")
+    models = tmp_path / "models"
+    fit = ["fit", tmp_path / "normal.parquet", "--by", "machine", "--models", models, *QUICK]
+    answer = vace(*fit)
+    assert answer.status == 0, answer.err
+    assert "models of 4 machines" in answer.out
+    new = pl.concat(
+        [
+            pl.read_csv(table, try_parse_dates=True).with_columns(
+                pl.col("time").cast(pl.Datetime("ns"))
+            ),
+            machine(9).with_columns(machine=pl.lit("new")),
+        ]
+    )
+    new.write_parquet(tmp_path / "new.parquet")
+    score = ["score", tmp_path / "new.parquet", "--by", "machine", "--models", models]
+    record = json.loads(vace(*score, "--explain", "0", "--json").out)
+    assert {one["machine"] for one in record["machines"][:3]} >= {"m1", "m3"}
+    status = {one["machine"]: one["status"] for one in record["machines"]}
+    assert status["new"] == "borrowed"
+    assert status["m0"] == "ok"
+
+
+BAD = {
+    "no such column": (["--by", "pump"], "no column is called 'pump'"),
+    "shared alone": (["--shared"], "--shared came without --by"),
+    "train file": (["--by", "machine", "--train-file", "x.csv"], "--train-file and --by"),
+}
+
+
+@pytest.mark.parametrize(("options", "expected"), BAD.values(), ids=BAD.keys())
+def test_bad_options(vace: Runner, table: Path, options: list[str], expected: str) -> None:
+    answer = vace("detect", table, *options, *QUICK)
+    assert answer.status == 2
+    assert expected in answer.err
+    assert answer.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ([], "no model was named"),
+        (["--by", "machine"], "--by needs --models"),
+        (["--models", "m"], "--models came without --by"),
+        (["--by", "machine", "--model", "m.vace", "--models", "m"], "give one of them"),
+    ],
+)
+def test_which_model(vace: Runner, table: Path, options: list[str], expected: str) -> None:
+    for command in ("fit", "score"):
+        answer = vace(command, table, *options)
+        assert answer.status == 2
+        assert expected in answer.err
+
+
+def test_hostile_names_on_the_page(vace: Runner, tmp_path: Path) -> None:
+    name = "</script><img src=x onerror=alert(1)>'\""
+    odd = fleet(2).with_columns(machine=pl.col("machine").replace({"m1": name}))
+    odd.write_parquet(tmp_path / "t.parquet")
+    out = tmp_path / "out"
+    options = ["--by", "machine", "--explain", "0", *QUICK]
+    assert vace("detect", tmp_path / "t.parquet", *options, "--out", out).status == 0
+    page = (out / "index.html").read_text()
+    assert "<img" not in page
+    assert "default-src 'none'" in page

@@ -1,0 +1,63 @@
+"""A fleet on Ray's own test cluster of two nodes, one of which dies in the middle."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from fleet.machines import fleet
+from fleet.test_runner import job, signature
+from vace_ad.errors import MissingExtraError
+from vace_ad.fleet.runner import Engine, run_fleet
+
+
+def test_without_ray_the_install_line_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    fleet(2).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(MissingExtraError, match=r"pip install 'vace-ad\[ray\]'"):
+        run_fleet(
+            [tmp_path / "t.parquet"], job(tmp_path / "o"), tmp_path / "o", engine=Engine("ray")
+        )
+
+
+@pytest.mark.filterwarnings("ignore")  # Ray's own, at start and at the loss of a node
+def test_a_lost_node_costs_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("ray", reason="ray is not installed (extra ray)")
+    from ray.cluster_utils import Cluster
+
+    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    tests = str(Path(__file__).parents[1])
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")]))
+    fleet(6).write_parquet(tmp_path / "t.parquet")
+    import ray
+
+    cluster = Cluster(
+        initialize_head=True,
+        head_node_args={"num_cpus": 1, "object_store_memory": 80_000_000},
+    )
+    second = cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
+    try:
+        ray.init(address=cluster.address, log_to_driver=False)
+        killed = []
+
+        def watch(stage: str, done: int, total: int) -> None:
+            if done == 2:
+                cluster.remove_node(second, allow_graceful=False)
+                killed.append(done)
+
+        out = tmp_path / "ray"
+        far = run_fleet(
+            [tmp_path / "t.parquet"], job(out), out, engine=Engine("ray"), progress=watch
+        )
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+    assert killed == [2]
+    near = run_fleet([tmp_path / "t.parquet"], job(tmp_path / "near"), tmp_path / "near")
+    assert signature(far.rows) == signature(near.rows)
+    assert {row.status for row in far.rows} == {"ok"}

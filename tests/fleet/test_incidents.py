@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+from typing import Any
+
+from vace_ad.fleet.incidents import find_incidents
+from vace_ad.fleet.rows import MachineRow
+
+
+def event(start: int, end: int, severity: float = 50.0, offset: str = "") -> dict[str, Any]:
+    stamps = [
+        f"2026-01-01T{minute // 60:02}:{minute % 60:02}:00.000000000{offset}"
+        for minute in (start, end)
+    ]
+    return {
+        "kind": "anomaly",
+        "start": start,
+        "end": end,
+        "start_time": stamps[0],
+        "end_time": stamps[1],
+        "severity": severity,
+        "shares": {"flow": 1.0},
+    }
+
+
+def row(machine: str, *events: dict[str, Any]) -> MachineRow:
+    return MachineRow(machine, "ok", events=events)
+
+
+def test_events_that_overlap_are_one_incident() -> None:
+    rows = [
+        row("a", event(10, 20, 40), event(100, 110, 10)),
+        row("b", event(15, 30, 60)),
+        row("c", event(30, 35, 20)),
+        row("d", event(200, 210, 90)),
+    ]
+    worst, joint, last = find_incidents(rows)
+    assert worst.machines == ["d"]
+    assert joint.machines == ["b", "a", "c"]
+    assert (joint.events, joint.severity, joint.sensors) == (3, 60, ["flow"])
+    assert joint.start.startswith("2026-01-01T00:10")
+    assert joint.end.startswith("2026-01-01T00:35")
+    assert last.machines == ["a"]
+
+
+def test_zones_are_compared_in_utc() -> None:
+    rows = [row("a", event(60, 70, offset="+01:00")), row("b", event(5, 8, offset="+00:00"))]
+    assert len(find_incidents(rows)) == 1
+    rows = [row("a", event(60, 70, offset="+01:00")), row("b", event(65, 68, offset="+00:00"))]
+    assert len(find_incidents(rows)) == 2
+
+
+def test_without_time_rows_are_compared() -> None:
+    bare = [event(10, 20) | {"start_time": None, "end_time": None} for _ in range(2)]
+    assert len(find_incidents([row("a", bare[0]), row("b", bare[1])])) == 1
+
+
+def test_silence_is_no_incident() -> None:
+    assert find_incidents([row("a", event(1, 2) | {"kind": "no data"})]) == []

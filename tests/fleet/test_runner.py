@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from fleet.machines import QUICK, fleet, machine
+from vace_ad.alarms import Budget
+from vace_ad.app.loading import Reading
+from vace_ad.app.run import Alarming
+from vace_ad.config import VACEConfig
+from vace_ad.errors import ConfigError, InputError
+from vace_ad.fleet import runner
+from vace_ad.fleet.entities import find_entities, folder_name
+from vace_ad.fleet.rows import MachineRow
+from vace_ad.fleet.runner import Engine, per_machine, run_fleet
+from vace_ad.fleet.task import Job
+from vace_ad.work.store import read_lines
+
+CONFIG = VACEConfig.from_preset(None, **QUICK)
+
+
+def job(out: Path, **how: object) -> Job:
+    reading = Reading(**{"by": "machine", **how})  # type: ignore[arg-type]
+    alarming = Alarming(Budget(4, "week"), explain=1)
+    return Job(reading, CONFIG, alarming, machines=str(out / "machines"))
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("fleet") / "fleet.parquet"
+    fleet().write_parquet(path)
+    return path
+
+
+def signature(rows: list[MachineRow]) -> list[tuple[object, ...]]:
+    return sorted((row.machine, row.status, str(row.events), row.threshold) for row in rows)
+
+
+def test_the_budget_is_divided() -> None:
+    assert per_machine(Budget(3, "week"), 1000) == Budget(0.003, "week")
+    assert per_machine(Budget(0.01, "share"), 10) == Budget(0.01, "share")
+
+
+def test_a_run_its_results_and_the_same_again(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = run_fleet([table], job(tmp_path), tmp_path)
+    assert run.rows[0].machine == "m1"
+    assert {row.status for row in run.rows} == {"ok"}
+    names = {path.name for path in (tmp_path / "machines" / "m1").iterdir()}
+    assert names == {"scores.parquet", "events.csv", "model.vace", "run.json", "report.html"}
+    assert not (tmp_path / ".parts").exists()
+    monkeypatch.setattr(Engine, "run", lambda *_: pytest.fail("nothing was left to do"))
+    again = run_fleet([table], job(tmp_path), tmp_path)
+    assert again.rows == run.rows
+    with pytest.raises(ConfigError, match="other settings"):
+        run_fleet([table], job(tmp_path, sort=True), tmp_path)
+
+
+def test_jobs_give_the_same_rows(table: Path, tmp_path: Path) -> None:
+    one = run_fleet([table], job(tmp_path / "one"), tmp_path / "one")
+    two = run_fleet([table], job(tmp_path / "two"), tmp_path / "two", engine=Engine(jobs=2))
+    assert signature(one.rows) == signature(two.rows)
+
+
+KILLED = """
+import sys
+from pathlib import Path
+from fleet.test_runner import job
+from vace_ad.fleet.runner import run_fleet
+if __name__ == "__main__":
+    out = Path(sys.argv[2])
+    run_fleet([sys.argv[1]], job(out), out)
+"""
+
+
+def test_killed_and_resumed(table: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    script = tmp_path / "run.py"
+    script.write_text(KILLED)
+    tests = str(Path(__file__).parents[1])
+    paths = os.pathsep.join([tests, *filter(None, [os.environ.get("PYTHONPATH")])])
+    process = subprocess.Popen(
+        [sys.executable, script, table, out], env={**os.environ, "PYTHONPATH": paths}
+    )
+    deadline = time.monotonic() + 60
+    while not read_lines(out, MachineRow.from_json) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    kept = read_lines(out, MachineRow.from_json)
+    assert kept
+    assert len(kept) < 4
+    resumed = run_fleet([table], job(out), out)
+    assert all(row in resumed.rows for row in kept)
+    whole = run_fleet([table], job(tmp_path / "whole"), tmp_path / "whole")
+    assert signature(resumed.rows) == signature(whole.rows)
+
+
+def test_files_named_by_their_paths_need_no_sorting(tmp_path: Path) -> None:
+    for i in range(3):
+        (tmp_path / f"machine=m{i}").mkdir()
+        machine(i).write_csv(tmp_path / f"machine=m{i}" / "a.csv")
+    for places in ([tmp_path], [f"{tmp_path}/machine={{machine}}/a.csv"]):
+        entities, _ = find_entities(places, Reading(by="machine"), tmp_path / "parts")
+        assert [one.name for one in entities] == ["m0", "m1", "m2"]
+        assert not any(one.sorted for one in entities)
+    files, _ = find_entities(
+        [tmp_path / f"machine=m{i}" / "a.csv" for i in range(3)], Reading(by="file"), tmp_path / "p"
+    )
+    assert len(files) == 3
+
+
+def test_one_machine_in_several_files(tmp_path: Path) -> None:
+    whole = fleet(2)
+    whole[:900].write_csv(tmp_path / "b.csv")
+    whole[900:].write_csv(tmp_path / "a.csv")
+    out = tmp_path / "out"
+    places = [tmp_path / "a.csv", tmp_path / "b.csv"]
+    assert {row.rows for row in run_fleet(places, job(out), out).rows} == {900}
+    whole[800:].write_csv(tmp_path / "a.csv")
+    run = run_fleet(places, job(tmp_path / "o2"), tmp_path / "o2")
+    assert {row.status for row in run.rows} == {"failed"}
+    assert "b.csv and " in (run.rows[0].error or "")
+    assert "cover the same time" in (run.rows[0].error or "")
+
+
+def test_pieces_of_a_large_file(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole = run_fleet([table], job(tmp_path / "a"), tmp_path / "a")
+    monkeypatch.setattr("vace_ad.fleet.entities._PIECE", 5 * 777)
+    pieces = run_fleet([table], job(tmp_path / "b"), tmp_path / "b")
+    assert signature(pieces.rows) == signature(whole.rows)
+
+
+def test_bad_machines_are_rows(tmp_path: Path) -> None:
+    odd = pl.concat(
+        [
+            fleet(2),
+            machine(5, rows=60).with_columns(machine=pl.lit("short")),
+            machine(6, rows=1).with_columns(machine=pl.lit("one row")),
+            machine(7)[::-1].with_columns(machine=pl.lit("../../backwards")),
+            machine(8).head(5).with_columns(machine=pl.lit(None, dtype=pl.String)),
+        ]
+    )
+    odd.write_parquet(tmp_path / "t.parquet")
+    out = tmp_path / "out"
+    run = run_fleet([tmp_path / "t.parquet"], job(out), out)
+    status = {row.machine: row.status for row in run.rows}
+    assert status == {
+        "m0": "ok",
+        "m1": "ok",
+        "short": "borrowed",
+        "one row": "short",
+        "../../backwards": "failed",
+    }
+    assert "5 rows left out: they name no machine" in run.notes
+    error = next(row.error for row in run.rows if row.status == "failed")
+    assert "newest row comes first" in (error or "")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "t.parquet"]
+
+
+def test_what_is_no_key(tmp_path: Path) -> None:
+    pl.DataFrame({"serial": range(100_000), "a": 0.5}).write_parquet(tmp_path / "t.parquet")
+    with pytest.raises(InputError, match="'serial' has 100,000 different values"):
+        run_fleet([tmp_path / "t.parquet"], job(tmp_path / "o", by="serial"), tmp_path / "o")
+    assert not list((tmp_path / "o" / ".parts").glob("*"))
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.txt").write_text("x")
+    with pytest.raises(InputError, match="holds other files"):
+        run_fleet([tmp_path / "t.parquet"], job(tmp_path), tmp_path / "mine")
+
+
+def test_a_long_table_of_machines(tmp_path: Path) -> None:
+    long = fleet(2).unpivot(index=["time", "machine"], variable_name="sensor", value_name="value")
+    long.write_parquet(tmp_path / "t.parquet")
+    out = tmp_path / "out"
+    run = run_fleet([tmp_path / "t.parquet"], job(out, long="sensor,value"), out)
+    assert {(row.status, row.channels) for row in run.rows} == {("ok", 3)}
+    bad = run_fleet([tmp_path / "t.parquet"], job(tmp_path / "bad"), tmp_path / "bad")
+    assert all("long='sensor,value'" in (row.error or "") for row in bad.rows)
+
+
+def test_names_of_folders() -> None:
+    assert folder_name("pump-4_a") == "pump-4_a"
+    odd = ["../x", "a/b", "a b", "a_b", "", ".", "..", "x" * 300, "shared", "ä", "a\0b"]
+    names = [folder_name(name) for name in odd]
+    assert len(set(names)) == len(odd)
+    assert all("/" not in name and not name.startswith(".") and len(name) < 80 for name in names)
+
+
+def test_an_engine_needs_a_job() -> None:
+    with pytest.raises(ConfigError, match="jobs=0"):
+        runner.Engine(jobs=0).run([])
