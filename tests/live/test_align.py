@@ -119,5 +119,5 @@ def test_without_a_step_every_time_is_a_row(lateness):
     if lateness:
         assert [row.time for row in rows] == [1000, 1030, 1070]
     else:
-        assert rows == [Row(1000, {"a": 1.0, "b": 2.0}), Row(1070, {"a": 3.0})]
+        assert rows == [Row(1000, {"a": 1.0, "b": 2.0}, ("a", "b")), Row(1070, {"a": 3.0}, ("a",))]
         assert counts["late"] == 1

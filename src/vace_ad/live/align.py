@@ -41,6 +41,7 @@ class Row(NamedTuple):
 
     time: int
     values: dict[str, float]
+    read: tuple[str, ...] = ()  # channels that had a reading; the others are held
 
 
 class Aligner:
@@ -127,11 +128,12 @@ class Aligner:
             values[channel] = (
                 fsum(value for _, value in readings) / len(readings) if mean else readings[-1][1]
             )
+        read = tuple(values)
         if rule.fill == "hold":
             for channel, (time, value) in self.last.items():
                 if channel not in values and start - time <= rule.hold:
                     values[channel] = value
-        return Row(start, values)
+        return Row(start, values, read)
 
     def state(self) -> dict[str, Any]:
         """Everything that is not yet in a row, as plain values."""

@@ -72,7 +72,8 @@ STATE = {
     "snapshot_rows": Field(
         f.whole(1, 1_000_000), 256, "rows of an entity between snapshots of its stream"
     ),
-    "active": Field(f.whole(1, 1_000_000), 2000, "entities in memory; idle ones go to disk"),
+    "active": Field(f.whole(1, 1_000_000), 20_000, "entities in memory at most"),
+    "idle": Field(f.duration, 60 * MINUTE, "an entity without readings for so long goes to disk"),
     "outbox": Field(f.whole(10, 10_000_000), 10_000, "unsent messages kept for each sink"),
     "history": Field(f.duration, 90 * DAY, "resolved alarms are kept so long"),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,9 +35,8 @@ class VaceModel:
 
     def restore(self, data: bytes) -> Stream:
         """A stream from its state; that of another model is refused."""
-        from vace_ad.stream import Stream as VaceStream  # type: ignore[import-not-found,unused-ignore]
-
-        stream: Stream = VaceStream.from_bytes(data, self._detector)
+        kind = import_module("vace_ad.stream").Stream
+        stream: Stream = kind.from_bytes(data, self._detector)
         return stream
 
     def ranges(self) -> Mapping[str, tuple[float, float]]:

@@ -10,6 +10,7 @@ Its package names it in the group `vace_ad.sources` or `vace_ad.sinks`:
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any
@@ -54,6 +55,7 @@ class Kind:
         return found
 
 
+@cache
 def kinds(group: str) -> dict[str, Kind]:
     """Every kind of "source" or "sink", ours first; a plug-in cannot replace one of ours."""
     found = {
