@@ -116,8 +116,14 @@ def from_object(data: Any, names: Names, now: int | None = None) -> Record:
     for key, cell in cells.items():
         if cells is data and key in used:
             continue
-        values[read_name(key, "a channel")] = read_number(cell)
-    return Record(entity, time, values)
+        try:
+            values[read_name(key, "a channel")] = read_number(cell)
+        except BadRecordError:
+            if not isinstance(cell, str):
+                raise
+    if cells and not values:
+        raise BadRecordError(f"no field holds a number; there is {_listing(cells)}")
+    return Record(entity, time, values)  # text is no channel
 
 
 def from_json(text: str | bytes, names: Names, now: int | None = None) -> Iterator[Record]:

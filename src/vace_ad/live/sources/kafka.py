@@ -26,6 +26,9 @@ class KafkaSource:
         "format": Field(f.choice("json", "influx"), "json", "of a message"),
         "key": Field(f.boolean, False, "whether a message's key names the entity"),
         "start": Field(f.choice("earliest", "latest"), "latest", "where the first start begins"),
+        "session": Field(
+            f.duration, 10 * 10**9, "a member that is silent for so long loses its partitions"
+        ),
         "tls": Field(f.boolean, False, "encrypt the connection"),
         "ca_file": Field(
             f.path, None, "TLS: certificates to trust, if not the system's", '"ca.pem"'
@@ -55,6 +58,7 @@ class KafkaSource:
             "auto.offset.reset": settings["start"],
             "error_cb": self._failed,
             "log.connection.close": False,
+            "session.timeout.ms": settings["session"] // 10**6,
         }
         if settings["tls"]:
             options["security.protocol"] = "SASL_SSL" if settings["username"] else "SSL"
