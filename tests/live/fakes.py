@@ -57,6 +57,8 @@ class FakeStream:
 
     def add(self, rows, time=None):
         rows = np.atleast_2d(rows)
+        if time is None:
+            time = (np.arange(len(rows)) * 10**9).view("datetime64[ns]")
         z = np.abs((rows - self._model.mean) / self._model.scale)
         provisional = np.nan_to_num(z).max(axis=1)
         changes, scores, first = [], [], self._final

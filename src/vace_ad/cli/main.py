@@ -13,6 +13,7 @@ from vace_ad.cli.demo import demo_command
 from vace_ad.cli.detect import detect_command
 from vace_ad.cli.evaluate import evaluate_command
 from vace_ad.cli.model import fit_command, inspect_command, score_command
+from vace_ad.cli.watch import watch_command
 from vace_ad.errors import VaceError
 
 app = typer.Typer(
@@ -51,6 +52,7 @@ app.command("fit")(fit_command)
 app.command("score")(score_command)
 app.command("inspect")(inspect_command)
 app.command("evaluate")(evaluate_command)
+app.command("watch")(watch_command)
 app.add_typer(bench_app, name="bench")
 
 
