@@ -85,7 +85,9 @@ def test_sigterm_ends_within_five_seconds_and_sighup_reads_the_file_again(tmp_pa
     assert time.monotonic() - started < 5
     assert process.returncode == 0
     messages = [json.loads(line)["message"] for line in log.splitlines()]
-    assert any("the old configuration stays" in message and "sourze" in message for message in messages)
+    assert any(
+        "the old configuration stays" in message and "sourze" in message for message in messages
+    )
     assert messages[-1] == "stopped"
 
 

@@ -141,6 +141,7 @@ class Watch:
         for delivery in self.deliveries:
             delivery.stop(max(0.1, end - time.monotonic()))
         self.store.close()
+        self.status.tell("end", None)
         log.info("stopped")
 
     # ---------------------------------------------------------------------- rows
@@ -250,7 +251,7 @@ class Watch:
         self._to_disk()
         status.phases = Counter(phase.split(",")[0] for phase in self.known.values())
         status.loaded = len(self.entities)
-        status.waiting = self.store.waiting()
+        status.waiting, status.n_open = self.store.waiting(), self.store.n_open()
         status.tell("status", None)
 
     def _silent(self, problem: str | None) -> None:

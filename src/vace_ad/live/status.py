@@ -42,6 +42,7 @@ class Status:
         self.row_seconds = Histogram()  # from a row's arrival to its state being kept
         self.phases: Counter[str] = Counter()
         self.loaded = 0
+        self.n_open = 0  # alarms
         self.waiting: dict[str, int] = {}  # messages by sink
         self.problems: dict[str, str] = {}  # by part: source, state, sink names
         self._listeners: list[Callable[[str, Any], None]] = []

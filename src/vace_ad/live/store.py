@@ -215,6 +215,11 @@ class Store:
         ).fetchall()
         return [{**json.loads(b), "acknowledged": a, "normal": n} for b, a, n in rows]
 
+    def n_open(self) -> int:
+        """How many alarms are open."""
+        query = "select count(*) from alarm where resolved is null"
+        return int(self._db.execute(query).fetchone()[0])
+
     # ------------------------------------------------------- people and the outbox
 
     def mark(self, alarm: str, column: str, when: str) -> bool:

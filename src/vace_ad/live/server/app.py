@@ -297,8 +297,11 @@ class Routes:
     async def _news(self) -> AsyncIterator[str]:
         loop = asyncio.get_running_loop()
         queue: asyncio.Queue[str] = asyncio.Queue(maxsize=500)
+        over = asyncio.Event()
 
         def put(text: str) -> None:
+            if text.startswith("event: end"):
+                over.set()
             if not queue.full():  # who is slow asks again for everything at the next status
                 queue.put_nowait(text)
 
@@ -310,7 +313,7 @@ class Routes:
         self._listeners += 1
         try:
             yield "retry: 2000\n\n"
-            while True:
+            while not over.is_set():
                 try:
                     yield await asyncio.wait_for(queue.get(), _QUIET)
                 except TimeoutError:

@@ -59,8 +59,7 @@ class Collector:
         for phase in ("learning", "fitting", "watching"):
             entities.add_metric([phase], status.phases[phase])
         yield entities
-        opened = counts["alarms_opened"] - counts["alarms_resolved"]
-        yield _gauge("vace_alarms_open", "opened less resolved since the start", opened)
+        yield _gauge("vace_alarms_open", "alarms that are open", status.n_open)
         waiting = GaugeMetricFamily("vace_outbox", "messages that wait", labels=["sink"])
         for sink, n in status.waiting.items():
             waiting.add_metric([sink], n)
