@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 
 import pytest
@@ -25,7 +26,6 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
 
 
 def show(browser, url, size=(1280, 900), dark=False):
-    browser.complaints, browser.requests = [], []
     width, height = size
     browser.call(
         "Emulation.setDeviceMetricsOverride",
@@ -34,6 +34,10 @@ def show(browser, url, size=(1280, 900), dark=False):
     scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
     browser.call("Emulation.setEmulatedMedia", features=[scheme])
     browser.call("Page.navigate", url="about:blank")
+    browser.until("location.href === 'about:blank'")
+    time.sleep(0.2)  # what the page before still asked for
+    browser.js("1")
+    browser.complaints, browser.requests = [], []
     browser.call("Page.navigate", url=url)
     browser.until("document.getElementById('link')?.textContent === 'live'")
 
@@ -45,7 +49,7 @@ def test_an_alarm_appears_without_a_reload(browser, tmp_path, size, dark):
     with running(config(tmp_path, server=SERVER)) as (_, url):
         show(browser, url, size, dark)
         browser.until("document.querySelectorAll('#entities li').length === 2")
-        assert browser.js("document.getElementById('headline').textContent") == "All quiet."
+        browser.until("document.getElementById('headline').textContent === 'All quiet.'")
         browser.js("window.sameplace = 1")
         write(tmp_path, lines[180:240], "a")
         browser.until("document.querySelectorAll('#open .alarm').length === 2")
@@ -61,8 +65,9 @@ def test_an_alarm_appears_without_a_reload(browser, tmp_path, size, dark):
         browser.until("document.getElementById('open').textContent.includes('acknowledged')")
         assert browser.js("document.documentElement.dataset.theme") == ("dark" if dark else "light")
         wide = (
-            "[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right "
-            "> document.documentElement.clientWidth + 1).map((e) => `${e.tagName}#${e.id}`)"
+            "[...document.querySelectorAll('body *')].filter((e) => "
+            "e.getBoundingClientRect().right > document.documentElement.clientWidth + 1)"
+            ".map((e) => `${e.tagName}#${e.id}`)"
         )
         assert browser.js(wide) == []
         write(tmp_path, lines[240:], "a")
