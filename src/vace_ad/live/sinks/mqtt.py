@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -36,6 +37,11 @@ class MqttSink:
         if not self._started:
             connect(self._client, self._settings)
             self._started = True
+        end = time.monotonic() + _SECONDS
+        while not self._client.is_connected():  # else paho would keep a second outbox
+            if time.monotonic() > end:
+                raise SinkError(f"{self._settings['url']} cannot be reached")
+            time.sleep(0.01)
         for message in messages:
             # a name from the wire must not choose another level or a wildcard
             name = re.sub(r"[/+#$]", "_", message["entity"] or "source")
