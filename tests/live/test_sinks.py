@@ -18,7 +18,8 @@ ONSET = 1_767_614_400 * 10**9
 
 def message(what="open", revision=1, **more):
     alarm = Alarm("a1", "pump/../#", "anomaly", "", ONSET, severity=70.0, score=12.5,
-                  signal="level", shares=[("flow", 0.8), ("level", 0.2)], revision=revision, **more)  # fmt: skip
+                  signal="level", shares=[("flow", 0.8), ("level", 0.2)],
+                  revision=revision, **more)  # fmt: skip
     return body(Message(f"a1.{revision}", what, alarm, ONSET + 10**9), "http://127.0.0.1:8490")
 
 

@@ -54,7 +54,7 @@ class Aligner:
         self._open: dict[int, dict[str, Readings]] = {}  # by step, then channel
         self.newest: int | None = None  # the latest time that came
         self._written: int | None = None  # the step of the last row
-        self.last: dict[str, tuple[int, float]] = {}  # newest reading of each channel in a row
+        self.last: dict[str, tuple[int, float]] = {}  # newest reading of each channel, to be held
 
     def add(self, record: Record, counts: Counter[str], now: int | None = None) -> list[Row]:
         """Put a record in place; return the rows that it closes."""
@@ -68,18 +68,20 @@ class Aligner:
             counts["twice" if again else "late"] += len(record.values)
             return []
         cells = self._open.setdefault(key, {})
+        n = 0
         for channel, value in record.values.items():
             if value != value:
                 counts["empty"] += 1
                 continue
             readings = cells.setdefault(channel, [])
-            if any(time == record.time for time, _ in readings):
+            if readings and any(time == record.time for time, _ in readings):
                 counts["twice"] += 1
                 continue
-            if self.newest is not None and record.time < self.newest:
-                counts["reordered"] += 1
-            counts["readings"] += 1
+            n += 1
             readings.append((record.time, value))
+        counts["readings"] += n
+        if self.newest is not None and record.time < self.newest:
+            counts["reordered"] += n
         if self.newest is None or record.time > self.newest:
             self.newest = record.time
             return self._close(self._closed())
@@ -122,7 +124,8 @@ class Aligner:
             if not readings:
                 continue
             readings.sort()
-            self.last[channel] = readings[-1]
+            if rule.fill == "hold":
+                self.last[channel] = readings[-1]
             mean = rule.combine == "mean" and len(readings) > 1
             # fsum: the same bits in whatever order the readings came
             values[channel] = (

@@ -25,6 +25,7 @@ class Delivery:
         self._call, self._stopping = threading.Event(), threading.Event()
         self._backoff = Backoff(first=0.2)
         self._repeated = 0.0
+        self.sent = 0  # number of the last message that is done with; the watch takes it out
         self._thread = threading.Thread(target=self._run, name=f"sink-{name}", daemon=True)
 
     def start(self) -> None:
@@ -57,29 +58,29 @@ class Delivery:
     def deliver(self, store: Store) -> None:
         """Send everything that waits, then what is to be repeated."""
         while time.monotonic() >= self._backoff.until:
-            messages = store.queued(self.name)
+            messages = store.queued(self.name, self.sent)
             if not messages:
                 break
-            if not self._send(store, messages):
+            if not self._send(messages):
                 return
         if self._backoff.until == 0.0:
             self._repeat(store)
 
-    def _send(self, store: Store, messages: list[Queued]) -> bool:
+    def _send(self, messages: list[Queued]) -> bool:
         """Send a few messages; one that is refused for good must not hold up the others."""
         try:
             self.sink.send([message.body for message in messages])
         except SinkRefusedError as error:
             if len(messages) > 1:
-                return all(self._send(store, [message]) for message in messages)
+                return all(self._send([message]) for message in messages)
             log.error("sink %s: message dropped: %s", self.name, error)
             self._status.counts["refused"] += 1
-            store.sent(messages)
+            self.sent = messages[-1].seq
             return True
         except SinkError as error:
             self._failed(error)
             return False
-        store.sent(messages)
+        self.sent = messages[-1].seq
         self._worked(messages)
         return True
 

@@ -57,6 +57,7 @@ class Watch:
         self.entities: dict[str, Entity] = {}  # in memory, the longest idle first
         self.known: dict[str, str] = {}  # every entity and what it is doing, in words
         self._pending, self._dirty = Pending(), dict[str, Entity]()
+        self._taken_out: dict[str, int] = {}  # of the outbox, by sink
         self._came: int | None = None  # clock of the first record that is not kept yet
         self._stopping = threading.Event()
         self._ticked = self._kept = time.monotonic()
@@ -127,8 +128,13 @@ class Watch:
     def _due(self, now: float, batch: Batch | None) -> bool:
         if self._pending.alarms or (batch is not None and self.source.eager):
             return True
-        waiting = self._dirty or self._pending.position is not None
+        waiting = self._dirty or self._pending.position is not None or self._sent()
         return bool(waiting) and now - self._kept >= self.config.state["checkpoint"] / 1e9
+
+    def _sent(self) -> dict[str, int]:
+        """Messages that sinks are done with since the last commit."""
+        marks = {one.name: one.sent for one in self.deliveries}
+        return {name: mark for name, mark in marks.items() if mark > self._taken_out.get(name, 0)}
 
     def close(self) -> None:
         """Keep everything, and let go; within a few seconds."""
@@ -140,6 +146,8 @@ class Watch:
         end = time.monotonic() + 3
         for delivery in self.deliveries:
             delivery.stop(max(0.1, end - time.monotonic()))
+        if self._sent() and not self.status.problems.get("state"):
+            self.checkpoint()
         self.store.close()
         self.status.tell("end", None)
         log.info("stopped")
@@ -295,8 +303,10 @@ class Watch:
             late = time.monotonic() - started > _SNAPSHOT_SECONDS
             entity.keep(pending, snapshot=entity.due and not late)
             self.known[entity.name] = entity.words
+        pending.sent = self._sent()
         if not self._commit(pending):
             return
+        self._taken_out |= pending.sent
         self._pending, self._dirty = Pending(), {}
         if pending.position is not None:
             self.source.acknowledge(pending.position)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,6 +64,7 @@ class Pending:
     forgotten: dict[str, int] = field(default_factory=dict)  # journal rows below, by entity
     alarms: list[tuple[Alarm, dict[str, Any]]] = field(default_factory=list)
     outbox: list[tuple[str, dict[str, Any], int]] = field(default_factory=list)
+    sent: dict[str, int] = field(default_factory=dict)  # messages up to here are, by sink
     meta: dict[str, str] = field(default_factory=dict)
 
 
@@ -136,6 +137,7 @@ class Store:
                 "set resolved = excluded.resolved, body = excluded.body",
                 (alarm.id, alarm.entity, alarm.kind, alarm.onset, alarm.resolved, json.dumps(body)),
             )
+        db.executemany("delete from outbox where sink = ? and seq <= ?", pending.sent.items())
         return self._queue(pending.outbox)
 
     def _queue(self, messages: Iterable[tuple[str, dict[str, Any], int]]) -> int:
@@ -228,18 +230,13 @@ class Store:
         done = self._db.execute(f"update alarm set {column} = ? where id = ?", (when, alarm))
         return done.rowcount == 1
 
-    def queued(self, sink: str, limit: int = 100) -> list[Queued]:
-        """The oldest unsent messages of a sink."""
+    def queued(self, sink: str, after: int = 0, limit: int = 100) -> list[Queued]:
+        """The oldest messages of a sink after a number."""
         rows = self._db.execute(
-            "select seq, body, came from outbox where sink = ? order by seq limit ?", (sink, limit)
+            "select seq, body, came from outbox where sink = ? and seq > ? order by seq limit ?",
+            (sink, after, limit),
         ).fetchall()
         return [Queued(seq, json.loads(text), came) for seq, text, came in rows]
-
-    def sent(self, messages: Sequence[Queued]) -> None:
-        """Take messages out of the outbox."""
-        self._db.execute("begin immediate")
-        self._db.executemany("delete from outbox where seq = ?", [(m.seq,) for m in messages])
-        self._db.execute("commit")
 
     def waiting(self) -> dict[str, int]:
         """Unsent messages by sink."""
