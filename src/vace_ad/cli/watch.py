@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def watch_command(
     config: Annotated[
         str, typer.Argument(help="The configuration (TOML), or - for CSV on standard input.")
-    ],
+    ] = "watch.toml",
     model: Annotated[
         Path | None, typer.Option(help="With -: the model of `vace fit` to watch with.")
     ] = None,
