@@ -9,15 +9,13 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from vace_ad.errors import ModelFileError
 from vace_ad.live.core import Model, Rows, Stream, Times
 
 if TYPE_CHECKING:
     from vace_ad.alarms.budget import Budget
 
-_USUAL = (0.01, 0.99)  # quantiles of normal rows that are shown as a channel's range
+_USUAL = 3.0  # deviations either side of the mean that are shown as a channel's range
 
 
 class VaceModel:
@@ -40,9 +38,9 @@ class VaceModel:
         return stream
 
     def ranges(self) -> Mapping[str, tuple[float, float]]:
-        """What is usual for each channel, from the normal rows that the model keeps."""
-        rows = np.asarray(self._detector.reference_).reshape(-1, len(self.channels))
-        low, high = np.nanquantile(rows, _USUAL, axis=0)  # (n_channels,) each
+        """What is usual for each channel: its mean in training, give or take three deviations."""
+        normal = self._detector.model_.normal
+        low, high = (normal.mean + side * _USUAL * normal.scale for side in (-1, 1))
         pairs = zip(self.channels, low.tolist(), high.tolist(), strict=True)
         return {name: (a, b) for name, a, b in pairs}
 
