@@ -15,6 +15,7 @@ from vace_ad.cli.detect import detect_command
 from vace_ad.cli.evaluate import evaluate_command
 from vace_ad.cli.model import fit_command, inspect_command, score_command
 from vace_ad.cli.output import plain_text
+from vace_ad.cli.watch import watch_command
 from vace_ad.errors import VaceError
 
 UNFORESEEN = 70  # exit status where the fault is ours, as sysexits.h has it
@@ -55,6 +56,7 @@ app.command("fit")(fit_command)
 app.command("score")(score_command)
 app.command("inspect")(inspect_command)
 app.command("evaluate")(evaluate_command)
+app.command("watch")(watch_command)
 app.add_typer(bench_app, name="bench")
 
 

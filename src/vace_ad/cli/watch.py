@@ -1,0 +1,134 @@
+"""`vace watch`: from a sensor or a metric to an alert that somebody can act on."""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vace_ad.errors import ConfigError
+
+if TYPE_CHECKING:
+    from vace_ad.live.config import Config
+
+
+def watch_command(
+    config: Annotated[
+        str, typer.Argument(help="The configuration (TOML), or - for CSV on standard input.")
+    ] = "watch.toml",
+    model: Annotated[
+        Path | None, typer.Option(help="With -: the model of `vace fit` to watch with.")
+    ] = None,
+    state: Annotated[
+        Path | None, typer.Option(help="With -: keep the state here; default: nowhere.")
+    ] = None,
+    init: Annotated[bool, typer.Option("--init", help="Write a commented configuration.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what would be read, learned and sent; stop.")
+    ] = False,
+    backtest: Annotated[
+        str | None,
+        typer.Option(help="The alarms that the last days would have raised, for example 30d."),
+    ] = None,
+    log: Annotated[str, typer.Option(help="The log on standard error: text or json.")] = "text",
+) -> None:
+    """Watch a source, raise alarms while they happen, and send them on.
+
+    Start with `vace watch plant.toml --init`, then `--dry-run`. It stops at SIGTERM and reads its
+    configuration again at SIGHUP.
+    """
+    if init:
+        _write(Path(config))
+        return
+    from vace_ad.live.config import load_config
+    from vace_ad.live.service import Service, plan
+
+    _log(log)
+    if config == "-":
+        with tempfile.TemporaryDirectory() as folder:
+            Service(_standard_input(model, state or Path(folder) / "state")).run()
+        return
+    if model is not None or state is not None:
+        raise ConfigError("--model and --state go with -; a configuration has [model] and [state]")
+    loaded = load_config(Path(config))
+    if dry_run:
+        typer.echo("\n".join(plan(loaded)))
+    elif backtest is not None:
+        _backtest(loaded, backtest)
+    else:
+        Service(loaded).run()
+
+
+def _write(path: Path) -> None:
+    from vace_ad.live.config import template
+
+    if path.exists():
+        raise ConfigError(f"{path} is there already; remove it, or give another name")
+    path.write_text(template(), "utf-8")
+    typer.echo(f"wrote {path}; edit it, then: vace watch {path} --dry-run")
+
+
+def _standard_input(model: Path | None, state: Path) -> Config:
+    from vace_ad.live.config import make_config
+
+    if model is None:
+        raise ConfigError("standard input needs a model: vace watch - --model plant.vace")
+    return make_config(
+        {
+            "source": {"kind": "csv", "path": "-"},
+            "model": {"file": str(model)},
+            "state": {"path": str(state)},
+            "alarms": {"silence_after": "off"},
+            "sink": [{"kind": "stdout"}],
+        }
+    )
+
+
+def _backtest(config: Config, words: str) -> None:
+    from vace_ad.frames.stamps import parse_duration
+    from vace_ad.live.service import backtest
+
+    span = parse_duration(words)
+    alarms, watch = backtest(config, span)
+    for alarm in alarms:
+        typer.echo(f"{alarm['summary']}")
+    counts = watch.status.counts
+    weeks = span / (7 * 86_400 * 10**9)
+    typer.echo(
+        f"{len(alarms)} alarms in {words} ({len(alarms) / weeks:.1f} a week) of "
+        f"{len(watch.known)} entities, {counts['rows']:,} rows; {counts['late']:,} readings came "
+        f"too late, {counts['bad']:,} were no records"
+    )
+
+
+class _Json(logging.Formatter):
+    """A log line as JSON."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, Any] = {
+            "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created)),
+            "level": record.levelname.lower(),
+            "message": record.getMessage(),
+            "logger": record.name,
+        }
+        if record.exc_info:
+            line["error"] = self.formatException(record.exc_info)
+        return json.dumps(line)
+
+
+def _log(form: str) -> None:
+    if form not in ("text", "json"):
+        raise ConfigError(f"--log {form}: must be text or json")
+    handler = logging.StreamHandler(sys.stderr)
+    plain = logging.Formatter("%(asctime)s %(levelname)s %(message)s")
+    handler.setFormatter(_Json() if form == "json" else plain)
+    logger = logging.getLogger("vace_ad.live")
+    logger.handlers = [handler]
+    logger.setLevel(logging.INFO)
+    logger.propagate = False

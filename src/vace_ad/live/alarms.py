@@ -1,0 +1,243 @@
+"""Alarms with a life: opened, updated, resolved; each with an identity that a restart keeps."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+import numpy as np
+
+ANOMALY, NO_DATA = "anomaly", "no data"
+_CHANNELS = 5  # named in a message
+
+
+@dataclass
+class Alarm:
+    """One thing that somebody should look at; times in nanoseconds."""
+
+    id: str
+    entity: str  # "" is the source itself
+    kind: str  # ANOMALY or NO_DATA
+    channel: str  # the sensor that is silent, else ""
+    onset: int
+    events: list[str] = field(default_factory=list)  # of the stream, still open
+    quiet: int | None = None  # since when no event is open
+    resolved: int | None = None
+    revision: int = 0  # messages so far
+    sent: int = 0  # time of the rows at the last message
+    severity: float | None = None
+    score: float | None = None
+    signal: str | None = None
+    shares: list[tuple[str, float]] = field(default_factory=list)
+
+    def gist(self) -> tuple[Any, ...]:
+        """What is news when it changes."""
+        return (
+            self.severity and round(self.severity),
+            self.signal,
+            self.shares and self.shares[0][0],
+        )
+
+
+class Message(NamedTuple):
+    """News of an alarm, for every sink."""
+
+    id: str
+    what: str  # open, update, resolve
+    alarm: Alarm
+    time: int
+
+
+@dataclass(frozen=True)
+class Rules:
+    """When alarms are updated and resolved; times in nanoseconds."""
+
+    resolve_after: int = 600 * 10**9
+    update_every: int = 300 * 10**9
+    silence_after: int | None = 600 * 10**9
+
+    @classmethod
+    def of(cls, alarms: Mapping[str, Any]) -> Rules:
+        """The rules of the section [alarms]."""
+        return cls(alarms["resolve_after"], alarms["update_every"], alarms["silence_after"])
+
+
+class Life:
+    """The alarms of one entity. One cause is one alarm: what comes while one is open joins it."""
+
+    def __init__(self, entity: str, rules: Rules) -> None:
+        self._entity, self._rules = entity, rules
+        self.open: dict[tuple[str, str], Alarm] = {}  # by kind and channel
+        self._heard = -(2**63)  # until then, silence has been told
+
+    def changes(self, changes: Sequence[Any], now: int, origin: int) -> list[Message]:
+        """What a stream says of its events; `now` is its last row's time, `origin` its first's."""
+        messages = []
+        for change in changes:
+            event = change.event
+            if event.kind == NO_DATA:
+                messages += self._no_data(change.what, event, now, origin)
+                continue
+            alarm = self.open.get((ANOMALY, ""))
+            gist = alarm.gist() if alarm else None
+            if alarm is None:
+                if change.what != "open":
+                    continue  # of an alarm that a person or a longer silence has closed
+                alarm = Alarm(
+                    identity(self._entity, str(origin), str(event.id)),
+                    self._entity, ANOMALY, "", _time(event.start_time, now),
+                )  # fmt: skip
+                self.open[ANOMALY, ""] = alarm
+            _merge(alarm, event)
+            if change.what == "resolve":
+                alarm.events = [one for one in alarm.events if one != str(event.id)]
+                if not alarm.events:
+                    alarm.quiet = _time(event.end_time, now)
+            elif str(event.id) not in alarm.events:
+                alarm.events.append(str(event.id))
+                alarm.quiet = None
+            if gist is None:
+                messages.append(self._message(alarm, "open", now))
+            elif gist != alarm.gist() and now - alarm.sent >= self._rules.update_every:
+                messages.append(self._message(alarm, "update", now))
+        return messages + self.tick(now)
+
+    def tick(self, now: int) -> list[Message]:
+        """Resolve what has been quiet for long enough at this row's time."""
+        alarm = self.open.get((ANOMALY, ""))
+        if alarm is None or alarm.quiet is None or now - alarm.quiet < self._rules.resolve_after:
+            return []
+        return [self._resolve(alarm, now)]
+
+    def _no_data(self, what: str, event: Any, now: int, origin: int) -> list[Message]:
+        """Missing rows, as the stream saw them; a silence already told is not told again."""
+        start, after = _time(event.start_time, now), self._rules.silence_after
+        alarm = self.open.get((NO_DATA, ""))
+        if what == "resolve":
+            return [self._resolve(alarm, now)] if alarm and str(event.id) in alarm.events else []
+        if after is None or alarm is not None or start <= self._heard or now - start < after:
+            return []
+        alarm = Alarm(
+            identity(self._entity, str(origin), str(event.id), NO_DATA),
+            self._entity, NO_DATA, "", start, [str(event.id)],
+        )  # fmt: skip
+        self.open[NO_DATA, ""] = alarm
+        return [self._message(alarm, "open", now)]
+
+    def silent(self, since: int, now: int, channel: str = "") -> list[Message]:
+        """Nothing has come since a time: of the entity, or of one of its sensors."""
+        if (NO_DATA, channel) in self.open:
+            return []
+        alarm = Alarm(
+            identity(self._entity, NO_DATA, channel, str(since)),
+            self._entity, NO_DATA, channel, since,
+        )  # fmt: skip
+        self.open[NO_DATA, channel] = alarm
+        return [self._message(alarm, "open", now)]
+
+    def heard(self, now: int, channel: str = "") -> list[Message]:
+        """Something has come again."""
+        alarm = self.open.get((NO_DATA, channel))
+        if alarm is None or alarm.events:
+            return []
+        if not channel:
+            self._heard = max(self._heard, now)
+        return [self._resolve(alarm, now)]
+
+    def _resolve(self, alarm: Alarm, now: int) -> Message:
+        alarm.resolved = max(alarm.onset, now)
+        del self.open[alarm.kind, alarm.channel]
+        return self._message(alarm, "resolve", now)
+
+    def _message(self, alarm: Alarm, what: str, now: int) -> Message:
+        alarm.revision += 1
+        alarm.sent = now
+        frozen = replace(alarm, events=list(alarm.events), shares=list(alarm.shares))
+        return Message(f"{alarm.id}.{alarm.revision}", what, frozen, now)
+
+    def state(self) -> dict[str, Any]:
+        """The open alarms, as plain values."""
+        return {"open": [asdict(alarm) for alarm in self.open.values()], "heard": self._heard}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """The reverse of `state`."""
+        self._heard = state["heard"]
+        for values in state["open"]:
+            alarm = Alarm(**{**values, "shares": [(n, s) for n, s in values["shares"]]})
+            self.open[alarm.kind, alarm.channel] = alarm
+
+
+def identity(*parts: str) -> str:
+    """A short name that the same parts always give."""
+    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:20]
+
+
+def body(message: Message, link: str | None) -> dict[str, Any]:
+    """A message as plain values, as every sink sends it."""
+    alarm = message.alarm
+    return {
+        "id": message.id,
+        "what": message.what,
+        "alarm": alarm.id,
+        "kind": alarm.kind,
+        "entity": alarm.entity,
+        "channel": alarm.channel,
+        "onset": iso(alarm.onset),
+        "time": iso(message.time),
+        "resolved": None if alarm.resolved is None else iso(alarm.resolved),
+        "severity": alarm.severity,
+        "score": alarm.score,
+        "signal": alarm.signal,
+        "channels": [{"name": name, "share": share} for name, share in alarm.shares],
+        "summary": summary(alarm),
+        "link": None if link is None else f"{link}/#alarm={alarm.id}",
+    }
+
+
+def summary(alarm: Alarm) -> str:
+    """An alarm in a sentence."""
+    who = alarm.entity or "source"
+    if alarm.kind == NO_DATA:
+        what = f"no data from sensor {alarm.channel}" if alarm.channel else "no data"
+    else:
+        blamed = ", ".join(f"{name} {share:.0%}" for name, share in alarm.shares[:3])
+        what = f"anomaly{f' in {blamed}' if blamed else ''}"
+        if alarm.severity is not None:
+            what += f", severity {alarm.severity:.0f}"
+    end = "" if alarm.resolved is None else f", resolved {iso(alarm.resolved)}"
+    return f"{who}: {what}, since {iso(alarm.onset)}{end}"
+
+
+def iso(time: int) -> str:
+    """Nanoseconds as ISO 8601 in UTC, to the millisecond."""
+    try:
+        moment = datetime.fromtimestamp(time // 10**6 / 1000, UTC)
+    except (OverflowError, ValueError, OSError):
+        return str(time)
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _merge(alarm: Alarm, event: Any) -> None:
+    """Take over what the strongest event says."""
+    severity = _number(event.severity)
+    stronger = alarm.severity is None or (severity is not None and severity >= alarm.severity)
+    if stronger or not alarm.shares:
+        alarm.severity = severity if stronger else alarm.severity
+        alarm.score = _number(event.score) if stronger else alarm.score
+        alarm.signal = event.signal or alarm.signal
+        if event.shares:
+            alarm.shares = [(str(n), float(s)) for n, s in event.shares[:_CHANNELS]]
+
+
+def _time(moment: Any, otherwise: int) -> int:
+    if moment is None or np.isnat(moment):
+        return otherwise
+    return int(np.datetime64(moment, "ns").astype(np.int64))
+
+
+def _number(value: Any) -> float | None:
+    return float(value) if value is not None and math.isfinite(value) else None

@@ -1,0 +1,317 @@
+"""The file that `vace watch` reads: TOML, every key known, every mistake said with its place."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from ipaddress import ip_address
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vace_ad.errors import ConfigError
+from vace_ad.live import fields as f
+from vace_ad.live.fields import REQUIRED, Field, Secret, check_table, read_secret
+from vace_ad.live.plugins import kinds
+
+if TYPE_CHECKING:
+    from vace_ad.alarms.budget import Budget
+
+SECOND, MINUTE, DAY = 10**9, 60 * 10**9, 86_400 * 10**9
+_BUDGET = re.compile(r"(\d+\.?\d*)\s*(?:per|a|an|/)\s*(day|week|month)")
+
+
+def budget(value: Any) -> tuple[float, str]:
+    """So many alarms a day, week or month."""
+    match = _BUDGET.fullmatch(value.strip()) if isinstance(value, str) else None
+    if match is None or float(match[1]) <= 0:
+        raise ValueError('so many alarms a span, such as "1 per week" or "2 per day"')
+    return float(match[1]), match[2]
+
+
+ALIGN = {
+    "step": Field(
+        f.duration, None, "time between rows; without it rows are taken as they come", '"10s"'
+    ),
+    "lateness": Field(f.pause, 0, "readings may come so late and still be put in place"),
+    "fill": Field(
+        f.choice("hold", "none"), "none", 'a missing cell: "hold" the last value, or "none"'
+    ),
+    "hold": Field(f.duration, 5 * MINUTE, "the longest time for which a value is held"),
+    "combine": Field(
+        f.choice("mean", "last"), "mean", "several readings of a channel within one step"
+    ),
+    "future": Field(f.duration, 5 * MINUTE, "readings further ahead of the clock are set aside"),
+    "gap": Field(
+        f.whole(1, 1_000_000), 1000, "a longer gap, in rows, is a jump in time, not empty rows"
+    ),
+}
+MODEL = {
+    "file": Field(
+        f.path, None, 'a model of `vace fit`; "{entity}" in the name gives one each', '"pump.vace"'
+    ),
+    "learn": Field(f.duration, None, "or: learn each entity from its first rows, so long", '"14d"'),
+    "random_state": Field(f.whole(0, 2**31 - 1), 0, "the random seed of what is learned"),
+}
+ALARMS = {
+    "budget": Field(budget, (1.0, "week"), "false alarms that an entity may raise"),
+    "resolve_after": Field(
+        f.pause, 10 * MINUTE, "an alarm resolves when all was quiet for so long"
+    ),
+    "update_every": Field(f.duration, 5 * MINUTE, "news of an open alarm at most so often"),
+    "silence_after": Field(
+        f.switch_off, 10 * MINUTE, 'no data for so long is an alarm of its own; or "off"'
+    ),
+}
+STATE = {
+    "path": Field(
+        f.path, REQUIRED, "where positions, states and unsent messages are kept", '"plant.state"'
+    ),
+    "checkpoint": Field(f.duration, SECOND, "how often they are written; alarms at once"),
+    "snapshot_rows": Field(
+        f.whole(1, 1_000_000), 256, "rows of an entity between snapshots of its stream"
+    ),
+    "active": Field(f.whole(1, 1_000_000), 20_000, "entities in memory at most"),
+    "idle": Field(f.duration, 60 * MINUTE, "an entity without readings for so long goes to disk"),
+    "outbox": Field(f.whole(10, 10_000_000), 10_000, "unsent messages kept for each sink"),
+    "history": Field(f.duration, 90 * DAY, "resolved alarms are kept so long"),
+}
+SERVER = {
+    "address": Field(
+        f.address, None, "where page, metrics and HTTP push listen", '"127.0.0.1:8490"'
+    ),
+    **f.secret("token", "the token that other addresses than loopback need"),
+    "link": Field(f.url("http", "https"), None, "the page's address in messages, if it is another"),
+    "body": Field(f.whole(1000, 10**9), 8_000_000, "bytes of a request at most"),
+    "connections": Field(f.whole(1, 100_000), 100, "open connections at most"),
+}
+LIMITS = {
+    "entities": Field(
+        f.whole(1, 10_000_000), 20_000, "readings of further entities are counted and dropped"
+    ),
+    "channels": Field(f.whole(1, 100_000), 1000, "channels of an entity, likewise"),
+}
+SECTIONS = {
+    "align": ALIGN,
+    "model": MODEL,
+    "alarms": ALARMS,
+    "state": STATE,
+    "server": SERVER,
+    "limits": LIMITS,
+}
+_NEEDED = ("source", "model", "state")
+
+
+@dataclass(frozen=True)
+class Part:
+    """A source or a sink: its kind and its checked settings."""
+
+    kind: str
+    settings: dict[str, Any]
+    name: str = ""  # of a sink, unique; keys its messages
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that a watch needs to know."""
+
+    source: Part
+    align: dict[str, Any]
+    model: dict[str, Any]
+    alarms: dict[str, Any]
+    state: dict[str, Any]
+    server: dict[str, Any]
+    limits: dict[str, Any]
+    sinks: tuple[Part, ...] = ()
+    path: Path | None = None
+    token: Secret | None = field(default=None, repr=False)
+
+    @property
+    def budget(self) -> Budget:
+        """The budget of false alarms."""
+        from vace_ad.alarms.budget import Budget
+
+        amount, per = self.alarms["budget"]
+        return Budget(amount, per)
+
+    @property
+    def link(self) -> str | None:
+        """The page's address for messages."""
+        if self.server["link"]:
+            return str(self.server["link"]).rstrip("/")
+        if self.server["address"] is None:
+            return None
+        host, port = self.server["address"]
+        return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+def load_config(file: Path) -> Config:
+    """Read and check a file; a mistake is a ConfigError that begins with the file's name."""
+    try:
+        data = tomllib.loads(file.read_text("utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{file}: no such file; `vace watch --init {file}` writes one") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{file}: cannot be read: {error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{file}: is not TOML: {error}") from None
+    try:
+        return make_config(data, file)
+    except ConfigError as error:
+        raise ConfigError(f"{file}: {error}") from None
+
+
+def make_config(data: Mapping[str, Any], file: Path | None = None) -> Config:
+    """Check the tables of a file; paths are relative to it."""
+    known = {"source": {}, "sink": {}, **SECTIONS}
+    for name in data:
+        if name not in known:
+            raise ConfigError(
+                f"[{name}] is not a section{f.hint(name, known)}; allowed: {', '.join(known)}"
+            )
+    for name in _NEEDED:
+        if name not in data:
+            raise ConfigError(f"the section [{name}] is missing")
+    for name in known:
+        if name != "sink" and not isinstance(data.get(name, {}), Mapping):
+            raise ConfigError(f"{name} must be a section: [{name}]")
+    checked = {
+        name: check_table(data.get(name, {}), table, name) for name, table in SECTIONS.items()
+    }
+    if (checked["model"]["file"] is None) == (checked["model"]["learn"] is None):
+        raise ConfigError('[model] needs one of file = "pump.vace" or learn = "14d"')
+    if checked["align"]["fill"] == "hold" and checked["align"]["step"] is None:
+        raise ConfigError('align.fill = "hold" needs align.step, such as step = "10s"')
+    config = Config(
+        source=_part(data["source"], "source", "source"),
+        sinks=_sinks(data.get("sink", [])),
+        path=file,
+        token=read_secret(checked["server"], "token", "server"),
+        **checked,
+    )
+    _check_server(config)
+    return _relative(config, file)
+
+
+def _part(given: Any, group: str, where: str) -> Part:
+    if not isinstance(given, Mapping) or "kind" not in given:
+        raise ConfigError(f"{where}.kind is missing: one of {', '.join(kinds(group))}")
+    known = kinds(group)
+    kind = given["kind"]
+    if kind not in known:
+        raise ConfigError(
+            f"{where}.kind = {kind!r}: must be one of {', '.join(known)}{f.hint(kind, known)}"
+        )
+    rest = {key: value for key, value in given.items() if key != "kind"}
+    settings = check_table(rest, known[kind].load().FIELDS, where)
+    for key in [key for key in settings if key.endswith("_env")]:
+        settings[key.removesuffix("_env")] = read_secret(settings, key.removesuffix("_env"), where)
+    return Part(str(kind), settings)
+
+
+def _sinks(given: Any) -> tuple[Part, ...]:
+    if not isinstance(given, list):
+        raise ConfigError("sink must be a list of tables: [[sink]]")
+    parts: list[Part] = []
+    for i, one in enumerate(given, start=1):
+        part = _part(one, "sink", f"sink[{i}]")
+        same = sum(other.kind == part.kind for other in parts)
+        parts.append(
+            Part(part.kind, part.settings, f"{part.kind}-{same + 1}" if same else part.kind)
+        )
+    return tuple(parts)
+
+
+def loopback(host: str) -> bool:
+    """Whether only this machine reaches a host's name or address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _check_server(config: Config) -> None:
+    where = config.server["address"]
+    if where is None and config.source.kind == "http":
+        raise ConfigError('source.kind = "http" needs [server] address = "127.0.0.1:8490"')
+    if where is not None and not loopback(where[0]) and config.token is None:
+        raise ConfigError(
+            f"server.address = {where[0]}:{where[1]} is open to other machines: that needs a "
+            "token; set token_env or token_file, or listen on 127.0.0.1"
+        )
+
+
+def _relative(config: Config, file: Path | None) -> Config:
+    """Paths in the file are meant from the folder where it lies."""
+    if file is not None:
+        for table in (config.source.settings, config.model, config.state):
+            for key, value in table.items():
+                if isinstance(value, Path) and str(value) != "-":
+                    table[key] = file.parent / value
+    return config
+
+
+def template() -> str:
+    """A commented file with every section, for `vace watch --init`."""
+    source = kinds("source")["mqtt"].load().FIELDS
+    sink = kinds("sink")["stdout"].load().FIELDS
+    lines = [
+        "# What `vace watch` reads, learns, raises and sends. Check it: vace watch FILE --dry-run",
+        "",
+        f"[source]  # kind: {', '.join(kinds('source'))}",
+        'kind = "mqtt"',
+        *_keys(source),
+        "",
+        "[align]  # rows out of single readings",
+        *_keys(ALIGN, {"step": '"10s"', "lateness": '"30s"', "fill": '"hold"'}),
+        "",
+        "[model]  # one of file and learn",
+        *_keys(MODEL, {"file": '"pump.vace"'}),
+        "",
+        "[alarms]",
+        *_keys(ALARMS, {"budget": '"1 per week"', "resolve_after": '"10min"'}),
+        "",
+        f"[[sink]]  # as many as you like; kind: {', '.join(kinds('sink'))}",
+        'kind = "stdout"',
+        *_keys(sink),
+        "",
+        "[state]",
+        *_keys(STATE),
+        "",
+        "[server]  # page, metrics, HTTP push; loopback needs no token",
+        *_keys(SERVER, {"address": '"127.0.0.1:8490"'}),
+        "",
+        "[limits]  # names come from the wire and may be hostile",
+        *_keys(LIMITS),
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _keys(table: Mapping[str, Field], given: Mapping[str, str] | None = None) -> list[str]:
+    lines = []
+    for key, one in table.items():
+        value = (given or {}).get(key)
+        if value is None and one.default is REQUIRED:
+            value = one.example
+        shown = f"{key} = {value}" if value else f"# {key} = {_toml(key, one)}"
+        lines.append(f"{shown:<34} # {one.words}")
+    return lines
+
+
+def _toml(key: str, one: Field) -> str:
+    value = one.default
+    if value is None:
+        return one.example or ('"VARIABLE"' if key.endswith("_env") else '"…"')
+    if isinstance(value, bool):
+        return str(value).lower()
+    if one.check in (f.duration, f.pause, f.switch_off):
+        units = ((DAY, "d"), (MINUTE, "min"), (SECOND, "s"), (10**6, "ms"))
+        return next(
+            (f'"{value // n}{unit}"' for n, unit in units if value and value % n == 0), '"0s"'
+        )
+    if one.check is budget:
+        return f'"{value[0]:g} per {value[1]}"'
+    return f'"{value}"' if isinstance(value, str | Path) else str(value)

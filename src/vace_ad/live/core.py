@@ -1,0 +1,86 @@
+"""What `vace watch` needs of a detector: this much, and nothing of how it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+Rows = NDArray[np.float64]  # (n, n_channels), NaN where a cell is missing
+Times = NDArray[np.datetime64]  # (n,) nanoseconds
+
+
+class Added(Protocol):
+    """The answer to rows."""
+
+    @property
+    def provisional(self) -> NDArray[np.float64]:
+        """A score for each row just added, (n,)."""
+        ...
+
+    @property
+    def scores(self) -> NDArray[np.float64]:
+        """Final scores, (m,)."""
+        ...
+
+    @property
+    def changes(self) -> Sequence[Any]:
+        """What became of events: objects with `what` and `event`."""
+        ...
+
+
+class Stream(Protocol):
+    """One entity's rows, one after the other."""
+
+    def add(self, rows: Rows, time: Times | None = None) -> Added:
+        """Add rows."""
+        ...
+
+    def finish(self) -> Added:
+        """The rest."""
+        ...
+
+    def to_bytes(self) -> bytes:
+        """The state, safe to read back."""
+        ...
+
+
+class Model(Protocol):
+    """A fitted detector."""
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The channels it knows, in the order of its rows."""
+        ...
+
+    @property
+    def identity(self) -> str:
+        """Differs between any two models; a state goes with one."""
+        ...
+
+    def stream(self) -> Stream:
+        """A new stream."""
+        ...
+
+    def restore(self, data: bytes) -> Stream:
+        """A stream from its state."""
+        ...
+
+    def ranges(self) -> Mapping[str, tuple[float, float]]:
+        """The usual range of each channel."""
+        ...
+
+
+class Core(Protocol):
+    """Where models come from."""
+
+    def load(self, path: Path) -> Model:
+        """Read a model file."""
+        ...
+
+    def fit(self, rows: Rows, channels: tuple[str, ...], time: Times, path: Path) -> Model:
+        """Learn from rows, write the model to a file, and return it."""
+        ...

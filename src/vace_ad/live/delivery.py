@@ -1,0 +1,116 @@
+"""From the outbox to the sinks: a thread each, in order, waiting longer after each failure."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from typing import Any
+
+from vace_ad.live.sinks import Sink, SinkError, SinkRefusedError
+from vace_ad.live.sources import Backoff
+from vace_ad.live.status import Status
+from vace_ad.live.store import Queued, Store
+
+log = logging.getLogger("vace_ad.live")
+_PATIENCE = 0.5  # seconds between looks at the outbox when nobody calls
+
+
+class Delivery:
+    """Delivers the messages of one sink."""
+
+    def __init__(self, name: str, sink: Sink, store: Store, status: Status) -> None:
+        self.name, self.sink = name, sink
+        self._store_of, self._status = store, status
+        self._call, self._stopping = threading.Event(), threading.Event()
+        self._backoff = Backoff(first=0.2)
+        self._repeated = 0.0
+        self.sent = 0  # number of the last message that is done with; the watch takes it out
+        self._thread = threading.Thread(target=self._run, name=f"sink-{name}", daemon=True)
+
+    def start(self) -> None:
+        """Start the thread."""
+        self._thread.start()
+
+    def call(self) -> None:
+        """There is something to send."""
+        self._call.set()
+
+    def stop(self, seconds: float) -> None:
+        """Send what can be sent at once, and end."""
+        self._stopping.set()
+        self._call.set()
+        self._thread.join(seconds)
+
+    def _run(self) -> None:
+        store = self._store_of.again()
+        try:
+            while not self._stopping.is_set():
+                self._call.wait(_PATIENCE)
+                self._call.clear()
+                self.deliver(store)
+            self._backoff.worked()  # a last try
+            self.deliver(store)
+        finally:
+            self.sink.close()
+            store.close()
+
+    def deliver(self, store: Store) -> None:
+        """Send everything that waits, then what is to be repeated."""
+        while time.monotonic() >= self._backoff.until:
+            messages = store.queued(self.name, self.sent)
+            if not messages:
+                break
+            if not self._send(messages):
+                return
+        if self._backoff.until == 0.0:
+            self._repeat(store)
+
+    def _send(self, messages: list[Queued]) -> bool:
+        """Send a few messages; one that is refused for good must not hold up the others."""
+        try:
+            self.sink.send([message.body for message in messages])
+        except SinkRefusedError as error:
+            if len(messages) > 1:
+                return all(self._send([message]) for message in messages)
+            log.error("sink %s: message dropped: %s", self.name, error)
+            self._status.counts["refused"] += 1
+            self.sent = messages[-1].seq
+            return True
+        except SinkError as error:
+            self._failed(error)
+            return False
+        self.sent = messages[-1].seq
+        self._worked(messages)
+        return True
+
+    def _worked(self, messages: list[Queued]) -> None:
+        now = time.time_ns()
+        for message in messages:
+            self._status.alert_seconds.observe(max(0, now - message.came) / 1e9)
+        self._status.counts["sent"] += len(messages)
+        self._backoff.worked()
+        if self._status.problem(f"sink {self.name}", None):
+            log.info("sink %s: works again", self.name)
+
+    def _failed(self, error: Exception) -> None:
+        wait = self._backoff.failed(time.monotonic())
+        self._status.counts["send_failed"] += 1
+        if self._status.problem(f"sink {self.name}", str(error)):
+            log.warning("sink %s: %s; messages wait, next try in %.1f s", self.name, error, wait)
+
+    def _repeat(self, store: Store) -> None:
+        every = self.sink.repeat
+        if every is None or time.monotonic() - self._repeated < every / 1e9:
+            return
+        again: list[dict[str, Any]] = [
+            alarm
+            for alarm in store.alarms(resolved=False, limit=10_000)
+            if self.sink.repeat_acknowledged or not (alarm["acknowledged"] or alarm["normal"])
+        ]
+        try:
+            if again:
+                self.sink.send(again)
+            self._repeated = time.monotonic()
+        except SinkError as error:
+            self._failed(error)

@@ -1,0 +1,260 @@
+"""One entity: its rows, what it has learned or is learning, its stream and its alarms."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter, deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+from zlib import crc32
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.errors import ModelFileError
+from vace_ad.live.alarms import Life, Message
+from vace_ad.live.alarms import Rules as AlarmRules
+from vace_ad.live.align import Aligner, Row
+from vace_ad.live.align import Rule as AlignRule
+from vace_ad.live.core import Model, Rows, Stream, Times
+from vace_ad.live.records import Record
+from vace_ad.live.store import JournalRow, Pending, Store
+
+LEARNING, FITTING, WATCHING = "learning", "fitting", "watching"
+_SHOWN = 360  # scores kept for the page
+_RETRY = 10  # after a fit that failed, a tenth of the time to learn is added
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What all entities share."""
+
+    align: AlignRule
+    alarms: AlarmRules
+    channels: int = 1000  # at most
+    learn: int | None = None  # nanoseconds
+    snapshot_rows: int = 256
+
+
+class Entity:
+    """One entity in memory."""
+
+    def __init__(self, name: str, setup: Setup, model: Model | None) -> None:
+        self.name, self._setup, self.model = name, setup, model
+        self.aligner = Aligner(setup.align)
+        self.life = Life(name, setup.alarms)
+        self.phase = LEARNING if model is None else WATCHING
+        self.channels: list[str] = [] if model is None else list(model.channels)
+        self._place = {channel: i for i, channel in enumerate(self.channels)}
+        self.n_rows = 0  # rows so far
+        self._base = 0  # the row that the stream began with
+        self.origin = 0  # its time
+        self.seen = 0  # time of the last row
+        self.start: int | None = None  # time of the first row that is learned from
+        self.learn = setup.learn or 0  # grows after a fit that failed
+        self.learned = 0  # rows [0, learned) are learned from
+        self.stream: Stream | None = None
+        self._kept = -(crc32(name.encode()) % setup.snapshot_rows)  # spread over time
+        self.scores: deque[tuple[int, float]] = deque(maxlen=_SHOWN)
+        self.latest: dict[str, float] = {}
+        self._heard: dict[str, int] = {}  # time of the last row with a reading, by channel
+        self._journal: list[JournalRow] = []
+
+    # -------------------------------------------------------------------- rows
+
+    def take(
+        self, records: Sequence[Record], counts: Counter[str], now: int | None
+    ) -> list[Message]:
+        """Put records in place and work off the rows that are complete."""
+        rows: list[Row] = []
+        for record in records:
+            values = {
+                channel: value
+                for channel, value in record.values.items()
+                if channel in self._place or self._meet(channel, counts)
+            }
+            if values or not record.values:
+                rows += self.aligner.add(record._replace(values=values), counts, now)
+        return self._work(rows, counts) if rows else []
+
+    def finish(self, counts: Counter[str]) -> list[Message]:
+        """The series ends here: close all rows, and let the stream say the rest."""
+        messages = self._work(self.aligner.finish(), counts)
+        if self.stream is not None:
+            messages += self.life.changes(self.stream.finish().changes, self.seen, self.origin)
+            self.stream, self._base = None, self.n_rows  # what comes later is another series
+        return messages
+
+    def _meet(self, channel: str, counts: Counter[str]) -> bool:
+        """A channel that is new: part of what is learned, or not known to the model."""
+        if self.phase != LEARNING:
+            counts["unknown_channel"] += 1
+            return False
+        if len(self.channels) >= self._setup.channels:
+            counts["too_many_channels"] += 1
+            return False
+        self._place[channel] = len(self.channels)
+        self.channels.append(channel)
+        return True
+
+    def _work(self, rows: Sequence[Row], counts: Counter[str]) -> list[Message]:
+        """Work off rows one by one, so that alarms do not depend on how many come together."""
+        messages: list[Message] = []
+        for row in rows:
+            cells = np.full(len(self.channels), np.nan)  # (n_channels,)
+            for channel, value in row.values.items():
+                cells[self._place[channel]] = value
+            self._journal.append(JournalRow(self.name, self.n_rows, row.time, cells.tobytes()))
+            self.n_rows += 1
+            self.seen, self.latest = row.time, row.values
+            messages += self.life.heard(row.time)
+            messages += self._sensors(row)
+            if self.phase == WATCHING:
+                messages += self._watch(cells, row.time, self.n_rows - 1)
+                continue
+            self.start = row.time if self.start is None else self.start
+            if self.phase == LEARNING and row.time - self.start >= self.learn:
+                self.phase, self.learned = FITTING, self.n_rows
+        counts["rows"] += len(rows)
+        return messages
+
+    def _watch(self, cells: NDArray[np.float64], time: int, number: int) -> list[Message]:
+        if self.stream is None:
+            assert self.model is not None
+            self.stream, self._base, self.origin = self.model.stream(), number, time
+        added = self.stream.add(cells[None], np.array([time], "datetime64[ns]"))
+        self.scores.append((time, float(added.provisional[-1])))
+        return self.life.changes(added.changes, time, self.origin)
+
+    def _sensors(self, row: Row) -> list[Message]:
+        """Silence of single sensors, by the time of the rows."""
+        after = self._setup.alarms.silence_after
+        if after is None:
+            return []
+        messages = []
+        for channel in row.read:
+            self._heard[channel] = row.time
+            if self.life.open:
+                messages += self.life.heard(row.time, channel)
+        if 0 < len(row.read) < len(self._heard):  # an empty row is the entity's silence, not theirs
+            for channel, time in self._heard.items():
+                if row.time - time >= after:
+                    messages += self.life.silent(time, row.time, channel)
+        return messages
+
+    # ---------------------------------------------------------------- learning
+
+    @property
+    def progress(self) -> float:
+        """How much of the time to learn has passed, 0 to 1."""
+        if self.phase != LEARNING:
+            return 1.0
+        if self.start is None or not self.learn:
+            return 0.0
+        return min(1.0, (self.seen - self.start) / self.learn)
+
+    @property
+    def words(self) -> str:
+        """What the entity is doing."""
+        return f"learning, {self.progress:.0%}" if self.phase == LEARNING else self.phase
+
+    def training(self, store: Store) -> tuple[Rows, Times]:
+        """The rows to learn from."""
+        return _matrix(store.journal(self.name, 0, self.learned), len(self.channels))
+
+    def begin(self, model: Model, store: Store) -> list[Message]:
+        """Watch with what was learned, from the first row that was not learned from."""
+        self.model, self.phase = model, WATCHING
+        self.channels = list(model.channels)
+        self._place = {channel: i for i, channel in enumerate(self.channels)}
+        cells, times = _matrix(store.journal(self.name, self.learned), len(self.channels))
+        messages = []
+        for i, time in enumerate(times.astype(np.int64).tolist()):
+            messages += self._watch(cells[i], time, self.learned + i)
+        return messages
+
+    def learn_longer(self) -> None:
+        """What came was not enough to learn from."""
+        self.phase = LEARNING
+        self.learn += max(1, (self._setup.learn or 0) // _RETRY)
+
+    # ------------------------------------------------------------------- state
+
+    def keep(self, pending: Pending, snapshot: bool | None = None) -> None:
+        """Add what has changed to a transaction; `snapshot` forces or forbids the stream's."""
+        pending.journal += self._journal
+        self._journal = []
+        small = json.dumps(
+            {
+                "aligner": self.aligner.state(), "life": self.life.state(), "phase": self.phase,
+                "channels": None if self._setup.learn is None else self.channels,
+                "n_rows": self.n_rows, "base": self._base, "origin": self.origin,
+                "seen": self.seen, "start": self.start, "learn": self.learn,
+                "learned": self.learned, "running": self.stream is not None,
+                "heard": self._heard,
+            }
+        )  # fmt: skip
+        pending.entities[self.name] = (self.seen, self.words, small)
+        due = (
+            self.n_rows - self._kept >= self._setup.snapshot_rows if snapshot is None else snapshot
+        )
+        if due and self.stream is not None and self.model is not None and self.n_rows > self._kept:
+            state = self.stream.to_bytes()
+            pending.snapshots[self.name] = (self.n_rows, self.model.identity, state)
+            self._kept = self.n_rows
+        elif self.stream is None and self.phase == WATCHING:
+            pending.forgotten[self.name] = self.n_rows
+
+    @property
+    def due(self) -> bool:
+        """Whether a snapshot of the stream is due."""
+        return self.n_rows - self._kept >= self._setup.snapshot_rows and self.stream is not None
+
+    @classmethod
+    def restored(
+        cls, name: str, setup: Setup, model: Model | None, small: dict[str, Any], store: Store
+    ) -> Entity:
+        """The entity as it was at the last commit; rows since the snapshot run through again."""
+        entity = cls(name, setup, model)
+        entity.aligner = Aligner.restored(small["aligner"], setup.align)
+        entity.life.restore(small["life"])
+        entity.phase = small["phase"]
+        if small["channels"] is not None:
+            entity.channels = small["channels"]
+            entity._place = {channel: i for i, channel in enumerate(entity.channels)}
+        entity.n_rows, entity._base, entity.origin = small["n_rows"], small["base"], small["origin"]
+        entity.seen, entity.start, entity.learn = small["seen"], small["start"], small["learn"]
+        entity.learned, entity._heard = small["learned"], small["heard"]
+        if small["running"] and model is not None:
+            entity._restore_stream(model, store)
+        return entity
+
+    def _restore_stream(self, model: Model, store: Store) -> None:
+        kept = store.snapshot(self.name)
+        start = self._base
+        if kept is not None and kept[0] > self._base:
+            if kept[1] != model.identity:
+                raise ModelFileError(
+                    f"the state of {self.name!r} belongs to another model ({kept[1]}, not "
+                    f"{model.identity}); take that model, or start with another [state] path"
+                )
+            start, self.stream = kept[0], model.restore(kept[2])
+            self._kept = start
+        else:
+            self.stream = model.stream()
+        cells, times = _matrix(store.journal(self.name, start, self.n_rows), len(self.channels))
+        if len(cells):
+            added = self.stream.add(cells, times)  # its alarms were kept with these rows
+            self.scores.extend(
+                zip(times.astype(np.int64).tolist(), added.provisional.tolist(), strict=True)
+            )
+
+
+def _matrix(rows: Sequence[tuple[int, int, bytes]], n_channels: int) -> tuple[Rows, Times]:
+    """Rows of the journal as a matrix; channels that were not known then are empty."""
+    cells: NDArray[np.float64] = np.full((len(rows), n_channels), np.nan)
+    for i, (_, _, blob) in enumerate(rows):
+        known = np.frombuffer(blob)
+        cells[i, : len(known)] = known
+    return cells, np.array([time for _, time, _ in rows], "datetime64[ns]")

@@ -1,0 +1,76 @@
+"""The one module that joins live operation to the detector and its stream."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vace_ad.errors import ModelFileError
+from vace_ad.live.core import Model, Rows, Stream, Times
+
+if TYPE_CHECKING:
+    from vace_ad.alarms.budget import Budget
+
+_USUAL = 3.0  # deviations either side of the mean that are shown as a channel's range
+
+
+class VaceModel:
+    """A fitted VACE, as live operation sees it."""
+
+    def __init__(self, detector: Any, identity: str, budget: Budget) -> None:
+        self._detector, self._budget = detector, budget
+        self.identity = identity
+        self.channels: tuple[str, ...] = tuple(detector.channels_)
+
+    def stream(self) -> Stream:
+        """A new stream."""
+        stream: Stream = self._detector.stream(budget=self._budget)
+        return stream
+
+    def restore(self, data: bytes) -> Stream:
+        """A stream from its state; that of another model is refused."""
+        kind = import_module("vace_ad.stream").Stream
+        stream: Stream = kind.from_bytes(data, self._detector)
+        return stream
+
+    def ranges(self) -> Mapping[str, tuple[float, float]]:
+        """What is usual for each channel: its mean in training, give or take three deviations."""
+        normal = self._detector.model_.normal
+        low, high = (normal.mean + side * _USUAL * normal.scale for side in (-1, 1))
+        pairs = zip(self.channels, low.tolist(), high.tolist(), strict=True)
+        return {name: (a, b) for name, a, b in pairs}
+
+
+class VaceCore:
+    """Loads and fits VACE detectors."""
+
+    def __init__(self, budget: Budget, random_state: int = 0) -> None:
+        self._budget, self._random_state = budget, random_state
+
+    def load(self, path: Path) -> Model:
+        """Read a model file."""
+        from vace_ad import load
+
+        try:
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
+        except OSError as error:
+            raise ModelFileError(
+                f"the model {path} cannot be read ({error.strerror}); make it with `vace fit`"
+            ) from None
+        return VaceModel(load(path), digest, self._budget)
+
+    def fit(self, rows: Rows, channels: tuple[str, ...], time: Times, path: Path) -> Model:
+        """Learn normal operation from rows; the file is there whole or not at all."""
+        from vace_ad import VACE
+        from vace_ad.frames import Table
+
+        detector = VACE(random_state=self._random_state).fit(Table(rows, channels, time))
+        path.parent.mkdir(parents=True, exist_ok=True)
+        partial = path.with_suffix(".partial")
+        detector.save(partial)
+        os.replace(partial, path)
+        return self.load(path)

@@ -1,0 +1,97 @@
+"""Which model an entity is watched with: one for all, a file each, or one learned from its rows."""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+from vace_ad.errors import VaceError
+from vace_ad.live.alarms import identity
+from vace_ad.live.config import Config
+from vace_ad.live.core import Core, Model
+from vace_ad.live.entity import Entity
+from vace_ad.live.store import Store
+
+log = logging.getLogger("vace_ad.live")
+_PLAIN = re.compile(r"[\w-][\w.-]*")
+
+
+class Models:
+    """The models of all entities, loaded once, and the fits that are under way."""
+
+    def __init__(self, config: Config, core: Core) -> None:
+        self._core, self._state = core, Path(config.state["path"])
+        self._file: Path | None = config.model["file"]
+        self._cache: dict[Path, Model] = {}
+        self._fits: dict[str, Future[Model]] = {}
+        self._workers = ThreadPoolExecutor(1, "fit")
+        self.shared = self._file is not None and "{entity}" not in str(self._file)
+        if self.shared and self._file is not None:
+            self._load(self._file)  # a file that is wrong stops the start, not the first row
+
+    def of(self, name: str) -> Model | None:
+        """The model of an entity; None where there is none (yet)."""
+        path = self._path(name)
+        return None if path is None or not path.exists() else self._load(path)
+
+    def any(self) -> Model | None:
+        """The shared model, if that is what there is."""
+        return self._load(self._file) if self.shared and self._file is not None else None
+
+    def _path(self, name: str) -> Path | None:
+        if self._file is None:
+            folder = self._state.with_name(self._state.name + ".models")
+            return folder / f"{identity(name)}.vace"
+        if self.shared:
+            return self._file
+        if not _PLAIN.fullmatch(name):
+            return None  # a name from the wire chooses no folder
+        return Path(str(self._file).replace("{entity}", name))
+
+    def _load(self, path: Path) -> Model:
+        if path not in self._cache:
+            self._cache[path] = self._core.load(path)
+        return self._cache[path]
+
+    def release(self, name: str) -> None:
+        """Forget the model of an entity that went to disk."""
+        path = self._path(name)
+        if not self.shared and path is not None:
+            self._cache.pop(path, None)
+
+    def fit(self, entity: Entity, store: Store) -> None:
+        """Start to learn in the background, once."""
+        if entity.name in self._fits:
+            return
+        rows, time = entity.training(store)
+        path = self._path(entity.name)
+        assert path is not None
+        channels = tuple(entity.channels)
+        log.info("%s: learning from %d rows of %d channels", entity.name, len(rows), len(channels))
+        self._fits[entity.name] = self._workers.submit(self._core.fit, rows, channels, time, path)
+
+    def done(self) -> Iterator[tuple[str, Model | VaceError]]:
+        """The fits that have come to an end since the last time."""
+        for name in [name for name, fit in self._fits.items() if fit.done()]:
+            fit = self._fits.pop(name)
+            try:
+                model = fit.result()
+            except VaceError as error:
+                yield name, error
+                continue
+            path = self._path(name)
+            assert path is not None
+            self._cache[path] = model
+            yield name, model
+
+    @property
+    def busy(self) -> bool:
+        """Whether a fit is under way."""
+        return bool(self._fits)
+
+    def close(self) -> None:
+        """Do not wait for fits: they begin again at the next start."""
+        self._workers.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,244 @@
+"""Records: what came from the wire, as JSON, CSV or Influx line protocol, checked and bounded."""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+LONGEST_NAME = 200
+_EPOCHS = ((1e8, 1e10, 10**9), (1e11, 1e13, 10**6), (1e14, 1e16, 10**3), (1e17, 1e19, 1))
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+
+
+class Record(NamedTuple):
+    """Readings of one entity at one moment: one channel, or many."""
+
+    entity: str
+    time: int  # nanoseconds since 1970, UTC
+    values: Mapping[str, float]  # by channel; NaN where a cell is empty
+
+
+class BadRecordError(ValueError):
+    """Something from the wire that is no record; the text says why."""
+
+
+@dataclass(frozen=True)
+class Names:
+    """Which fields of a record hold its time, entity, channel and value."""
+
+    time: str = "time"
+    entity: str = "entity"
+    channel: str = "channel"
+    value: str = "value"
+    fixed: str | None = None  # the entity of records that do not name one
+
+
+def read_time(value: Any) -> int:
+    """Nanoseconds of a time: ISO 8601, or a count since 1970 in s, ms, µs or ns, by its size."""
+    if isinstance(value, str):
+        try:
+            moment = datetime.fromisoformat(value.strip())
+        except ValueError:
+            pass
+        else:
+            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+            whole = int(moment.replace(microsecond=0).timestamp())
+            return whole * 10**9 + moment.microsecond * 1000
+    try:
+        exact = int(value)
+        number = float(value)
+    except (TypeError, ValueError, OverflowError):
+        try:
+            exact, number = 0, float(value)
+        except (TypeError, ValueError, OverflowError):
+            raise BadRecordError(f"{_short(value)} is no time") from None
+    for low, high, unit in _EPOCHS:
+        if low <= number < high:
+            # int() cuts a fraction off, and float() the last digits of nanoseconds
+            return exact * unit if abs(number - exact) < 1e-9 or unit == 1 else round(number * unit)
+    raise BadRecordError(f"{_short(value)} is no time: a count since 1970 is expected, or ISO 8601")
+
+
+def read_number(value: Any) -> float:
+    """A finite number; NaN for an empty cell, for null and for what is not finite."""
+    if value is None or value == "":
+        return math.nan
+    if isinstance(value, str | int | float):  # bool is an int: 0 or 1
+        try:
+            number = float(value)
+        except (ValueError, OverflowError):
+            raise BadRecordError(f"{_short(value)} is no number") from None
+        return number if math.isfinite(number) else math.nan
+    raise BadRecordError(f"{_short(value)} is no number")
+
+
+def read_name(value: Any, what: str) -> str:
+    """The name of an entity or a channel: short, printable."""
+    name = value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
+    if not name or len(name) > LONGEST_NAME or _CONTROL.search(name):
+        raise BadRecordError(
+            f"{_short(value)} is no name of {what}: 1 to {LONGEST_NAME} printable signs"
+        )
+    return name
+
+
+def from_object(data: Any, names: Names, now: int | None = None) -> Record:
+    """A record from a JSON object, wide (a key for each channel) or long (channel and value).
+
+    Without a time it gets `now`, where that is given.
+    """
+    if not isinstance(data, Mapping):
+        raise BadRecordError(f"an object was expected, {_short(data)} came")
+    if names.time in data:
+        time = read_time(data[names.time])
+    elif now is not None:
+        time = now
+    else:
+        raise BadRecordError(f"no field {names.time!r} holds the time; there is {_listing(data)}")
+    entity = read_name(data[names.entity], "an entity") if names.entity in data else names.fixed
+    if entity is None:
+        raise BadRecordError(
+            f"no field {names.entity!r} names the entity; there is {_listing(data)}"
+        )
+    if names.channel in data and names.value in data:
+        channel = read_name(data[names.channel], "a channel")
+        return Record(entity, time, {channel: read_number(data[names.value])})
+    inner = data.get("values")
+    cells = inner if isinstance(inner, Mapping) else data
+    used = (names.time, names.entity)
+    values = {}
+    for key, cell in cells.items():
+        if cells is data and key in used:
+            continue
+        try:
+            values[read_name(key, "a channel")] = read_number(cell)
+        except BadRecordError:
+            if not isinstance(cell, str):
+                raise
+    if cells and not values:
+        raise BadRecordError(f"no field holds a number; there is {_listing(cells)}")
+    return Record(entity, time, values)  # text is no channel
+
+
+def from_json(text: str | bytes, names: Names, now: int | None = None) -> Iterator[Record]:
+    """The records of a JSON document: an object, or a list of them."""
+    try:
+        data = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise BadRecordError(f"not JSON: {_short(str(error))}") from None
+    for one in data if isinstance(data, list) else [data]:
+        yield from_object(one, names, now)
+
+
+class CsvRecords:
+    """Records from lines of CSV, the first of which is the header."""
+
+    def __init__(self, names: Names, header: Sequence[str] | None = None) -> None:
+        self._names, self.header = names, list(header) if header else None
+
+    def add(self, line: str) -> Record | None:
+        """The record of a line; None for the header and for empty lines."""
+        if not line.strip():
+            return None
+        try:
+            cells = next(csv.reader([line.rstrip("\r\n")]))
+        except csv.Error as error:
+            raise BadRecordError(f"not CSV: {error}") from None
+        if self.header is None:
+            self.header = [cell.strip() for cell in cells]
+            if self._names.time not in self.header:
+                raise BadRecordError(
+                    f"the header has no column {self._names.time!r}; it has {_listing(self.header)}"
+                )
+            return None
+        if cells == self.header:  # a rotated file begins with its header again
+            return None
+        if len(cells) != len(self.header):
+            raise BadRecordError(f"{len(cells)} cells came, the header has {len(self.header)}")
+        return from_object(dict(zip(self.header, cells, strict=True)), self._names)
+
+
+def from_csv(lines: Iterable[str], names: Names) -> Iterator[Record]:
+    """The records of a CSV document with a header."""
+    rows = CsvRecords(names)
+    for line in lines:
+        record = rows.add(line)
+        if record is not None:
+            yield record
+
+
+_LINE = re.compile(r"((?:\\.|[^\\ ])+) ((?:\\.|\"(?:\\.|[^\"\\])*\"|[^\\ \"])+)(?: (-?\d+))?\s*")
+
+
+def from_influx(line: str, names: Names, now: int, unit: int = 1) -> Record | None:
+    """A record from a line of Influx line protocol; None for comments and empty lines.
+
+    The entity is the tag `names.entity`, else the fixed one, else the measurement. Channels are
+    the numeric fields, with the other tags in front where there are any. `unit` is how many
+    nanoseconds its time counts in.
+    """
+    if not line.strip() or line.startswith("#"):
+        return None
+    match = _LINE.fullmatch(line.strip("\r\n"))
+    if match is None:
+        raise BadRecordError(f"not Influx line protocol: {_short(line)}")
+    measurement, *pairs = _split(match[1], ",")
+    tags = dict(_pair(pair) for pair in pairs)
+    entity = read_name(tags.pop(names.entity, names.fixed or _plain(measurement)), "an entity")
+    prefix = "".join(f"{value}." for _, value in sorted(tags.items()))
+    values = {}
+    for pair in _split(match[2], ","):
+        key, value = _pair(pair)
+        if value[:1] == '"':
+            continue  # text is no channel
+        words = {"t": 1.0, "true": 1.0, "f": 0.0, "false": 0.0}
+        number = words.get(value.lower())
+        if number is None:
+            number = read_number(value[:-1] if value[-1:] in ("i", "u") else value)
+        values[read_name(prefix + key, "a channel")] = number
+    return Record(entity, int(match[3]) * unit if match[3] else now, values)
+
+
+def _split(text: str, at: str) -> list[str]:
+    """Split at a sign that is neither escaped nor quoted."""
+    parts, part, quoted, escaped = [], "", False, False
+    for sign in text:
+        if escaped:
+            escaped = False
+        elif sign == "\\":
+            escaped = True
+        elif sign == '"':
+            quoted = not quoted
+        elif sign == at and not quoted:
+            parts.append(part)
+            part = ""
+            continue
+        part += sign
+    return [*parts, part]
+
+
+def _pair(text: str) -> tuple[str, str]:
+    key, *rest = _split(text, "=")
+    if len(rest) != 1 or not rest[0]:
+        raise BadRecordError(f"{_short(text)} is no key=value")
+    return _plain(key), rest[0] if rest[0].startswith('"') else _plain(rest[0])
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
+
+
+def _short(value: Any) -> str:
+    shown = ascii(value)
+    return shown if len(shown) <= 60 else shown[:57] + "…"
+
+
+def _listing(names: Iterable[Any]) -> str:
+    shown = [_short(name) for name in names]
+    return ", ".join(shown[:8]) + (", …" if len(shown) > 8 else "")

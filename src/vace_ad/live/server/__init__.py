@@ -1,0 +1,1 @@
+"""The server: the page, metrics, health, and rows pushed over HTTP."""

@@ -1,0 +1,106 @@
+"""What stands between the network and the watch: hosts, origins, the token, headers."""
+
+from __future__ import annotations
+
+import hmac
+from collections.abc import Awaitable, Callable, MutableMapping
+from http.cookies import CookieError, SimpleCookie
+from typing import Any
+from urllib.parse import urlsplit
+
+from vace_ad.live.config import loopback
+from vace_ad.live.fields import Secret
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+COOKIE = "vace_session"
+_OPEN = ("/healthz", "/login")
+_HEADERS = [
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+        b"img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+]
+_LOGIN = (
+    b"<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+    b"<title>vace watch</title><form method=post action=/login><p><label>Token <input name=token "
+    b"type=password autofocus></label> <button>Enter</button></form>"
+)
+
+
+def session(token: Secret) -> str:
+    """What a browser keeps instead of the token."""
+    return hmac.new(token.reveal().encode(), b"vace watch session", "sha256").hexdigest()
+
+
+class Guard:
+    """Refuses what is not allowed before anything is read of it."""
+
+    def __init__(self, app: App, host: str, token: Secret | None, link: str | None) -> None:
+        self._app, self._token = app, token
+        self._local = loopback(host)
+        self._link = urlsplit(link).hostname if link else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Check a request, then let it through."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        headers = {
+            key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]
+        }
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await _answer(send, *refusal)
+            return
+
+        async def with_headers(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *_HEADERS]
+            await send(message)
+
+        await self._app(scope, receive, with_headers)
+
+    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, bytes, bytes] | None:
+        plain = b"text/plain; charset=utf-8"
+        host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+        if self._local and not (loopback(host) or host == self._link):
+            # a page of another site that had its name point here
+            return 421, b"this address is not ours\n", plain
+        origin = headers.get("origin")
+        foreign = origin is not None and urlsplit(origin).netloc != headers.get("host")
+        if scope["method"] not in ("GET", "HEAD") and foreign:
+            return 403, b"requests from other sites are refused\n", plain
+        if self._token is None or scope["path"] in _OPEN or self._known(headers):
+            return None
+        if scope["path"] == "/" and "text/html" in headers.get("accept", ""):
+            return 401, _LOGIN, b"text/html; charset=utf-8"
+        return 401, b"a token is needed: Authorization: Bearer TOKEN\n", plain
+
+    def _known(self, headers: dict[str, str]) -> bool:
+        assert self._token is not None
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            return hmac.compare_digest(given.encode(), self._token.reveal().encode())
+        try:
+            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+        except CookieError:
+            return False
+        return cookie is not None and hmac.compare_digest(
+            cookie.value.encode(), session(self._token).encode()
+        )
+
+
+async def _answer(send: Send, status: int, text: bytes, kind: bytes) -> None:
+    start: dict[str, Any] = {"type": "http.response.start", "status": status}
+    start["headers"] = [(b"content-type", kind), *_HEADERS]
+    if status == 401:
+        start["headers"].append((b"www-authenticate", b"Bearer"))
+    await send(start)
+    await send({"type": "http.response.body", "body": text})

@@ -1,0 +1,74 @@
+"""The server beside the watch, in a thread of its own."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+from vace_ad.errors import ConfigError, MissingExtraError
+
+if TYPE_CHECKING:
+    from vace_ad.live.runner import Watch
+
+
+class Server:
+    """Serves a watch until it is told to stop."""
+
+    def __init__(self, watch: Watch) -> None:
+        try:
+            import uvicorn
+
+            from vace_ad.live.server.app import Routes
+        except ImportError as error:
+            name = "starlette, uvicorn and prometheus-client"
+            raise MissingExtraError("the server of vace watch", name, "live") from error
+        from vace_ad.live.server.guard import Guard
+
+        host, port = watch.config.server["address"]
+        app = Guard(Routes(watch).app(), host, watch.config.token, watch.config.server["link"])
+        self._where = f"{host}:{port}"
+        self._server = uvicorn.Server(
+            uvicorn.Config(
+                app,
+                host=host,
+                port=port,
+                log_config=None,
+                access_log=False,
+                ws="none",
+                lifespan="off",
+                server_header=False,
+                limit_concurrency=watch.config.server["connections"],
+                timeout_keep_alive=5,
+                timeout_graceful_shutdown=1,
+            )
+        )
+        self._thread = threading.Thread(target=self._run, name="server", daemon=True)
+        self._failed = False
+
+    def _run(self) -> None:
+        try:
+            self._server.run()
+        except SystemExit:  # the address is taken
+            self._failed = True
+
+    def start(self) -> None:
+        """Listen; an address that is taken is said at once."""
+        self._thread.start()
+        end = time.monotonic() + 10
+        while not self._server.started and self._thread.is_alive() and time.monotonic() < end:
+            time.sleep(0.01)
+        if not self._server.started:
+            raise ConfigError(
+                f"server.address: cannot listen on {self._where}; is another watch running there?"
+            )
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on."""
+        return int(self._server.servers[0].sockets[0].getsockname()[1])
+
+    def stop(self) -> None:
+        """Stop soon."""
+        self._server.should_exit = True
+        self._thread.join(2)

@@ -1,0 +1,147 @@
+// The live page: asks once, then listens. Text from the wire only ever goes in as text.
+
+const state = { open: new Map(), history: new Map(), chosen: null, search: "" };
+
+const get = async (path) => {
+  const answer = await fetch(path);
+  if (!answer.ok) throw new Error(`${path}: ${answer.status}`);
+  return answer.json();
+};
+const post = (path) => fetch(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: "{}" });
+const when = (iso) => moment(Date.parse(iso), SECOND);
+
+function alarmCard(alarm) {
+  const silent = alarm.kind === "no data";
+  const card = make("li", { className: `alarm${silent ? " nodata" : ""}${alarm.resolved ? " resolved" : ""}` });
+  card.dataset.alarm = alarm.alarm;
+  if (location.hash === `#alarm=${alarm.alarm}`) card.classList.add("chosen");
+  const name = make("button", { className: "link", type: "button" }, ...breakable(alarm.entity || "source"));
+  name.onclick = () => alarm.entity && choose(alarm.entity);
+  const severity = alarm.severity === null ? "" : `severity ${Math.round(alarm.severity)}`;
+  card.append(make("div", { className: "top" }, name, make("b", {}, silent ? "no data" : severity)));
+  const until = alarm.resolved ? ` to ${when(alarm.resolved)}` : "";
+  card.append(make("div", { className: "what" }, `${alarm.resolved ? "" : "since "}${when(alarm.onset)}${until}`));
+  const blamed = alarm.channels.slice(0, 3).map(({ name, share }) => `${name} ${Math.round(100 * share)} %`);
+  if (alarm.channel) blamed.unshift(alarm.channel);
+  if (blamed.length) card.append(make("div", { className: "what blame" }, blamed.join(", "), alarm.signal ? ` (${alarm.signal})` : ""));
+  const marks = [alarm.acknowledged && "acknowledged", alarm.normal && "called normal"].filter(Boolean);
+  const acts = make("div", { className: "acts" });
+  if (!alarm.resolved && !alarm.acknowledged) acts.append(act(alarm, "acknowledge", "Acknowledge"));
+  if (!silent && !alarm.normal) acts.append(act(alarm, "normal", "This was normal"));
+  if (marks.length) acts.append(make("small", {}, marks.join(", ")));
+  card.append(acts);
+  return card;
+}
+
+function act(alarm, mark, words) {
+  const button = make("button", { type: "button" }, words);
+  button.dataset.act = mark;
+  button.onclick = async () => { button.disabled = true; if ((await post(`/api/alarms/${encodeURIComponent(alarm.alarm)}/${mark}`)).ok) await loadAlarms(); };
+  return button;
+}
+
+function drawAlarms() {
+  $("open").replaceChildren(...[...state.open.values()].map(alarmCard));
+  $("history").replaceChildren(...[...state.history.values()].slice(0, 50).map(alarmCard));
+  const n = state.open.size;
+  document.title = n ? `(${n}) vace watch` : "vace watch";
+  $("headline").textContent = n === 0 ? "All quiet." : `${n} ${n === 1 ? "alarm is" : "alarms are"} open.`;
+}
+
+async function loadAlarms() {
+  const [open, history] = await Promise.all([get("/api/alarms?state=open"), get("/api/alarms?state=resolved&limit=50")]);
+  state.open = new Map(open.map((alarm) => [alarm.alarm, alarm]));
+  state.history = new Map(history.map((alarm) => [alarm.alarm, alarm]));
+  drawAlarms();
+}
+
+async function loadStatus() {
+  const { counts, entities, phases, problems, source } = await get("/api/status");
+  const facts = [`${entities.toLocaleString("en-US")} entities`, ...Object.entries(phases).filter(([, n]) => n).map(([phase, n]) => `${n} ${phase}`),
+    `source ${source}`, `${counts.rows.toLocaleString("en-US")} rows`, `${counts.late} late`];
+  $("summary").replaceChildren(...facts.map((fact) => make("li", {}, fact)));
+  const wrong = Object.entries(problems).map(([part, words]) => `${part}: ${words}`);
+  $("problems").hidden = !wrong.length;
+  $("problems").textContent = wrong.join("; ");
+}
+
+async function loadEntities() {
+  const { total, entities } = await get(`/api/entities?limit=200&search=${encodeURIComponent(state.search)}`);
+  $("entities").replaceChildren(...entities.map((entity) => {
+    const name = make("button", { className: "link", type: "button" }, ...breakable(entity.name));
+    name.onclick = () => choose(entity.name);
+    const words = entity.alarms ? "alarm" : entity.state;
+    return make("li", entity.alarms ? { className: "firing" } : {}, name, make("span", {}, words));
+  }));
+  $("more").textContent = total > entities.length ? `${total - entities.length} more: search` : "";
+}
+
+async function choose(name) {
+  state.chosen = name;
+  await loadDetail();
+  $("detail").scrollIntoView({ block: "nearest" });
+}
+
+async function loadDetail() {
+  if (state.chosen === null) return;
+  const entity = await get(`/api/entity?name=${encodeURIComponent(state.chosen)}`);
+  $("detail").hidden = false;
+  $("name").replaceChildren(...breakable(entity.name));
+  $("state").textContent = entity.idle ? `${entity.state}; on disk, no rows for a while` : entity.state;
+  drawScore(entity.scores);
+  $("channels").replaceChildren(...entity.channels.map(({ name, value, low, high }) => {
+    const out = value !== null && low !== null && (value < low || value > high);
+    const size = high !== null ? high - low || Math.abs(high) || 1 : Math.abs(value ?? 1);
+    const usual = low === null ? "" : `usual ${number(low, size)} to ${number(high, size)}`;
+    return make("li", out ? { className: "out" } : {}, make("span", {}, ...breakable(name)), make("b", {}, value === null ? "no data" : number(value, size)), make("small", {}, usual));
+  }));
+}
+
+function drawScore(scores) {
+  const { context, width, height } = prepare($("score"));
+  readColours();
+  const known = scores.filter(([, value]) => value !== null);
+  if (known.length < 2) return;
+  const from = scores[0][0], to = scores[scores.length - 1][0], left = 44, bottom = 18;
+  const most = Math.max(...known.map(([, value]) => value)), least = Math.min(0, ...known.map(([, value]) => value));
+  const toY = (value) => 4 + (height - bottom - 4) * (1 - (value - least) / (most - least || 1));
+  const scale = (width - left) / (to - from || 1);
+  context.fillStyle = colours.soft;
+  context.strokeStyle = colours.grid;
+  for (const tick of roundTicks(least, most, 3).ticks) {
+    context.fillText(number(tick, most - least), 0, toY(tick) + 4);
+    context.beginPath(); context.moveTo(left, toY(tick)); context.lineTo(width, toY(tick)); context.stroke();
+  }
+  for (const { at, label } of timeTicks(from, to, Math.max(2, width / 110))) context.fillText(label, left + (at - from) * scale, height - 3);
+  const curve = { x: scores.map(([at]) => at - from), y: scores.map(([, value]) => value ?? NaN), spacing: (to - from) / scores.length };
+  drawCurve(context, curve, left, scale, toY, { colour: colours.score });
+}
+
+/** At most one call at a time, and one more after it if there was news meanwhile. */
+function gently(load, pause) {
+  let running = false, again = false;
+  return async function call() {
+    if (running) { again = true; return; }
+    running = true;
+    try { await load(); } catch (error) { $("link").textContent = String(error.message); }
+    setTimeout(() => { running = false; if (again) { again = false; call(); } }, pause);
+  };
+}
+
+const refresh = { alarms: gently(loadAlarms, 200), status: gently(loadStatus, 1000), entities: gently(loadEntities, 2000), detail: gently(loadDetail, 500) };
+
+function listen() {
+  const events = new EventSource("/api/events");
+  events.onopen = () => { $("link").textContent = "live"; $("link").className = "tag on"; for (const load of Object.values(refresh)) load(); };
+  events.onerror = () => { $("link").textContent = "no connection; trying again"; $("link").className = "tag off"; };
+  events.addEventListener("alarm", refresh.alarms);
+  events.addEventListener("marked", refresh.alarms);
+  events.addEventListener("status", () => { refresh.status(); refresh.entities(); });
+  events.addEventListener("entity", (event) => { if (JSON.parse(event.data) === state.chosen) refresh.detail(); });
+}
+
+$("search").addEventListener("input", (event) => { state.search = event.target.value; refresh.entities(); });
+addEventListener("resize", refresh.detail);
+addEventListener("hashchange", drawAlarms);
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (event) => { document.documentElement.dataset.theme = event.matches ? "dark" : "light"; refresh.detail(); });
+listen();

@@ -1,0 +1,177 @@
+"""The watch as a process: signals, the server, reload, a plan that stops, and a look back."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from vace_ad.errors import ConfigError
+from vace_ad.frames.time import duration_words
+from vace_ad.live.config import Config, load_config
+from vace_ad.live.core import Core
+from vace_ad.live.runner import Watch, make_source
+from vace_ad.live.store import Store
+
+log = logging.getLogger("vace_ad.live")
+MakeCore = Callable[[Config], Core]
+
+
+def vace_core(config: Config) -> Core:
+    """The real detector."""
+    from vace_ad.live.glue import VaceCore
+
+    return VaceCore(config.budget, config.model["random_state"])
+
+
+class Service:
+    """Runs a watch until SIGTERM or the end of its source; SIGHUP reads the file again."""
+
+    def __init__(self, config: Config, make_core: MakeCore = vace_core) -> None:
+        self._config: Config | None = config
+        self._make_core = make_core
+        self._watch: Watch | None = None
+
+    def run(self) -> None:
+        """Watch; once more after each reload."""
+        with self._signals():
+            while self._config is not None:
+                config, self._config = self._config, None
+                self._once(config)
+
+    def _once(self, config: Config) -> None:
+        watch = self._watch = Watch(config, self._make_core(config))
+        server = None
+        try:
+            if config.server["address"] is not None:
+                from vace_ad.live.server.serve import Server
+
+                server = Server(watch)
+                server.start()
+                log.info("page at %s", config.link)
+            watch.run()
+        finally:
+            if server is not None:
+                server.stop()
+
+    @contextmanager
+    def _signals(self) -> Iterator[None]:
+        kinds = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGHUP: self._reload}
+        before = {kind: signal.signal(kind, handler) for kind, handler in kinds.items()}
+        try:
+            yield
+        finally:
+            for kind, handler in before.items():
+                signal.signal(kind, handler)
+
+    def _stop(self, number: int, frame: FrameType | None) -> None:
+        log.info("%s: stopping", signal.Signals(number).name)
+        if self._watch is not None:
+            self._watch.stop()
+
+    def _reload(self, number: int, frame: FrameType | None) -> None:
+        """A file with a mistake changes nothing."""
+        watch = self._watch
+        if watch is None or watch.config.path is None:
+            return
+        try:
+            self._config = load_config(watch.config.path)
+        except ConfigError as error:
+            log.error("SIGHUP: the old configuration stays: %s", error)
+            return
+        log.info("SIGHUP: starting again with the new configuration")
+        watch.stop()
+
+
+def plan(config: Config, make_core: MakeCore = vace_core) -> list[str]:
+    """What a watch would read, learn and send; nothing is opened but the model and the state."""
+    lines = [f"reads   {config.source.kind}: {_shown(config.source.settings)}"]
+    align = config.align
+    step = "as they come" if align["step"] is None else f"every {duration_words(align['step'])}"
+    late = duration_words(align["lateness"]) if align["lateness"] else "no lateness"
+    lines.append(f"rows    {step}; {late}; missing cells: {align['fill']}")
+    if config.model["learn"] is not None:
+        span = duration_words(config.model["learn"])
+        lines.append(f"learns  each entity from its first {span}, then alarms start")
+    elif "{entity}" in str(config.model["file"]):
+        lines.append(f"model   one each: {config.model['file']}")
+    else:
+        model = make_core(config).load(config.model["file"])
+        channels = ", ".join(model.channels[:8]) + (", …" if len(model.channels) > 8 else "")
+        lines.append(f"model   {config.model['file']}: {len(model.channels)} channels: {channels}")
+    amount, per = config.alarms["budget"]
+    quiet = (
+        duration_words(config.alarms["resolve_after"]) if config.alarms["resolve_after"] else "0"
+    )
+    lines.append(f"alarms  about {amount:g} false ones a {per} and entity; resolved after {quiet}")
+    for part in config.sinks:
+        lines.append(f"sends   {part.name}: {_shown(part.settings)}")
+    if not config.sinks:
+        lines.append("sends   nothing: there is no [[sink]]")
+    lines.append(f"state   {config.state['path']}: {_state_words(Path(config.state['path']))}")
+    lines.append(f"serves  {config.link or 'nothing: [server] has no address'}")
+    return lines
+
+
+def _state_words(path: Path) -> str:
+    if not path.exists():
+        return "new"
+    store = Store(path)
+    try:
+        return (
+            f"goes on with {len(store.roster())} entities, "
+            f"{len(store.alarms(resolved=False))} open alarms, {sum(store.waiting().values())} "
+            "unsent messages"
+        )
+    finally:
+        store.close()
+
+
+def _shown(settings: dict[str, Any]) -> str:
+    known = {key: value for key, value in settings.items() if value not in (None, (), {})}
+    hidden = {key for key in known if any(word in key for word in ("password", "token"))}
+    shown = (f"{key} {value}" for key, value in known.items() if key not in hidden)
+    return ", ".join(shown) or "standard output"
+
+
+def backtest(
+    config: Config, span: int, make_core: MakeCore = vace_core, now: int | None = None
+) -> tuple[list[dict[str, Any]], Watch]:
+    """The alarms that the last `span` nanoseconds would have raised, the oldest first."""
+    with tempfile.TemporaryDirectory() as folder:
+        state = {**config.state, "path": Path(folder) / "state"}
+        server = {**config.server, "address": None}
+        config = replace(config, state=state, sinks=(), server=server)
+        watch = Watch(config, make_core(config), _past(config, span, now or time.time_ns()))
+        watch.run()
+        newest = max((entity.seen for entity in watch.entities.values()), default=0)
+        store = Store(state["path"])
+        found = store.alarms(limit=100_000)
+        store.close()
+    from vace_ad.live.records import read_time
+
+    recent = [alarm for alarm in found if read_time(alarm["onset"]) >= newest - span]
+    return sorted(recent, key=lambda alarm: str(alarm["onset"])), watch
+
+
+def _past(config: Config, span: int, now: int) -> Any:
+    """The source, set to look back and then end."""
+    kind = config.source.kind
+    if kind in ("csv", "jsonl") and str(config.source.settings["path"]) != "-":
+        settings = {**config.source.settings, "follow": False}
+        return make_source(replace(config, source=replace(config.source, settings=settings)))
+    source: Any = make_source(config)
+    if not hasattr(source, "look_back"):
+        raise ConfigError(
+            f"--backtest: a source of kind {kind!r} keeps no past; it works with csv and jsonl "
+            "files and with prometheus"
+        )
+    source.look_back(now - span - (config.model["learn"] or 0), now)
+    return source

@@ -1,0 +1,267 @@
+"""Standard input and growing files, as CSV or JSON lines; rotation and truncation are survived."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import select
+import sys
+import time as clock
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from vace_ad.live import fields as f
+from vace_ad.live.fields import Field
+from vace_ad.live.records import BadRecordError, CsvRecords, Names, Record, from_json
+from vace_ad.live.sources import Batch
+
+_PIECE = 1 << 18  # bytes at a time
+_CHECKED = 64  # bytes before the position that must still be the same
+_LONGEST_LINE = 1 << 22
+
+NAME_FIELDS = {
+    "time": Field(f.text, "time", "the field that holds the time"),
+    "entity": Field(f.text, "entity", "the field that names the entity"),
+    "channel": Field(f.text, "channel", "of long records: the field that names the channel"),
+    "value": Field(f.text, "value", "of long records: the field that holds the value"),
+    "name": Field(f.text, None, "the entity of records that do not name one", '"pump"'),
+}
+
+
+def names_of(settings: Mapping[str, Any], default: str | None = None) -> Names:
+    """The names of the fields of a record, from the settings of a source."""
+    time, entity, channel, value = (settings[key] for key in ("time", "entity", "channel", "value"))
+    return Names(time, entity, channel, value, settings["name"] or default)
+
+
+class _Lines:
+    """Whole lines of a growing file, and the position after them."""
+
+    def __init__(self, path: Path, follow: bool) -> None:
+        self._path, self._follow = path, follow
+        self._file: BinaryIO | None = None
+        self._rest = b""
+        self.offset = 0  # of the first byte that no line was made of
+        self.problem: str | None = None
+        self.notes: list[str] = []  # what happened to the file, for the log
+        self.fresh = True  # whether the next line is the first of its file
+
+    def open(self, position: Mapping[str, Any] | None) -> None:
+        if position is None:
+            self._open_new()
+            return
+        found = self._find(position)
+        if found is None:
+            self.notes.append(f"{self._path}: another file than before; read from its start")
+            self._open_new()
+            return
+        self._file = found
+        self.offset, self.fresh = position["offset"], position["offset"] == 0
+        found.seek(self.offset)
+
+    def _find(self, position: Mapping[str, Any]) -> BinaryIO | None:
+        """The file of a position, also under another name beside it."""
+        beside = sorted(self._path.parent.glob(f"{self._path.name}*"))
+        for path in [self._path, *(p for p in beside if p != self._path)]:
+            try:
+                file = path.open("rb")
+            except OSError:
+                continue
+            same = os.fstat(file.fileno()).st_ino == position["inode"]
+            if same and _mark(file, position["offset"]) == position["mark"]:
+                return file
+            file.close()
+        return None
+
+    def _open_new(self) -> None:
+        self.close()
+        try:
+            self._file = self._path.open("rb")
+        except OSError as error:
+            self.problem = f"{self._path} cannot be read: {error.strerror}"
+            return
+        self.problem = None
+        self.offset, self._rest, self.fresh = 0, b"", True
+
+    def read(self) -> tuple[list[bytes], bool]:
+        """The lines that are there now, and whether the file is over for good."""
+        if self._file is None:
+            self._open_new()
+            if self._file is None:
+                return [], False
+        if os.fstat(self._file.fileno()).st_size < self.offset + len(self._rest):
+            self.notes.append(f"{self._path}: was cut short; read from its start")
+            self._file.seek(0)
+            self.offset, self._rest, self.fresh = 0, b"", True
+        piece = self._file.read(_PIECE)
+        if piece:
+            return self._cut(piece), False
+        if not self._follow:
+            rest, self._rest = self._rest, b""
+            self.offset += len(rest)
+            return [rest] if rest.strip() else [], True
+        if self._rotated():
+            self.notes.append(f"{self._path}: rotated; on to the new file")
+            rest = self._rest
+            self._open_new()
+            return [rest] if rest.strip() else [], False
+        return [], False
+
+    def _cut(self, piece: bytes) -> list[bytes]:
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        if len(self._rest) > _LONGEST_LINE:
+            lines.append(self._rest)
+            self._rest, skipped = b"", len(lines[-1])
+            self.offset += skipped - 1
+        self.offset += sum(len(line) + 1 for line in lines)
+        return lines
+
+    def _rotated(self) -> bool:
+        assert self._file is not None
+        try:
+            return os.stat(self._path).st_ino != os.fstat(self._file.fileno()).st_ino
+        except OSError:
+            return False  # moved away, and nothing new yet
+
+    def position(self) -> dict[str, Any] | None:
+        if self._file is None:
+            return None
+        where = self._file.tell()
+        mark = _mark(self._file, self.offset)
+        self._file.seek(where)
+        inode = os.fstat(self._file.fileno()).st_ino
+        return {"inode": inode, "offset": self.offset, "mark": mark}
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def _mark(file: BinaryIO, offset: int) -> str:
+    """A digest of the bytes before an offset, by which a file is known again."""
+    start = max(0, offset - _CHECKED)
+    file.seek(start)
+    return hashlib.sha256(file.read(offset - start)).hexdigest()[:16]
+
+
+class _StandardInput:
+    """Whole lines of standard input; what was read cannot be read again."""
+
+    def __init__(self) -> None:
+        self._rest = b""
+        self.problem: str | None = None
+        self.notes: list[str] = []
+        self.fresh = False
+        self._count = 0
+
+    def open(self, position: Any) -> None:
+        self._count = (position or {}).get("lines", 0)
+
+    def read(self, timeout: float = 0.0) -> tuple[list[bytes], bool]:
+        ready, _, _ = select.select([sys.stdin], [], [], timeout)
+        if not ready:
+            return [], False
+        piece = os.read(sys.stdin.fileno(), _PIECE)
+        if not piece:
+            rest, self._rest = self._rest, b""
+            return [rest] if rest.strip() else [], True
+        *lines, self._rest = (self._rest + piece).split(b"\n")
+        self._rest = self._rest[:_LONGEST_LINE]
+        self._count += len(lines)
+        return lines, False
+
+    def position(self) -> dict[str, Any]:
+        return {"lines": self._count}
+
+    def close(self) -> None:
+        pass
+
+
+class _TextSource:
+    """What CSV and JSON lines share."""
+
+    FIELDS: Mapping[str, Field] = {
+        "path": Field(f.path, f.REQUIRED, 'the file; "-" is standard input', '"plant.csv"'),
+        "follow": Field(f.boolean, True, "wait for more at the end of the file"),
+        **NAME_FIELDS,
+    }
+    live = True
+    eager = False
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        path: Path = settings["path"]
+        stdin = str(path) == "-"
+        self.live = stdin or settings["follow"]
+        self._names = names_of(settings, "stdin" if stdin else path.stem)
+        self._lines: Any = _StandardInput() if stdin else _Lines(path, settings["follow"])
+        self._stdin, self.notes = stdin, self._lines.notes
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing comes."""
+        return str(self._lines.problem) if self._lines.problem else None
+
+    def open(self, position: Any) -> None:
+        """Go on after a position."""
+        self._lines.open((position or {}).get("file"))
+
+    def read(self, timeout: float) -> Batch | None:
+        """The records of the next lines."""
+        lines, end = self._lines.read(timeout) if self._stdin else self._lines.read()
+        if not lines and not end:
+            if not self._stdin:
+                clock.sleep(min(timeout, 0.1))
+            return None
+        records: list[Record] = []
+        bad, why = 0, ""
+        for line in lines:
+            try:
+                records += self._records(line.decode("utf-8"))
+            except (BadRecordError, UnicodeDecodeError) as error:
+                bad, why = bad + 1, why or str(error)
+        return Batch(records, self._position(), bad, why, end)
+
+    def _records(self, line: str) -> list[Record]:
+        raise NotImplementedError
+
+    def _position(self) -> dict[str, Any]:
+        return {"file": self._lines.position()}
+
+    def acknowledge(self, position: Any) -> None:
+        """A file keeps itself."""
+
+    def close(self) -> None:
+        """Close the file."""
+        self._lines.close()
+
+
+class CsvSource(_TextSource):
+    """Lines of CSV with a header."""
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__(settings)
+        self._csv = CsvRecords(self._names)
+
+    def open(self, position: Any) -> None:
+        """Go on after a position, with the header that was read then."""
+        super().open(position)
+        if not self._lines.fresh and position:
+            self._csv = CsvRecords(self._names, position.get("header"))
+
+    def _records(self, line: str) -> list[Record]:
+        if self._lines.fresh:  # a new file has its own header
+            self._csv, self._lines.fresh = CsvRecords(self._names), False
+        record = self._csv.add(line)
+        return [] if record is None else [record]
+
+    def _position(self) -> dict[str, Any]:
+        return {**super()._position(), "header": self._csv.header}
+
+
+class JsonLinesSource(_TextSource):
+    """One JSON object a line."""
+
+    def _records(self, line: str) -> list[Record]:
+        return list(from_json(line, self._names)) if line.strip() else []

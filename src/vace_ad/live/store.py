@@ -1,0 +1,243 @@
+"""What must survive: positions, states, alarms and unsent messages, in one SQLite file.
+
+One transaction holds everything that a batch changed. Streams are not written every time: the
+rows since their last snapshot are, and after a crash they are run through the stream again.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from vace_ad.errors import ModelFileError
+from vace_ad.live.alarms import Alarm
+
+VERSION = 1
+_SCHEMA = """
+create table if not exists meta (key text primary key, value text) without rowid;
+create table if not exists entity (
+    name text primary key, seen integer, phase text, small text) without rowid;
+create table if not exists snapshot (
+    name text primary key, rows integer, model text, state blob);
+create table if not exists journal (
+    name text, row integer, time integer, cells blob, primary key (name, row)) without rowid;
+create table if not exists alarm (
+    id text primary key, entity text, kind text, onset integer, resolved integer, body text,
+    acknowledged text, normal text);
+create index if not exists alarm_open on alarm (resolved, onset);
+create table if not exists outbox (
+    seq integer primary key autoincrement, sink text, alarm text, what text, body text,
+    came integer);
+create index if not exists outbox_sink on outbox (sink, seq);
+"""
+
+
+class JournalRow(NamedTuple):
+    """A row of an entity since its snapshot."""
+
+    name: str
+    row: int
+    time: int
+    cells: bytes  # float64 by channel
+
+
+class Queued(NamedTuple):
+    """A message in the outbox."""
+
+    seq: int
+    body: dict[str, Any]
+    came: int
+
+
+@dataclass
+class Pending:
+    """Everything that one transaction writes."""
+
+    position: Any = None
+    entities: dict[str, tuple[int, str, str]] = field(default_factory=dict)  # seen, phase, small
+    journal: list[JournalRow] = field(default_factory=list)
+    snapshots: dict[str, tuple[int, str, bytes]] = field(default_factory=dict)
+    forgotten: dict[str, int] = field(default_factory=dict)  # journal rows below, by entity
+    alarms: list[tuple[Alarm, dict[str, Any]]] = field(default_factory=list)
+    outbox: list[tuple[str, dict[str, Any], int]] = field(default_factory=list)
+    sent: dict[str, int] = field(default_factory=dict)  # messages up to here are, by sink
+    meta: dict[str, str] = field(default_factory=dict)
+
+
+class Store:
+    """The file; each thread opens its own."""
+
+    def __init__(self, path: Path, outbox: int = 10_000) -> None:
+        self.path, self._outbox = path, outbox
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            self._db = sqlite3.connect(path, timeout=10, isolation_level=None)
+            self._db.execute("pragma journal_mode = wal")
+            self._db.execute("pragma synchronous = full")  # after a power cut, too
+            self._db.executescript(_SCHEMA)
+        except sqlite3.DatabaseError as error:
+            raise ModelFileError(f"{path} is no state of vace watch: {error}") from None
+        version = self.meta("version")
+        if version is None:
+            self._db.execute("insert or ignore into meta values ('version', ?)", (str(VERSION),))
+        elif version != str(VERSION):
+            raise ModelFileError(
+                f"{path} was written by another version (format {version}, this one reads "
+                f"{VERSION}); start with another [state] path"
+            )
+
+    def again(self) -> Store:
+        """The same file for another thread."""
+        return Store(self.path, self._outbox)
+
+    def close(self) -> None:
+        """Close the file."""
+        self._db.close()
+
+    # ------------------------------------------------------------------ writing
+
+    def commit(self, pending: Pending) -> int:
+        """Write all of it or nothing; returns how many messages the full outbox pushed out."""
+        db = self._db
+        db.execute("begin immediate")
+        try:
+            lost = self._write(pending)
+            db.execute("commit")
+        except BaseException:
+            if db.in_transaction:
+                db.execute("rollback")
+            raise
+        return lost
+
+    def _write(self, pending: Pending) -> int:
+        db = self._db
+        if pending.position is not None:
+            self._set("position", json.dumps(pending.position))
+        for key, value in pending.meta.items():
+            self._set(key, value)
+        db.executemany(
+            "insert or replace into entity values (?, ?, ?, ?)",
+            [(name, *values) for name, values in pending.entities.items()],
+        )
+        db.executemany("insert or replace into journal values (?, ?, ?, ?)", pending.journal)
+        db.executemany(
+            "insert or replace into snapshot values (?, ?, ?, ?)",
+            [(name, *values) for name, values in pending.snapshots.items()],
+        )
+        below = pending.forgotten | {name: one[0] for name, one in pending.snapshots.items()}
+        db.executemany("delete from journal where name = ? and row < ?", below.items())
+        for alarm, body in pending.alarms:
+            db.execute(
+                "insert into alarm (id, entity, kind, onset, resolved, body) "
+                "values (?, ?, ?, ?, ?, ?) on conflict (id) do update "
+                "set resolved = excluded.resolved, body = excluded.body",
+                (alarm.id, alarm.entity, alarm.kind, alarm.onset, alarm.resolved, json.dumps(body)),
+            )
+        db.executemany("delete from outbox where sink = ? and seq <= ?", pending.sent.items())
+        return self._queue(pending.outbox)
+
+    def _queue(self, messages: Iterable[tuple[str, dict[str, Any], int]]) -> int:
+        """Put messages into the outbox; an unsent update gives way to a newer one."""
+        db, touched = self._db, set()
+        for sink, body, came in messages:
+            if body["what"] != "open":
+                db.execute(
+                    "delete from outbox where sink = ? and alarm = ? and what = 'update'",
+                    (sink, body["alarm"]),
+                )
+            db.execute(
+                "insert into outbox (sink, alarm, what, body, came) values (?, ?, ?, ?, ?)",
+                (sink, body["alarm"], body["what"], json.dumps(body), came),
+            )
+            touched.add(sink)
+        lost = 0
+        for sink in touched:
+            lost += db.execute(
+                "delete from outbox where sink = ?1 and seq <= (select seq from outbox "
+                "where sink = ?1 order by seq desc limit 1 offset ?2)",
+                (sink, self._outbox),
+            ).rowcount
+        return lost
+
+    def _set(self, key: str, value: str) -> None:
+        self._db.execute("insert or replace into meta values (?, ?)", (key, value))
+
+    def forget(self, before: int) -> None:
+        """Drop alarms that were resolved before a time."""
+        self._db.execute("delete from alarm where resolved < ?", (before,))
+
+    # ------------------------------------------------------------------ reading
+
+    def meta(self, key: str) -> str | None:
+        """A single value."""
+        found = self._db.execute("select value from meta where key = ?", (key,)).fetchone()
+        return found[0] if found else None
+
+    @property
+    def position(self) -> Any:
+        """Where the source goes on; None at the first start."""
+        text = self.meta("position")
+        return None if text is None else json.loads(text)
+
+    def roster(self) -> list[tuple[str, int, str]]:
+        """Every entity: its name, the time of its last row, what it is doing."""
+        return self._db.execute("select name, seen, phase from entity").fetchall()
+
+    def entity(self, name: str) -> dict[str, Any] | None:
+        """The small state of an entity."""
+        found = self._db.execute("select small from entity where name = ?", (name,)).fetchone()
+        return json.loads(found[0]) if found else None
+
+    def snapshot(self, name: str) -> tuple[int, str, bytes] | None:
+        """The last snapshot: how many rows it has seen, its model's identity, its bytes."""
+        found = self._db.execute(
+            "select rows, model, state from snapshot where name = ?", (name,)
+        ).fetchone()
+        return tuple(found) if found else None
+
+    def journal(self, name: str, start: int = 0, end: int = 2**62) -> list[tuple[int, int, bytes]]:
+        """Rows of an entity from `start` on: number, time, cells."""
+        return self._db.execute(
+            "select row, time, cells from journal where name = ? and row >= ? and row < ? "
+            "order by row",
+            (name, start, end),
+        ).fetchall()
+
+    def alarms(self, resolved: bool | None = None, limit: int = 200) -> list[dict[str, Any]]:
+        """Alarms as they were last told, the newest first, with what people said of them."""
+        which = {None: "", True: "where resolved is not null", False: "where resolved is null"}
+        rows = self._db.execute(
+            f"select body, acknowledged, normal from alarm {which[resolved]} "
+            "order by onset desc limit ?",
+            (limit,),
+        ).fetchall()
+        return [{**json.loads(b), "acknowledged": a, "normal": n} for b, a, n in rows]
+
+    def n_open(self) -> int:
+        """How many alarms are open."""
+        query = "select count(*) from alarm where resolved is null"
+        return int(self._db.execute(query).fetchone()[0])
+
+    # ------------------------------------------------------- people and the outbox
+
+    def mark(self, alarm: str, column: str, when: str) -> bool:
+        """Note that a person acknowledged an alarm, or called it normal; False if there is none."""
+        assert column in ("acknowledged", "normal")
+        done = self._db.execute(f"update alarm set {column} = ? where id = ?", (when, alarm))
+        return done.rowcount == 1
+
+    def queued(self, sink: str, after: int = 0, limit: int = 100) -> list[Queued]:
+        """The oldest messages of a sink after a number."""
+        rows = self._db.execute(
+            "select seq, body, came from outbox where sink = ? and seq > ? order by seq limit ?",
+            (sink, after, limit),
+        ).fetchall()
+        return [Queued(seq, json.loads(text), came) for seq, text, came in rows]
+
+    def waiting(self) -> dict[str, int]:
+        """Unsent messages by sink."""
+        return dict(self._db.execute("select sink, count(*) from outbox group by sink").fetchall())

@@ -1,0 +1,166 @@
+"""A tiny detector with the shape of the real one: z-scores, final three rows late."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from vace_ad.errors import ModelFileError, TooShortError
+
+DELAY = 3  # rows until a score is final
+LIMIT = 6.0
+
+
+@dataclass(frozen=True)
+class FakeEvent:
+    id: str
+    start: int
+    end: int
+    kind: str
+    score: float
+    severity: float
+    probability: float
+    signal: str | None
+    shares: tuple
+    start_time: np.datetime64 | None
+    end_time: np.datetime64 | None
+
+
+@dataclass(frozen=True)
+class FakeChange:
+    what: str
+    event: FakeEvent
+
+
+@dataclass(frozen=True)
+class FakeAdded:
+    first: int
+    scores: np.ndarray
+    provisional: np.ndarray
+    changes: tuple
+    signals: dict
+
+
+class FakeStream:
+    """Scores are summed z-scores with a running mean, so that every row before matters."""
+
+    def __init__(self, model):
+        self._model = model
+        self._n = self._final = 0
+        self._held = []  # rows without a final score: [time, cells]
+        self._drift = 0.0
+        self._event = None
+
+    def add(self, rows, time=None):
+        rows = np.atleast_2d(rows)
+        if time is None:
+            time = (np.arange(len(rows)) * 10**9).view("datetime64[ns]")
+        z = np.abs((rows - self._model.mean) / self._model.scale)
+        provisional = np.nan_to_num(z).max(axis=1)
+        changes, scores, first = [], [], self._final
+        for cells, stamp in zip(rows, time, strict=True):
+            self._held.append([int(stamp.astype(np.int64)), cells.tolist()])
+            self._n += 1
+            if len(self._held) > DELAY:
+                self._one(*self._held.pop(0), scores, changes)
+        return FakeAdded(first, np.array(scores), provisional, tuple(changes), {})
+
+    def finish(self):
+        changes, scores, first = [], [], self._final
+        while self._held:
+            self._one(*self._held.pop(0), scores, changes)
+        if self._event:
+            changes.append(self._change("resolve"))
+            self._event = None
+        return FakeAdded(first, np.array(scores), np.empty(0), tuple(changes), {})
+
+    def _one(self, stamp, cells, scores, changes):
+        z = np.nan_to_num(np.abs((np.array(cells) - self._model.mean) / self._model.scale))
+        self._drift = 0.99 * self._drift + 0.01 * float(z.sum())
+        score = float(z.max()) + 0.001 * self._drift
+        scores.append(score)
+        if score > LIMIT:
+            fresh = self._event is None
+            if fresh:
+                self._event = {
+                    "id": f"e{self._final}",
+                    "start": self._final,
+                    "score": -1.0,
+                    "from": stamp,
+                }
+            louder = score > self._event["score"]
+            self._event |= {"end": self._final + 1, "to": stamp}
+            if louder:
+                self._event |= {"score": score, "shares": (z / z.sum()).tolist()}
+            if fresh or louder:
+                changes.append(self._change("open" if fresh else "update"))
+        elif self._event:
+            changes.append(self._change("resolve"))
+            self._event = None
+        self._final += 1
+
+    def _change(self, what):
+        e = self._event
+        shares = sorted(zip(self._model.channels, e["shares"], strict=True), key=lambda s: -s[1])
+        severity = 100 * (1 - LIMIT / e["score"])
+        start, end = (np.datetime64(e[key], "ns") for key in ("from", "to"))
+        event = FakeEvent(e["id"], e["start"], e["end"], "anomaly", e["score"], severity,
+                          math.exp(-e["score"]), "level", tuple(shares), start, end)  # fmt: skip
+        return FakeChange(what, event)
+
+    def to_bytes(self):
+        state = {key: value for key, value in vars(self).items() if key != "_model"}
+        return json.dumps(state | {"model": self._model.identity}).encode()
+
+
+class FakeModel:
+    def __init__(self, channels, mean, scale):
+        self.channels = tuple(channels)
+        self.mean, self.scale = np.asarray(mean, float), np.asarray(scale, float)
+        self.identity = f"{abs(hash((self.channels, tuple(self.mean), tuple(self.scale)))) % 10**8}"
+        if channels:
+            text = json.dumps([self.channels, self.mean.tolist(), self.scale.tolist()])
+            import hashlib
+
+            self.identity = hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def stream(self):
+        return FakeStream(self)
+
+    def restore(self, data):
+        state = json.loads(data)
+        if state.pop("model") != self.identity:
+            raise ModelFileError("another model's state")
+        stream = FakeStream(self)
+        vars(stream).update(state)
+        return stream
+
+    def ranges(self):
+        low, high = self.mean - 3 * self.scale, self.mean + 3 * self.scale
+        return {
+            name: (a, b)
+            for name, a, b in zip(self.channels, low.tolist(), high.tolist(), strict=True)
+        }
+
+    def save(self, path: Path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps([self.channels, self.mean.tolist(), self.scale.tolist()]))
+
+
+class FakeCore:
+    def load(self, path):
+        try:
+            return FakeModel(*json.loads(Path(path).read_text()))
+        except OSError:
+            raise ModelFileError(f"no model {path}") from None
+
+    def fit(self, rows, channels, time, path):
+        if len(rows) < 10:
+            raise TooShortError(f"{len(rows)} rows came, 10 are needed")
+        model = FakeModel(channels, np.nanmean(rows, axis=0), np.nanstd(rows, axis=0) + 1e-9)
+        model.save(Path(path))
+        return model

@@ -1,0 +1,191 @@
+import json
+import re
+import threading
+from urllib.parse import quote
+
+import pytest
+
+from live.feeds import CHANNELS, START, STEP, config, feed, model, write
+from live.running import ask, running, until
+from vace_ad.errors import ConfigError
+from vace_ad.live.server.openapi import OPENAPI
+from vace_ad.live.server.serve import Server
+
+SERVER = {"address": "127.0.0.1:0"}
+
+
+@pytest.fixture
+def pushed(tmp_path):
+    """A watch that rows are pushed to."""
+    data = config(tmp_path, server=SERVER, sink=[{"kind": "prometheus"}])
+    from vace_ad.live.config import Part
+    from vace_ad.live.sources.http import HttpSource
+
+    source = Part("http", {key: field.default for key, field in HttpSource.FIELDS.items()})
+    object.__setattr__(data, "source", source)
+    with running(data) as (watch, url):
+        yield watch, url
+
+
+def test_rows_in_an_alarm_out(pushed):
+    watch, url = pushed
+    lines = feed(n_rows=110, entities=("p1",))
+    for part in range(0, len(lines), 40):
+        status, _, answer = ask(f"{url}/api/rows", lines[part : part + 40])
+        assert (status, answer) == (200, {"records": len(lines[part : part + 40])})
+    assert watch.store.path.exists()
+    _, _, (alarm,) = ask(f"{url}/api/alarms?state=open")
+    assert (alarm["entity"], alarm["channels"][0]["name"]) == ("p1", "level")
+    status, _, _ = ask(f"{url}/api/alarms/{alarm['alarm']}/acknowledge", {})
+    assert status == 200
+    ask(f"{url}/api/alarms/{alarm['alarm']}/normal", {})
+    _, _, (alarm,) = ask(f"{url}/api/alarms?state=open")
+    assert alarm["acknowledged"]
+    assert alarm["normal"]
+    assert ask(f"{url}/api/alarms/none/acknowledge", {})[0] == 404
+    _, _, entity = ask(f"{url}/api/entity?name=p1")
+    assert len(entity["scores"]) == 109  # the last row is still open
+    assert entity["channels"][0] == {"name": "flow", "value": entity["channels"][0]["value"],
+                                     "low": -3.0, "high": 3.0}  # fmt: skip
+
+
+def test_csv_and_influx_lines(pushed):
+    watch, url = pushed
+    body = f"time,entity,flow\n{START},p1,1.5\n".encode()
+    assert ask(f"{url}/api/rows", body, {"Content-Type": "text/csv"})[0] == 200
+    line = f"pumps,entity=p2 flow=1.5 {START // 10**9}".encode()
+    assert ask(f"{url}/api/v2/write?precision=s", line)[0] == 204
+    until(lambda: set(watch.known) == {"p1", "p2"})
+
+
+def test_a_bad_request_is_refused_whole_and_says_why(pushed):
+    watch, url = pushed
+    status, _, answer = ask(
+        f"{url}/api/rows", [{"time": START, "entity": "p1", "flow": 1}, {"flow": 1}]
+    )
+    assert status == 422
+    assert "no field 'time'" not in answer["error"] or "time" in answer["error"]
+    assert watch.known == {}
+    assert ask(f"{url}/api/rows", b"\xff\xff")[0] == 422
+    assert ask(f"{url}/api/rows")[0] == 405
+    assert ask(f"{url}/nowhere")[0] == 404
+
+
+def test_bodies_are_bounded(tmp_path):
+    write(tmp_path, [])
+    with running(config(tmp_path, server={**SERVER, "body": 1000})) as (_, url):
+        assert ask(f"{url}/score", b"x" * 2000)[0] == 413
+
+
+def test_scores_of_rows_that_a_program_brings(pushed):
+    _, url = pushed
+    rows = [[0.0, 1.0, 2.0], [5.0, 0.0, 0.0], [0.0, 0.0, None], [1.0, 0.0, 0.0]]
+    _, _, answer = ask(f"{url}/score", {"rows": rows})
+    stream = model().stream()
+    import numpy as np
+
+    wanted = stream.add(np.array(rows, float)).scores.tolist() + stream.finish().scores.tolist()
+    assert answer["scores"] == wanted
+    names = ["power", "flow", "level"]
+    turned = [[row[CHANNELS.index(name)] for name in names] for row in rows]
+    assert ask(f"{url}/score", {"rows": turned, "channels": names})[2]["scores"] == wanted
+    assert ask(f"{url}/score", {"rows": [[1.0]]})[0] == 422
+    assert ask(f"{url}/score", {"rows": "x"})[0] == 422
+    assert ask(f"{url}/score", {"rows": rows, "channels": ["a", "b", "c"]})[0] == 422
+
+
+def test_health_metrics_and_description(pushed):
+    watch, url = pushed
+    assert ask(f"{url}/healthz")[0] == 200
+    assert ask(f"{url}/readyz")[::2] == (200, {"ready": True, "problems": {}})
+    watch.status.problem("source", "the broker is gone")
+    assert ask(f"{url}/readyz")[0] == 503
+    watch.status.problem("source", None)
+    ask(f"{url}/api/rows", feed(n_rows=110, entities=("p1",)))
+    until(lambda: watch.status.n_open == 1 and watch.status.phases["watching"] == 1)
+    until(lambda: "vace_alarm{" in ask(f"{url}/metrics")[2])
+    text = ask(f"{url}/metrics")[2]
+    for series in (
+        "vace_rows_total 109.0", 'vace_dropped_total{why="late"} 0.0',
+        "vace_alert_seconds_bucket",
+        'vace_entities{phase="watching"} 1.0', "vace_checkpoint_age_seconds",
+        "vace_alarms_open 1.0",
+        'entity="p1"',
+    ):  # fmt: skip
+        assert series in text, series
+    assert ask(f"{url}/openapi.json")[2] == OPENAPI
+
+
+def test_the_description_knows_every_route(pushed):
+    watch, _ = pushed
+    from vace_ad.live.server.app import Routes
+
+    paths = {route.path for route in Routes(watch).app().routes}
+    plain = {re.sub(r"/(acknowledge|normal)$", "/{mark}", path) for path in OPENAPI["paths"]}
+    pages = {"/", "/docs", "/static/{name}", "/login", "/openapi.json"}
+    assert paths - pages == plain
+
+
+def test_other_sites_cannot_ask(pushed):
+    _, url = pushed
+    assert ask(f"{url}/api/status", headers={"Host": "evil.example"})[0] == 421
+    status, _, _ = ask(f"{url}/api/rows", [], {"Origin": "http://evil.example"})
+    assert status == 403
+    headers = ask(f"{url}/")[1]
+    assert "script-src 'self'" in headers["content-security-policy"]
+    assert headers["x-content-type-options"] == "nosniff"
+    assert ask(f"{url}/static/{quote('../page.html', safe='')}")[0] == 404
+
+
+def test_a_token_is_needed_and_never_shown(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKEN", "s3cret-token")
+    write(tmp_path, [])
+    with running(config(tmp_path, server={"address": "0.0.0.0:0", "token_env": "TOKEN"})) as (
+        _,
+        url,
+    ):
+        assert ask(f"{url}/healthz")[0] == 200
+        for path in ("/", "/metrics", "/api/status", "/readyz", "/static/live.js"):
+            assert ask(f"{url}{path}")[0] == 401
+        assert ask(f"{url}/api/status", headers={"Authorization": "Bearer wrong"})[0] == 401
+        good = {"Authorization": "Bearer s3cret-token"}
+        status, _, answer = ask(f"{url}/api/status", headers=good)
+        assert status == 200
+        assert "s3cret" not in json.dumps(answer)
+        form = ask(f"{url}/", headers={"Accept": "text/html"})
+        assert (form[0], "password" in form[2]) == (401, True)
+        import http.client
+
+        connection = http.client.HTTPConnection(url.removeprefix("http://"))
+        connection.request("POST", "/login", "token=s3cret-token")
+        cookie = connection.getresponse().headers["set-cookie"]
+        connection.close()
+        assert "HttpOnly" in cookie
+        assert "s3cret" not in cookie
+        assert ask(f"{url}/api/status", headers={"Cookie": cookie.partition(";")[0]})[0] == 200
+
+
+def test_an_address_that_is_taken_is_said(pushed):
+    watch, url = pushed
+    watch.config.server["address"] = ("127.0.0.1", int(url.rsplit(":", 1)[1]))
+    with pytest.raises(ConfigError, match="cannot listen"):
+        Server(watch).start()
+
+
+def test_many_push_at_once_and_everything_is_kept(pushed):
+    watch, url = pushed
+    answers = []
+
+    def send(name):
+        for i in range(20):
+            answers.append(
+                ask(f"{url}/api/rows", [{"time": START + i * STEP, "entity": name, "flow": 0.5}])[0]
+            )
+
+    threads = [threading.Thread(target=send, args=(f"e{k}",)) for k in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert answers == [200] * 120
+    assert watch.status.counts["rows"] == 6 * 19

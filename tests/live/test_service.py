@@ -1,0 +1,139 @@
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from live.fakes import FakeCore
+from live.feeds import Receiver, config, feed, settings, write
+from vace_ad.cli.main import app
+from vace_ad.errors import ConfigError
+from vace_ad.live.service import backtest, plan
+
+HERE = Path(__file__).parent
+DAY = 86_400 * 10**9
+SCRIPT = """
+import sys
+from pathlib import Path
+from live.fakes import FakeCore
+from vace_ad.cli.watch import _log
+from vace_ad.live.config import load_config
+from vace_ad.live.service import Service
+_log("json")
+Service(load_config(Path(sys.argv[1])), lambda config: FakeCore()).run()
+"""
+
+
+def toml(data):
+    """The tables of a configuration as TOML."""
+    lines = []
+    for name, table in data.items():
+        for one in table if isinstance(table, list) else [table]:
+            lines.append(f"[[{name}]]" if isinstance(table, list) else f"[{name}]")
+            lines += [f"{key} = {json.dumps(value)}" for key, value in one.items()]
+    return "\n".join(lines)
+
+
+def start(folder, data):
+    path = folder / "watch.toml"
+    path.write_text(toml(data))
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(HERE.parent), *sys.path])}
+    command = [sys.executable, "-c", SCRIPT, str(path)]
+    return subprocess.Popen(command, env=env, stderr=subprocess.PIPE, text=True)
+
+
+def until(condition, seconds=15):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "not in time"
+        time.sleep(0.02)
+
+
+@pytest.fixture
+def receiver():
+    one = Receiver()
+    yield one
+    one.close()
+
+
+def test_sigterm_ends_within_five_seconds_and_sighup_reads_the_file_again(tmp_path, receiver):
+    write(tmp_path, feed(n_rows=110, entities=("p1",)))
+    data = settings(tmp_path, sink=[{"kind": "webhook", "url": receiver.url}])
+    process = start(tmp_path, data)
+    until(lambda: receiver.got)
+    path = tmp_path / "watch.toml"
+    path.write_text("[sourze]")
+    process.send_signal(signal.SIGHUP)  # a mistake: all stays as it was
+    time.sleep(0.5)
+    data["sink"][0]["source"] = "/renamed"
+    path.write_text(toml(data))
+    process.send_signal(signal.SIGHUP)
+    time.sleep(1.0)
+    write(tmp_path, feed(n_rows=200, entities=("p1",))[110:], "a")
+    until(lambda: receiver.got[-1]["type"] == "vace.alarm.resolve")
+    assert receiver.got[0]["source"] == "/vace/watch"
+    assert receiver.got[-1]["source"] == "/renamed"
+    assert receiver.got[-1]["data"]["alarm"] == receiver.got[0]["data"]["alarm"]
+    process.send_signal(signal.SIGTERM)
+    started = time.monotonic()
+    _, log = process.communicate(timeout=10)
+    assert time.monotonic() - started < 5
+    assert process.returncode == 0
+    messages = [json.loads(line)["message"] for line in log.splitlines()]
+    assert any(
+        "the old configuration stays" in message and "sourze" in message for message in messages
+    )
+    assert messages[-1] == "stopped"
+
+
+def test_the_plan_says_what_would_be_done_and_no_secret(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOOK", "hidden-value")
+    sink = [{"kind": "webhook", "url": "http://a.b/c", "token_env": "HOOK"}]
+    words = "\n".join(plan(config(tmp_path, sink=sink), lambda config: FakeCore()))
+    assert "reads   jsonl" in words
+    assert "3 channels: flow, level, power" in words
+    assert "http://a.b/c" in words
+    assert "hidden-value" not in words
+    assert "new" in words
+    assert not (tmp_path / "watch.state").exists()
+
+
+def test_a_backtest_tells_the_alarms_and_touches_nothing(tmp_path):
+    write(tmp_path, feed())
+    sink = [{"kind": "webhook", "url": "http://127.0.0.1:1/none"}]
+    alarms, watch = backtest(config(tmp_path, sink=sink), DAY, lambda config: FakeCore())
+    assert len(alarms) == 4
+    assert [alarm["channels"][0]["name"] for alarm in alarms] == ["level"] * 2 + ["power"] * 2
+    assert watch.status.counts["rows"] == 800
+    assert not (tmp_path / "watch.state").exists()
+    late, _ = backtest(config(tmp_path, sink=sink), 20 * 60 * 10**9, lambda config: FakeCore())
+    assert len(late) == 2  # of the last twenty minutes
+
+
+def test_a_source_without_a_past_says_so(tmp_path):
+    data = settings(tmp_path)
+    data["source"], data["server"] = {"kind": "http"}, {"address": "127.0.0.1:8490"}
+    from vace_ad.live.config import make_config
+
+    with pytest.raises(ConfigError, match="keeps no past"):
+        backtest(make_config(data), DAY, lambda config: FakeCore())
+
+
+def test_init_writes_a_file_once(tmp_path):
+    path = tmp_path / "plant.toml"
+    run = CliRunner().invoke(app, ["watch", str(path), "--init"])
+    assert run.exit_code == 0
+    assert "--dry-run" in run.output
+    again = CliRunner().invoke(app, ["watch", str(path), "--init"])
+    assert isinstance(again.exception, ConfigError)
+    assert "is there already" in str(again.exception)
+
+
+def test_standard_input_needs_a_model():
+    run = CliRunner().invoke(app, ["watch", "-"])
+    assert "--model" in str(run.exception)

@@ -1,0 +1,127 @@
+"""The contract of a sink, over every kind; and what each makes of a message."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from live.feeds import Receiver
+from live.servers import mosquitto
+from vace_ad.live.alarms import Alarm, Message, body
+from vace_ad.live.fields import check_table
+from vace_ad.live.plugins import kinds
+from vace_ad.live.sinks import SinkError, SinkRefusedError
+
+ONSET = 1_767_614_400 * 10**9
+
+
+def message(what="open", revision=1, **more):
+    alarm = Alarm("a1", "pump/../#", "anomaly", "", ONSET, severity=70.0, score=12.5,
+                  signal="level", shares=[("flow", 0.8), ("level", 0.2)],
+                  revision=revision, **more)  # fmt: skip
+    return body(Message(f"a1.{revision}", what, alarm, ONSET + 10**9), "http://127.0.0.1:8490")
+
+
+def make(kind, **given):
+    found = kinds("sink")[kind].load()
+    settings = check_table(given, found.FIELDS, "sink")
+    return found(settings)
+
+
+@pytest.fixture
+def receiver():
+    one = Receiver()
+    yield one
+    one.close()
+
+
+@pytest.fixture(params=["stdout", "webhook", "alertmanager", "mqtt", "prometheus"])
+def sink(request, tmp_path, receiver):
+    kind = request.param
+    if kind == "mqtt":
+        pytest.importorskip("paho.mqtt.client", reason="pip install 'vace-ad[live]'")
+        with mosquitto(tmp_path) as (url, _):
+            made = make("mqtt", url=url)
+            yield made
+            made.close()
+        return
+    made = make(kind, **({"url": receiver.url} if kind in ("webhook", "alertmanager") else {}))
+    yield made
+    made.close()
+
+
+def test_the_contract_of_a_sink(sink):
+    sink.send([message()])
+    sink.send([message("update", 2), message("resolve", 3, resolved=ONSET + 10**10)])
+    sink.send([message()])  # again, after a crash
+    assert sink.repeat is None or sink.repeat > 0
+    assert sink.repeat_acknowledged in (True, False)
+
+
+def test_stdout_lines(capsys):
+    make("stdout").send([message()])
+    assert json.loads(capsys.readouterr().out)["alarm"] == "a1"
+    make("stdout", format="text").send([message()])
+    assert "open: pump/../#: anomaly in flow 80%, level 20%, severity 70" in capsys.readouterr().out
+
+
+def test_a_webhook_sends_cloud_events(receiver):
+    make("webhook", url=receiver.url).send([message()])
+    (event,) = receiver.got
+    assert {key: event[key] for key in ("specversion", "id", "type", "subject")} == {
+        "specversion": "1.0", "id": "a1.1", "type": "vace.alarm.open", "subject": "pump/../#",
+    }  # fmt: skip
+    assert event["data"]["link"] == "http://127.0.0.1:8490/#alarm=a1"
+    assert event["time"] == "2026-01-05T12:00:01.000Z"
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"), [(500, SinkError), (429, SinkError), (400, SinkRefusedError)]
+)
+def test_answers_of_a_webhook(receiver, status, kind):
+    receiver.answer = status
+    with pytest.raises(kind) as caught:
+        make("webhook", url=receiver.url).send([message()])
+    assert type(caught.value) is kind
+
+
+def test_nobody_there():
+    with pytest.raises(SinkError, match="cannot be reached"):
+        make("webhook", url="http://127.0.0.1:1/").send([message()])
+    with pytest.raises(SinkError):
+        make("mqtt", url="mqtt://127.0.0.1:1").send([message()])
+
+
+def test_alertmanager_gets_the_newest_of_each_alarm(receiver):
+    sink = make("alertmanager", url=receiver.url, labels={"site": "north"})
+    sink.send([message(), message("resolve", 2, resolved=ONSET + 10**10)])
+    ((alert,),) = receiver.got
+    assert alert["labels"] == {
+        "alertname": "VaceAnomaly", "entity": "pump/../#", "alarm": "a1", "site": "north",
+    }  # fmt: skip
+    assert alert["endsAt"] == "2026-01-05T12:00:10.000Z"
+    assert alert["annotations"]["channels"] == "flow, level"
+
+
+def test_a_hostile_name_chooses_no_topic(tmp_path):
+    paho = pytest.importorskip("paho.mqtt.client", reason="pip install 'vace-ad[live]'")
+    with mosquitto(tmp_path) as (url, _):
+        heard = []
+        listener = paho.Client(paho.CallbackAPIVersion.VERSION2)
+        listener.on_message = lambda client, user, message: heard.append(message.topic)
+        listener.on_connect = lambda client, *rest: client.subscribe("#", qos=1)
+        ready = []
+        listener.on_subscribe = lambda *rest: ready.append(1)
+        listener.connect("127.0.0.1", int(url.rsplit(":", 1)[1]))
+        listener.loop_start()
+        from live.running import until
+
+        until(lambda: ready)
+        sink = make("mqtt", url=url)
+        sink.send([message()])
+        until(lambda: heard)
+        assert heard == ["vace/alarms/pump_..__"]
+        sink.close()
+        listener.disconnect()
+        listener.loop_stop()

@@ -1,0 +1,95 @@
+import sqlite3
+
+import pytest
+
+from vace_ad.errors import ModelFileError
+from vace_ad.live.alarms import Alarm
+from vace_ad.live.store import JournalRow, Pending, Store
+
+
+@pytest.fixture
+def store(tmp_path):
+    one = Store(tmp_path / "a" / "state", outbox=3)
+    yield one
+    one.close()
+
+
+def news(what, alarm="a", n=1):
+    return ("hook", {"what": what, "alarm": alarm, "n": n}, 0)
+
+
+def test_all_of_a_transaction_or_nothing(store):
+    alarm = Alarm("a", "p", "anomaly", "", 5)
+    whole = Pending(position={"n": 1}, entities={"p": (1, "watching", "{}")},
+                    journal=[JournalRow("p", 0, 1, b"x")], alarms=[(alarm, {"alarm": "a"})],
+                    outbox=[news("open")])  # fmt: skip
+    store.commit(whole)
+    broken = Pending(position={"n": 2}, outbox=[news("resolve")], alarms=[(alarm, {1, 2})])
+    with pytest.raises(TypeError):
+        store.commit(broken)
+    assert store.position == {"n": 1}
+    assert store.waiting() == {"hook": 1}
+    assert store.roster() == [("p", 1, "watching")]
+    again = store.again()
+    assert again.journal("p") == [(0, 1, b"x")]
+    again.close()
+
+
+def test_a_full_disk_leaves_everything_as_it_was(store):
+    store.commit(Pending(position={"n": 1}))
+    pages = store._db.execute("pragma page_count").fetchone()[0]
+    store._db.execute(f"pragma max_page_count = {pages}")
+    big = Pending(position={"n": 2}, snapshots={"p": (1, "m", b"x" * 1_000_000)})
+    with pytest.raises(sqlite3.OperationalError, match="full"):
+        store.commit(big)
+    assert store.position == {"n": 1}
+    store._db.execute(f"pragma max_page_count = {pages + 1000}")
+    store.commit(big)
+    assert store.position == {"n": 2}
+
+
+def test_a_snapshot_ends_the_journal_before_it(store):
+    rows = [JournalRow("p", i, i, b"") for i in range(10)]
+    store.commit(Pending(journal=rows, snapshots={"p": (7, "m", b"state")}))
+    assert [row for row, _, _ in store.journal("p")] == [7, 8, 9]
+    assert store.snapshot("p") == (7, "m", b"state")
+
+
+def test_an_unsent_update_gives_way_and_the_outbox_is_bounded(store):
+    store.commit(Pending(outbox=[news("open"), news("update", n=2), news("update", n=3)]))
+    assert [message.body["n"] for message in store.queued("hook")] == [1, 3]
+    store.commit(Pending(outbox=[news("resolve", n=4)]))
+    assert [message.body["n"] for message in store.queued("hook")] == [1, 4]
+    lost = store.commit(Pending(outbox=[news("open", f"b{i}", 5 + i) for i in range(3)]))
+    assert lost == 2
+    assert [message.body["n"] for message in store.queued("hook")] == [5, 6, 7]
+    store.commit(Pending(sent={"hook": store.queued("hook")[1].seq}))
+    assert store.waiting() == {"hook": 1}
+
+
+def test_what_people_said_outlives_an_update(store):
+    alarm = Alarm("a", "p", "anomaly", "", 5)
+    store.commit(Pending(alarms=[(alarm, {"alarm": "a", "n": 1})]))
+    assert store.mark("a", "acknowledged", "now")
+    assert not store.mark("b", "acknowledged", "now")
+    alarm.resolved = 9
+    store.commit(Pending(alarms=[(alarm, {"alarm": "a", "n": 2})]))
+    assert store.alarms(resolved=True) == [
+        {"alarm": "a", "n": 2, "acknowledged": "now", "normal": None}
+    ]
+    assert store.alarms(resolved=False) == []
+    store.forget(10)
+    assert store.alarms() == []
+
+
+def test_foreign_files_are_refused(tmp_path):
+    path = tmp_path / "state"
+    path.write_bytes(b"not a database at all" * 100)
+    with pytest.raises(ModelFileError, match="no state of vace watch"):
+        Store(path)
+    old = tmp_path / "old"
+    store = Store(old)
+    store.commit(Pending(meta={"version": "99"}))
+    store.close()
+    with pytest.raises(ModelFileError, match="format 99"):
+        Store(old)
