@@ -17,7 +17,7 @@ from vace_ad.baselines.contract import Detector, Method
 from vace_ad.errors import ConfigError
 
 GROUP = "vace_ad.detectors"
-_MODULES = ("vace", "pca", "iforest", "paano")  # of this package, each with a tuple METHODS
+_MODULES = ("vace", "pca", "iforest", "paano", "deepant", "usad")  # each with a tuple METHODS
 
 
 def names() -> tuple[str, ...]:
