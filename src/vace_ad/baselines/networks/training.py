@@ -114,7 +114,7 @@ def descent(optimiser: Optimizer, losses: Step) -> Step:
     def step(batch: Tensor, at: At) -> Tensor:
         optimiser.zero_grad()
         found = losses(batch, at)
-        found.sum().backward()
+        found.sum().backward()  # type: ignore[no-untyped-call]
         optimiser.step()
         return found
 
