@@ -30,7 +30,7 @@ CURRENT = ("usad-current", "deepant-current", "omnianomaly-current", "deepant-fi
 FIRST = ("001", "007", "017", "059", "065", "002", "057")
 TWENTY = (
     *FIRST,
-    *("004", "010", "075", "018", "156", "159", "166", "153", "160", "169"),
+    *("008", "010", "075", "018", "156", "159", "166", "153", "160", "169"),
     *("079", "088", "173"),
 )
 SEEDS = 5
@@ -94,7 +94,7 @@ def check(case: Case) -> list[Line]:
     scored = perf_counter()
     found = vus(paper.labels, scores, paper.window).vus_pr
     system = published.COUNTERPARTS[case.method.split("-")[0]]
-    known = published.per_series()[system].get(series.name.stem)  # tuning series have none
+    known = published.per_series()[system].get(series.name.stem)
     line = {
         "method": case.method,
         "series": series.name.stem,
