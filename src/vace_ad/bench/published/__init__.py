@@ -20,6 +20,14 @@ COUNTERPARTS = {
     "paano-may": "PaAno",
     "pca": "PCA",
     "iforest": "IForest",
+    "deepant": "DeepAnT",
+    "omnianomaly": "OmniAnomaly",
+    "usad": "USAD",
+    "lstmad": "LSTMAD",
+    "timesnet": "TimesNet",
+    "anomaly-transformer": "AnomalyTransformer",
+    "dcdetector": "DCDetector",
+    "crossad": "CrossAD",
 }
 
 # The families in the order of the paper's category table, with their evaluation series.
