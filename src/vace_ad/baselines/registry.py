@@ -26,6 +26,12 @@ _MODULES = (  # of this package, each with a tuple METHODS
     "omnianomaly",
     "usad",
     "lstmad",
+    "kanad",
+    "xlstmad",
+    "catch",
+    "crossad",
+    "dada",
+    "tspulse",
 )
 
 
