@@ -103,9 +103,7 @@ def test_the_next_difference_is_scored_at_its_own_row():
 def test_separate_networks_and_the_largest_error():
     train, series = table(80), table(50, seed=1)
     detector = KANAD(window=10, epochs=2, channels="separate").fit(train)
-    each = [
-        KANAD(window=10, epochs=2).fit(train[:, [c]]).score(series[:, [c]]) for c in range(2)
-    ]
+    each = [KANAD(window=10, epochs=2).fit(train[:, [c]]).score(series[:, [c]]) for c in range(2)]
     np.testing.assert_array_equal(detector.score(series), np.maximum(*each))
 
 
