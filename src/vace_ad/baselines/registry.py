@@ -26,6 +26,9 @@ _MODULES = (  # of this package, each with a tuple METHODS
     "omnianomaly",
     "usad",
     "lstmad",
+    "timesnet",
+    "anomaly_transformer",
+    "dcdetector",
 )
 
 

@@ -27,7 +27,6 @@ COUNTERPARTS = {
     "timesnet": "TimesNet",
     "anomaly-transformer": "AnomalyTransformer",
     "dcdetector": "DCDetector",
-    "crossad": "CrossAD",
 }
 
 # The families in the order of the paper's category table, with their evaluation series.
