@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 class CATCH(TiledNetwork):
     """Squared error of a row, and the error of the spectra around it; mean over channels."""
 
+    keep = "best"
+    least_gain = 0.0
     scale_share = 0.8
 
     window: int = 192

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 class CrossAD(TiledNetwork):
     """Squared errors of all scales, stretched to the window and summed; mean over channels."""
 
+    keep = "best"
+    least_gain = 0.0
+
     window: int = 192
     patch: int = 6
     kernels: tuple[int, ...] = (32, 16, 8, 4, 2)

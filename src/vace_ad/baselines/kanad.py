@@ -113,6 +113,9 @@ class KANAD(WindowNetwork):
 class KANADReconstruction(TiledNetwork):
     """Squared error of each row's reconstruction, mean over channels."""
 
+    keep = "best"
+    least_gain = 0.0
+
     window: int = 96
     order: int = 4
     cosines: Literal["multiples", "divided"] = "divided"

@@ -15,12 +15,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import numpy as np
-
 from vace_ad.baselines.networks.detector import Array, WindowNetwork, network_method
 from vace_ad.baselines.networks.windows import (
     Starts,
     moments,
+    place_last_row,
     reconstruction_starts,
     split,
     standardised,
@@ -102,7 +101,7 @@ class XLSTMADLeaderboard(_XLSTMAD):
         return reconstruction_starts(n_rows, self.window, "current")
 
     def _place(self, scores: Array, n_rows: int) -> Array:
-        return np.pad(scores, (self.window - 1, 0), mode="edge")
+        return place_last_row(scores, self.window, n_rows)
 
 
 @dataclass(kw_only=True)

@@ -67,6 +67,17 @@ def test_reconstruction_scores_and_their_rows(size):
 
 
 @given(sizes)
+def test_scores_of_the_last_row_under_both_rules(size):
+    window, more, _ = size
+    n = window + more
+    for rule in ("published", "current"):
+        starts = windows.reconstruction_starts(n, window, rule)
+        scores = starts + window - 1.0  # the score of a window is the number of its last row
+        expected = np.maximum(np.arange(n), window - 1)
+        np.testing.assert_array_equal(windows.place_last_row(scores, window, n), expected)
+
+
+@given(sizes)
 def test_tiles_cover_every_row_once(size):
     window, more, _ = size
     n = window + more

@@ -99,7 +99,7 @@ class WindowNetwork(ABC):
         """Score every row by the windows that are its own under the rule."""
         values = self._checked(table)
         starts = self._score_starts(len(values))
-        places = strided(len(starts), self.score_stride)
+        places = strided(len(starts), self._stride(len(values)))
         found = self._window_scores(values, starts[places])
         return self._place(interpolated(places, found, len(starts)), len(values))
 
@@ -154,6 +154,10 @@ class WindowNetwork(ABC):
 
     def _validation_starts(self, n_rows: int) -> Starts:
         return thinned(self._starts(n_rows), self.max_train_windows)
+
+    def _stride(self, n_rows: int) -> int:
+        """Windows between two that are scored, for a table of so many rows."""
+        return self.score_stride
 
     def _score_starts(self, n_rows: int) -> Starts:
         return self._starts(n_rows)

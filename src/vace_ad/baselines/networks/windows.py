@@ -99,6 +99,11 @@ def place_forecast(scores: Array, window: int, horizon: int) -> Array:
     return np.pad(scores, (window + horizon - 1, 0), mode="edge")
 
 
+def place_last_row(scores: Array, window: int, n_rows: int) -> Array:
+    """Reconstruction scores at the last row of their window; earlier rows take the first."""
+    return np.pad(scores[: n_rows - window + 1], (window - 1, 0), mode="edge")
+
+
 def place_tiles(values: Array, n_rows: int) -> Array:
     """(n_tiles, window) to (n_rows,); of a tile that overlaps the one before, its tail."""
     window = values.shape[1]

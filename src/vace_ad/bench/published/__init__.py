@@ -27,7 +27,12 @@ COUNTERPARTS = {
     "timesnet": "TimesNet",
     "anomaly-transformer": "AnomalyTransformer",
     "dcdetector": "DCDetector",
+    "kan-ad": "KAN-AD",
+    "xlstmad-r": "xLSTMAD-R (MSE)",
+    "xlstmad-f": "xLSTMAD-F (MSE)",
+    "catch": "CATCH",
     "crossad": "CrossAD",
+    "dada": "DADA",
 }
 
 # The families in the order of the paper's category table, with their evaluation series.
