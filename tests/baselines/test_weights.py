@@ -35,7 +35,7 @@ def test_the_first_file_that_is_there(tmp_path):
         SOURCE.file(tmp_path, "a", "c")
 
 
-@pytest.mark.parametrize(("text", "told"), [("{", "no JSON"), ("[1]", "no JSON object")])
+@pytest.mark.parametrize(("text", "told"), [("{", "not JSON"), ("[1]", "no JSON object")])
 def test_a_configuration_that_is_none(tmp_path, text, told):
     (tmp_path / "config.json").write_text(text)
     with pytest.raises(ModelFileError, match=told):
