@@ -41,7 +41,7 @@ class Attention(nn.Module):
         weights = embedding.tokens.weight  # (width, length, 3)
         width = len(weights)
         embed = weights.transpose(1, 2).flatten(start_dim=1)  # C, (width, 3 · length)
-        place = positions(tokens.shape[1], width).to(tokens.device)  # s, (n, width)
+        place = positions(tokens.shape[1], width).to(tokens)  # s, (n, width)
         product = self.query.weight.T @ self.key.weight  # M, (width, width)
         bias = self.key.weight.T @ self.query.bias  # b, (width,)
         small = embed.T @ product @ embed  # CᵀMC, (3 · length, 3 · length)
