@@ -69,6 +69,7 @@ def test_rows_are_split_and_windows_counted(rng):
     assert detector.seen == [71, 11]
     detector = Amplitude(window=10, batch_size=1000, max_train_windows=5).fit(table)
     assert detector.seen == [5, 5]
+    assert detector.notes_ == ("capped: 5 of 80 training windows",)
     detector = Amplitude(window=30, batch_size=1000, epochs=9).fit(table)
     assert detector.seen == [80] * len(detector.history_)  # 20 rows cannot validate
 
@@ -91,8 +92,11 @@ def test_scores_under_the_published_rule_by_loop(rng):
 def test_a_stride_is_interpolated(rng):
     table = rng.normal(size=(61, 2))
     every = Amplitude(window=10).fit(table).score(table)
-    third = Amplitude(window=10, score_stride=3).fit(table).score(table)
+    detector = Amplitude(window=10, score_stride=3).fit(table)
+    assert detector.notes_ == ()
+    third = detector.score(table)
     np.testing.assert_allclose(third[::3], every[::3])
+    assert detector.notes_ == ("capped: one of 3 windows scored",)
     assert third[1] == pytest.approx((2 * every[0] + every[3]) / 3)
 
 
