@@ -85,6 +85,22 @@ def test_rules_are_compared_within_halves_of_the_families(data):
     assert {line["gain_shape_alone"] for line in summary if line["rule"] == "default"} == {"0.2000"}
 
 
+def test_published_values_are_held_against_the_spread_of_seeds(data):
+    found = {"a": (0.2, 0.4, 0.3), "b": (0.2, 0.4, 0.43), "c": (0.2, 0.4, 0.9), "d": (0.2, 0.4, "")}
+    lines = [
+        {"method": "usad", "series": series, "seed": seed, "vus_pr": values[seed],
+         "published": values[2]}
+        for series, values in found.items()
+        for seed in (0, 1)
+    ]  # fmt: skip
+    write(data / "baselines-check.csv", lines)
+    run("baselines_check", "--data", data, "--out", data, "--minutes", 0)
+    summary = read(data / "baselines-check-summary.csv")
+    assert [line["verdict"] for line in summary] == ["within the seeds", "near", "apart", ""]
+    assert [line["mean"] for line in summary] == ["0.3000"] * 4
+    assert summary[2]["nearest_distance"] == "0.5000"
+
+
 def test_single_bad_readings_are_found_among_made_faults(tmp_path):
     run("faults", "--seeds", 1, "--faults", "single bad readings", "--out", tmp_path)
     (line,) = read(tmp_path / "faults.csv")

@@ -18,6 +18,8 @@ class Detector(Protocol):
 
     Both tables are float64 (n_rows, n_channels). `score` returns float64 (n_rows,), finite, high
     where a row is anomalous. A table too short to be used raises `vace_ad.errors.TooShortError`.
+    A detector that left something out to save time says so in `notes_`, a tuple of strings that
+    begin with "capped: "; they are kept with the result.
     """
 
     def fit(self, table: NDArray[np.float64], /) -> object:

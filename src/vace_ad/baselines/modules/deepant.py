@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class DeepAnTModule(nn.Module):
-    """The next row from a window: 137·D + 7,192 weights at the published sizes."""
+    """The next row from a window: 137·D + 7,152 weights at the published sizes."""
 
     def __init__(
         self, channels: int, widths: tuple[int, ...], *, transposed: bool, with_maximum: bool

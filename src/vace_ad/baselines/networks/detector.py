@@ -75,6 +75,10 @@ class WindowNetwork(ABC):
         self._learn_scale(values)
         first, second = self._split(values)
         training = self._cut(first, self._train_starts(len(first)))
+        possible = len(self._starts(len(first)))
+        self._train_cap, self._score_cap = "", ""
+        if len(training) < possible:
+            self._train_cap = f"capped: {len(training)} of {possible} training windows"
         validation = None
         if len(second) >= self.window + self.horizon:
             validation = self._cut(second, self._validation_starts(len(second)))
@@ -99,9 +103,16 @@ class WindowNetwork(ABC):
         """Score every row by the windows that are its own under the rule."""
         values = self._checked(table)
         starts = self._score_starts(len(values))
-        places = strided(len(starts), self._stride(len(values)))
+        stride = self._stride(len(values))
+        places = strided(len(starts), stride)
+        self._score_cap = f"capped: one of {stride} windows scored" if stride > 1 else ""
         found = self._window_scores(values, starts[places])
         return self._place(interpolated(places, found, len(starts)), len(values))
+
+    @property
+    def notes_(self) -> tuple[str, ...]:
+        """What was left out of the last fit and score to save time; kept with the result."""
+        return tuple(cap for cap in (self._train_cap, self._score_cap) if cap)
 
     # ------------------------------------------------------- what a system says of itself
 

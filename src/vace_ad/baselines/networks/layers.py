@@ -24,7 +24,7 @@ class Embedding(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(batch, rows, channels) to (batch, rows, width)."""
         tokens: Tensor = self.tokens(x.transpose(1, 2)).transpose(1, 2)
-        embedded: Tensor = self.dropout(tokens + positions(x.shape[1], self._width).to(x.device))
+        embedded: Tensor = self.dropout(tokens + positions(x.shape[1], self._width).to(x))
         return embedded
 
 
