@@ -143,3 +143,16 @@ def test_the_first_difference_counts_as_a_row():
     assert detector.score(table(12)).shape == (12,)
     with pytest.raises(TooShortError, match="11 rows came, this method needs at least 12"):
         detector.score(table(11))
+
+
+@pytest.mark.parametrize("channels", ["shared", "separate"])
+def test_what_is_left_out_is_told(channels):
+    capped = KANAD(window=10, epochs=1, channels=channels, max_train_windows=20, score_stride=2)
+    capped.fit(table(61)).score(table(50))  # 60 differences, 48 of them train: 38 windows
+    assert capped.notes_ == (
+        "capped: 20 of 38 training windows",
+        "capped: one of 2 windows scored",
+    )
+    whole = KANAD(window=10, epochs=1, channels=channels).fit(table(61))
+    whole.score(table(50))
+    assert whole.notes_ == ()

@@ -324,3 +324,16 @@ def test_too_little_to_tune_on_leaves_the_weights(folder, rows):
 def test_at_most_five_epochs_below_3000_rows(folder):
     detector = tuned(folder, epochs=8, learning_rate=1e-4)
     assert len(detector.history_) == 5
+
+
+def test_what_is_left_out_is_told(folder):
+    detector = TSPulse(
+        weights=str(folder), tuned=True, epochs=1, max_samples=120, max_channels=2, score_stride=3
+    ).fit(table(100, 5))
+    detector.score(table(90, 5))
+    assert detector.notes_ == (
+        "capped: 120 of 296 samples",  # 37 windows of 8 patches
+        "capped: 2 of 5 channels a training step",
+        "capped: one of 3 windows scored",
+    )
+    assert TSPulse(weights=str(folder)).fit(table(100)).notes_ == ()

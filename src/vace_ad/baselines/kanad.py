@@ -27,6 +27,7 @@ from vace_ad.baselines.networks.windows import (
     interpolated,
     place_forecast,
     refuse_short,
+    split,
     strided,
 )
 
@@ -57,12 +58,20 @@ class KANAD(WindowNetwork):
         refuse_short(len(table), self.window + self.horizon + 1)
         steps = np.diff(np.asarray(table, np.float64), axis=0)
         if self.channels == "shared":
-            return super().fit(steps)
+            super().fit(steps)
+            n = len(self._starts(split(len(steps))))  # of each channel
+            capped = self.max_train_windows is not None and self.max_train_windows < n
+            self._train_cap = (
+                f"capped: {self.max_train_windows} of {n} training windows" if capped else ""
+            )
+            return self
         one = replace(self, channels="shared")
         self._networks = [
             replace(one).fit(table[:, [channel]]) for channel in range(table.shape[1])
         ]
-        self._channels, self.module_ = table.shape[1], self._networks[0].module_
+        first = self._networks[0]
+        self._channels, self.module_ = table.shape[1], first.module_
+        self._train_cap, self._score_cap = first._train_cap, ""
         return self
 
     def score(self, table: Array) -> Array:
@@ -70,6 +79,7 @@ class KANAD(WindowNetwork):
         values = self._checked(table)
         refuse_short(len(values), self.window + self.horizon + 1)
         if self.channels == "separate":
+            self._note_stride(self.score_stride)
             each = [
                 network.score(values[:, [channel]])
                 for channel, network in enumerate(self._networks)
@@ -78,6 +88,7 @@ class KANAD(WindowNetwork):
         steps = np.diff(values, axis=0)
         starts = self._starts(len(steps))
         places = strided(len(starts), self.score_stride)
+        self._note_stride(self.score_stride)
         errors = self._window_scores(steps, starts[places]).reshape(steps.shape[1], -1)
         errors[np.isnan(errors)] = self.nan_score
         every = interpolated(places, errors.mean(axis=0), len(starts))

@@ -105,7 +105,7 @@ class WindowNetwork(ABC):
         starts = self._score_starts(len(values))
         stride = self._stride(len(values))
         places = strided(len(starts), stride)
-        self._score_cap = f"capped: one of {stride} windows scored" if stride > 1 else ""
+        self._note_stride(stride)
         found = self._window_scores(values, starts[places])
         return self._place(interpolated(places, found, len(starts)), len(values))
 
@@ -113,6 +113,9 @@ class WindowNetwork(ABC):
     def notes_(self) -> tuple[str, ...]:
         """What was left out of the last fit and score to save time; kept with the result."""
         return tuple(cap for cap in (self._train_cap, self._score_cap) if cap)
+
+    def _note_stride(self, stride: int) -> None:
+        self._score_cap = f"capped: one of {stride} windows scored" if stride > 1 else ""
 
     # ------------------------------------------------------- what a system says of itself
 

@@ -67,9 +67,17 @@ class TSPulse:
             )
         if self.head in ("forecast", "ensemble") and not sizes.prediction_length:
             raise ConfigError(f"head={self.head!r}: these weights have no forecast head; use time")
+        self._train_caps: list[str] = []
         if self.tuned:
-            from vace_ad.baselines.tspulse.tuning import tune
+            from vace_ad.baselines.tspulse.tuning import n_samples, tune
 
+            total = n_samples(len(values), self._module, self._tail)
+            if self.max_samples < total:
+                self._train_caps.append(f"capped: {self.max_samples} of {total} samples")
+            if self.max_channels is not None and self.max_channels < self._channels:
+                self._train_caps.append(
+                    f"capped: {self.max_channels} of {self._channels} channels a training step"
+                )
             self.history_ = tune(self._module, Scale.of(values)(values), self._tail, self)
         return self
 
@@ -96,6 +104,14 @@ class TSPulse:
             for errors, pad in zip(found, self._pads(), strict=True)
         ]
         return smoothed(np.max(scores, axis=0), self.smoothing)[missing:]
+
+    @property
+    def notes_(self) -> tuple[str, ...]:
+        """What was left out to save time; kept with the result."""
+        notes = list(self._train_caps)
+        if self.score_stride > 1:
+            notes.append(f"capped: one of {self.score_stride} windows scored")
+        return tuple(notes)
 
     @property
     def _tail(self) -> int:

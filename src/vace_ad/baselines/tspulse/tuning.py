@@ -58,8 +58,7 @@ class _Samples(Windows):
 
 def tune(module: TSPulseModule, table: Array, tail: int, settings: Tuning) -> list[list[float]]:
     """Train the module in place; returns the watched losses of each epoch, none if skipped."""
-    few = len(table) < _FEW_ROWS
-    cut = len(table) if few else split(len(table))
+    few, cut = len(table) < _FEW_ROWS, _cut(len(table))
     rng = np.random.default_rng(settings.random_state)
     training = _samples(module, table[:cut], tail, settings.max_samples, rng)
     if training is None or len(training) < _LEAST_SAMPLES:
@@ -95,6 +94,17 @@ def tune(module: TSPulseModule, table: Array, tail: int, settings: Tuning) -> li
             Loop(epochs, batch, rate),
             EarlyStopping(settings.patience, _LEAST_GAIN, "best"),
         )
+
+
+def n_samples(n_rows: int, module: TSPulseModule, tail: int) -> int:
+    """How many samples the part of a table that trains has."""
+    n_windows = _cut(n_rows) - module.sizes.context_length + 1
+    return max(0, n_windows) * (tail // module.sizes.patch_length)
+
+
+def _cut(n_rows: int) -> int:
+    """Rows that train; the others validate."""
+    return n_rows if n_rows < _FEW_ROWS else split(n_rows)
 
 
 class _Watch:
