@@ -2,8 +2,8 @@
 
     python benchmarks/baselines_check.py --jobs 1 --minutes 60      # goes on where it stopped
 
-VUS-PR under the protocol tsb-ad. First a few series, then twenty of eight families, with seed 0; then
-other seeds, to know how far a seed alone moves a value, other windows and other systems.
+VUS-PR under the protocol tsb-ad. First a few series, then twenty of eight families, with seed 0;
+then other seeds, to know how far a seed alone moves a value, other windows and other systems.
 Writes baselines-check.csv, and baselines-check-summary.csv: for each method and series the mean and
 spread over seeds, the published value, and whether it lies within what seeds explain.
 """
