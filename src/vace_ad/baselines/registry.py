@@ -29,6 +29,7 @@ _MODULES = (  # of this package, each with a tuple METHODS
     "timesnet",
     "anomaly_transformer",
     "dcdetector",
+    "amplitude",
 )
 
 
