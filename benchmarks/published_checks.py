@@ -18,7 +18,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from statistics import fmean, median
 
-import numpy as np
 from record import DATA, RESULTS, Line, write
 
 HEADS = ("time", "fft", "future", "ensemble")  # "future" is the forecast
@@ -212,6 +211,7 @@ def cancelled() -> Iterator[Line]:
 
 def amplitude(table: Rows, data: Path) -> Iterator[Line]:
     """VUS-PR of the mean squared raw value of the next rows, beside the published values."""
+    from vace_ad.baselines import resolve
     from vace_ad.bench.catalog import find_series
     from vace_ad.bench.protocols import exam
     from vace_ad.bench.series import load
@@ -223,7 +223,8 @@ def amplitude(table: Rows, data: Path) -> Iterator[Line]:
         if row is None or entry.name.family in ("MITDB", "SVDB", "LTDB"):
             continue  # not of the evaluation split, or long
         paper = exam(load(entry.path), "tsb-ad")
-        found = vus(paper.labels, next_rows(paper.scored), paper.window).vus_pr
+        scores = resolve("raw-amplitude").make(0).score(paper.scored)
+        found = vus(paper.labels, scores, paper.window).vus_pr
         yield {
             "series": entry.name.stem,
             "family": entry.name.family,
@@ -231,15 +232,6 @@ def amplitude(table: Rows, data: Path) -> Iterator[Line]:
             "USAD": f"{float(row['USAD']):.6f}",
             "OmniAnomaly": f"{float(row['OmniAnomaly']):.6f}",
         }
-
-
-def next_rows(table: np.ndarray) -> np.ndarray:
-    """Mean of the squares in the published window of each row."""
-    from vace_ad.baselines.networks.windows import reconstruction_starts
-
-    sums = np.concatenate([[0.0], np.cumsum((np.asarray(table) ** 2).mean(axis=1))])
-    starts = reconstruction_starts(len(table), WINDOW, "published")
-    return (sums[starts + WINDOW] - sums[starts]) / WINDOW
 
 
 def amplitude_summary(found: list[Line]) -> Iterator[Line]:

@@ -35,6 +35,7 @@ _MODULES = (  # of this package, each with a tuple METHODS
     "crossad",
     "dada",
     "tspulse",
+    "amplitude",
 )
 
 
