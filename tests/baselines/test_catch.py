@@ -235,3 +235,8 @@ def test_short_tables_and_a_stride():
     detector.score_stride = 2
     with pytest.raises(ConfigError, match="do not overlap"):
         detector.score(table(60))
+
+
+def test_500_channels():
+    detector = CATCH(**SMALL, epochs=1, max_train_windows=2).fit(table(60, 500))
+    assert np.isfinite(detector.score(table(24, 500, seed=1))).all()

@@ -232,3 +232,8 @@ def test_a_table_shorter_than_a_window():
     detector = CrossAD(**SMALL, epochs=1).fit(table(100))
     with pytest.raises(TooShortError, match="23 rows came"):
         detector.score(table(23))
+
+
+def test_500_channels():
+    detector = CrossAD(**SMALL, epochs=1, max_train_windows=2).fit(table(60, 500))
+    assert np.isfinite(detector.score(table(24, 500, seed=1))).all()

@@ -197,3 +197,8 @@ def test_short_narrow_and_unfitted(folder):
         detector.score(table(99))
     with pytest.raises(InputError, match="3 channels came, the fit had 2"):
         detector.score(table(200, 3))
+
+
+def test_500_channels(folder):
+    detector = DADA(weights=str(folder)).fit(table(60, 500))
+    assert np.isfinite(detector.score(table(100, 500, seed=1))).all()

@@ -156,3 +156,9 @@ def test_what_is_left_out_is_told(channels):
     whole = KANAD(window=10, epochs=1, channels=channels).fit(table(61))
     whole.score(table(50))
     assert whole.notes_ == ()
+
+
+@pytest.mark.parametrize("system", [KANAD, KANADReconstruction])
+def test_500_channels(system):
+    detector = system(window=10, epochs=1, max_train_windows=4).fit(table(60, 500))
+    assert np.isfinite(detector.score(table(30, 500, seed=1))).all()

@@ -337,3 +337,8 @@ def test_what_is_left_out_is_told(folder):
         "capped: one of 3 windows scored",
     )
     assert TSPulse(weights=str(folder)).fit(table(100)).notes_ == ()
+
+
+def test_500_channels(folder):
+    detector = TSPulse(weights=str(folder), score_stride=64).fit(table(60, 500))
+    assert np.isfinite(detector.score(table(80, 500, seed=1))).all()

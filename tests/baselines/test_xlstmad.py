@@ -114,3 +114,8 @@ def test_a_planted_anomaly_is_found():
     series[80:84] += 4 * np.array([1, -1, 1, -1])[:, None]
     scores = XLSTMADLeaderboard(**{**SMALL, "epochs": 3}).fit(train).score(series)
     assert 80 <= scores.argmax() <= 91
+
+
+def test_500_channels():
+    detector = XLSTMADLeaderboard(**SMALL, max_train_windows=4, cap_above=0).fit(table(60, 500))
+    assert np.isfinite(detector.score(table(20, 500, seed=1))).all()
