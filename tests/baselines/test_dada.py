@@ -199,6 +199,15 @@ def test_short_narrow_and_unfitted(folder):
         detector.score(table(200, 3))
 
 
+def test_which_weights_were_read_is_told(folder, tensors):
+    before = DADA(weights=str(folder)).fit(table(100)).notes_
+    tensors["model.input_embed.bias"][0] += 1
+    write_folder(folder, SMALL_DADA, tensors)
+    after = DADA(weights=str(folder)).fit(table(100)).notes_
+    assert before[0].startswith("weights ")
+    assert after != before
+
+
 def test_500_channels(folder):
     detector = DADA(weights=str(folder)).fit(table(60, 500))
     assert np.isfinite(detector.score(table(100, 500, seed=1))).all()

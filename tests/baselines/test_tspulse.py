@@ -331,12 +331,20 @@ def test_what_is_left_out_is_told(folder):
         weights=str(folder), tuned=True, epochs=1, max_samples=120, max_channels=2, score_stride=3
     ).fit(table(100, 5))
     detector.score(table(90, 5))
-    assert detector.notes_ == (
+    assert detector.notes_[1:] == (
         "capped: 120 of 296 samples",  # 37 windows of 8 patches
         "capped: 2 of 5 channels a training step",
         "capped: one of 3 windows scored",
     )
-    assert TSPulse(weights=str(folder)).fit(table(100)).notes_ == ()
+    (weights,) = TSPulse(weights=str(folder)).fit(table(100)).notes_
+    assert weights == detector.notes_[0]
+
+
+def test_which_weights_were_read_is_told(folder, tensors):
+    before = TSPulse(weights=str(folder)).fit(table(100)).notes_
+    tensors["backbone.base_norm.bias"][0] += 1
+    write_folder(folder, SMALL_TSPULSE, tensors)
+    assert TSPulse(weights=str(folder)).fit(table(100)).notes_ != before
 
 
 def test_500_channels(folder):

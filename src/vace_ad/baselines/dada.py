@@ -22,7 +22,13 @@ from vace_ad.baselines.contract import Method
 from vace_ad.baselines.networks.backend import choose_device, import_torch
 from vace_ad.baselines.networks.scaling import Scale
 from vace_ad.baselines.networks.windows import place_tiles, tile_starts
-from vace_ad.baselines.weights import Source, check_tensors, number, read_tensors
+from vace_ad.baselines.weights import (
+    Source,
+    check_tensors,
+    fingerprint,
+    number,
+    read_tensors,
+)
 from vace_ad.errors import ModelFileError, NotFittedError
 
 if TYPE_CHECKING:
@@ -67,6 +73,11 @@ class DADA:
         series = tiles.transpose(0, 2, 1).reshape(-1, length).astype(np.float32)
         spread = self._spread(series).reshape(len(starts), -1, length)
         return place_tiles(spread.mean(axis=1), len(values))
+
+    @property
+    def notes_(self) -> tuple[str, ...]:
+        """Which weights were read; kept with the result."""
+        return (f"weights {self._module.fingerprint}",)
 
     def _spread(self, series: NDArray[np.float32]) -> Array:
         """Variance over the copies of each row of each window of one channel."""
@@ -119,6 +130,7 @@ def load(folder: str | None, device: str) -> DADAModule:
         tensors, {_PREFIX + name: tuple(each.shape) for name, each in state.items()}, path
     )
     module.load_state_dict({name: torch.from_numpy(tensors[_PREFIX + name]) for name in state})
+    module.fingerprint = fingerprint(tensors)
     return module.eval().to(device)
 
 

@@ -7,6 +7,7 @@ of another shape is an error, as a network with a part left at random still give
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Mapping
@@ -95,6 +96,14 @@ def read_tensors(path: Path) -> Tensors:
             "download it again"
         ) from error
     return {name: np.asarray(array, np.float32) for name, array in found.items()}
+
+
+def fingerprint(tensors: Tensors) -> str:
+    """Twelve hexadecimal digits of names and values: which weights a result was made with."""
+    digest = hashlib.sha256()
+    for name in sorted(tensors):
+        digest.update(name.encode() + np.ascontiguousarray(tensors[name]).tobytes())
+    return digest.hexdigest()[:12]
 
 
 def check_tensors(tensors: Tensors, expected: Shapes, path: Path) -> None:

@@ -44,6 +44,8 @@ class Spectrum(NamedTuple):
 class TSPulseModule(nn.Module):
     """Reconstructs what is hidden of a window, in time and through its spectrum."""
 
+    fingerprint = ""  # of the weights that were read
+
     def __init__(self, sizes: Sizes) -> None:
         super().__init__()
         self.sizes = sizes

@@ -13,7 +13,7 @@ from vace_ad.baselines.networks.backend import choose_device, import_torch
 from vace_ad.baselines.networks.scaling import Scale
 from vace_ad.baselines.networks.windows import interpolated, refuse_short, strided
 from vace_ad.baselines.tspulse.config import sizes_of
-from vace_ad.baselines.weights import Source, check_tensors, read_tensors
+from vace_ad.baselines.weights import Source, check_tensors, fingerprint, read_tensors
 from vace_ad.errors import ConfigError, InputError, NotFittedError
 
 if TYPE_CHECKING:
@@ -107,8 +107,8 @@ class TSPulse:
 
     @property
     def notes_(self) -> tuple[str, ...]:
-        """What was left out to save time; kept with the result."""
-        notes = list(self._train_caps)
+        """Which weights were read, and what was left out to save time; kept with the result."""
+        notes = [f"weights {self._module.fingerprint}", *self._train_caps]
         if self.score_stride > 1:
             notes.append(f"capped: one of {self.score_stride} windows scored")
         return tuple(notes)
@@ -216,6 +216,7 @@ def load(folder: str | None, device: str) -> TSPulseModule:
     state = module.state_dict()
     check_tensors(tensors, {name: tuple(each.shape) for name, each in state.items()}, path)
     module.load_state_dict({name: torch.from_numpy(tensors[name]) for name in state})
+    module.fingerprint = fingerprint(tensors)
     return module.eval().to(device)
 
 
