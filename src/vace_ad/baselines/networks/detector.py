@@ -31,7 +31,7 @@ from vace_ad.baselines.networks.windows import (
     strided,
     thinned,
 )
-from vace_ad.errors import InputError, NotFittedError
+from vace_ad.errors import InputError, NotFittedError, TooShortError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -74,6 +74,11 @@ class WindowNetwork(ABC):
         self._channels, self._device = values.shape[1], choose_device(self.device)
         self._learn_scale(values)
         first, second = self._split(values)
+        if len(first) < (needed := self.window + self.horizon):
+            raise TooShortError(
+                f"{len(values)} rows came, {len(first)} of them to train on; {type(self).__name__} "
+                f"needs {needed} of those; fit on more rows or choose a shorter window"
+            )
         training = self._cut(first, self._train_starts(len(first)))
         possible = len(self._starts(len(first)))
         self._train_cap, self._score_cap = "", ""
