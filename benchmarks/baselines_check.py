@@ -67,11 +67,15 @@ def main() -> None:
 
 def cases(entries: dict[str, Entry]) -> list[Case]:
     """All of the check, by worth."""
+    quick = METHODS[:2]
     stages = [
         (METHODS, FIRST, range(1)),
         (NO_MODEL, tuple(entries), range(1)),
+        (quick, TWENTY, range(1)),
+        (quick, FIRST, range(1, SEEDS)),
+        (CURRENT[:1], FIRST, range(1)),
         (METHODS, TWENTY, range(1)),
-        (METHODS[:2], FIRST, range(1, SEEDS)),  # the quick ones
+        (quick, TWENTY, range(1, SEEDS)),
         (CURRENT, FIRST, range(1)),
         (MORE, FIRST, range(1)),
         (METHODS, FIRST, range(1, SEEDS)),

@@ -150,7 +150,7 @@ def test_a_network_refuses_what_it_cannot_use(name):
         quick(name).make(0).score(SERIES)
     with pytest.raises(InputError, match="3 channels came, the fit had 2"):
         fitted(name).score(table(100, 3))
-    with pytest.raises(TooShortError, match="rows came"):
+    with pytest.raises(TooShortError, match="20 rows came"):
         quick(name).make(0).fit(table(20))
 
 

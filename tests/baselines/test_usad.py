@@ -14,13 +14,20 @@ def test_the_adversarial_terms_cancel_with_one_optimiser():
     detector = USAD(window=10)
     module, batch = detector._module(2), torch.rand(4, 10, 2)
     for epoch in (1, 7):
-        both = detector._losses(module, batch, At(epoch, 0)).sum()
+        both = detector._losses(module, batch, At(epoch, 0))
         errors = module(batch)
         plain = (errors.first.mean() + errors.second.mean()) / (epoch + 1)
         assert both.tolist() == pytest.approx(plain.tolist(), rel=1e-5)
         gradients = [torch.autograd.grad(loss, list(module.parameters())) for loss in (both, plain)]
         for one, other in zip(*gradients, strict=True):
             np.testing.assert_allclose(one, other, atol=1e-7)
+
+
+def test_early_stopping_watches_the_sum_of_both_losses():
+    train, _ = planted()
+    detector = USAD(window=20).fit(train)
+    assert {len(losses) for losses in detector.history_} == {1}
+    assert len(detector.history_) == 10  # 1/n alone lets the sum fall in every epoch
 
 
 def test_two_optimisers_train_something_else():

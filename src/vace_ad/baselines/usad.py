@@ -61,14 +61,17 @@ class USAD(WindowNetwork):
         return float(self.learning_rate * 0.9 ** ((epoch - 1) // 5))
 
     def _losses(self, module: Any, batch: Tensor, at: At) -> Tensor:
-        """The loss of each autoencoder; their sum has no adversarial term."""
-        import torch
+        """The sum of both losses, which has no adversarial term; early stopping watches it."""
+        first, second = self._pair(module, batch, at)
+        return first + second
 
+    def _pair(self, module: Any, batch: Tensor, at: At) -> tuple[Tensor, Tensor]:
+        """The loss of each autoencoder."""
         # The original weights the first epoch by 1, TSB-AD by 1/2.
         share = 1 / (at.epoch + 1 if self.optimisers == 1 else at.epoch)
         first, second, both = (error.mean() for error in module(batch))
         adversarial = (1 - share) * both
-        return torch.stack([share * first + adversarial, share * second - adversarial])
+        return share * first + adversarial, share * second - adversarial
 
     def _step(self, module: nn.Module, optimisers: Sequence[Optimizer]) -> Step:
         import torch
@@ -80,11 +83,11 @@ class USAD(WindowNetwork):
             found = []
             for i, optimiser in enumerate(optimisers):  # the second sees what the first did
                 module.zero_grad()
-                loss = self._losses(module, batch, at)[i]
+                loss = self._pair(module, batch, at)[i]
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
                 found.append(loss.detach())
-            return torch.stack(found)
+            return torch.stack(found).sum()
 
         return step
 

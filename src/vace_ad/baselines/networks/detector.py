@@ -31,14 +31,14 @@ from vace_ad.baselines.networks.windows import (
     strided,
     thinned,
 )
-from vace_ad.errors import InputError, NotFittedError
+from vace_ad.errors import InputError, NotFittedError, TooShortError
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
     from torch.optim import Optimizer
 
     from vace_ad.baselines.networks.batches import Windows
-    from vace_ad.baselines.networks.training import At, Keep, Step
+    from vace_ad.baselines.networks.training import At, Keep, Parts, Step
 
 Array = NDArray[np.float64]
 
@@ -67,30 +67,22 @@ class WindowNetwork(ABC):
     def fit(self, table: Array) -> Self:
         """Train the network on the training rows."""
         import_torch(f"the method {type(self).__name__}")
-        from vace_ad.baselines.networks.training import EarlyStopping, Loop, Parts, train
+        from vace_ad.baselines.networks.training import EarlyStopping, Loop, train
 
         check_rule(self.windows)
         values = np.asarray(table, np.float64)
         self._channels, self._device = values.shape[1], choose_device(self.device)
         self._learn_scale(values)
-        first, second = self._split(values)
-        training = self._cut(first, self._train_starts(len(first)))
-        possible = len(self._starts(len(first)))
-        self._train_cap, self._score_cap = "", ""
-        if len(training) < possible:
-            self._train_cap = f"capped: {len(training)} of {possible} training windows"
-        validation = None
-        if len(second) >= self.window + self.horizon:
-            validation = self._cut(second, self._validation_starts(len(second)))
+        parts = self._parts(values)
         epochs = self.epochs
-        if validation is None and self.unwatched == "stop":
+        if parts.validation is None and self.unwatched == "stop":
             epochs = min(epochs, self.patience + 1)
         with seeded(self.random_state, self._device):
             self.module_ = module = self._module(self._channels).to(self._device)
             optimisers = self._optimisers(module)
             self.history_ = train(
                 module,
-                Parts(training, validation),
+                parts,
                 self._step(module, optimisers),
                 self._bound(self._losses),
                 optimisers,
@@ -182,6 +174,25 @@ class WindowNetwork(ABC):
         return place_reconstruction(scores, self.window, self.windows)
 
     # -------------------------------------------------------------------------- the rest
+
+    def _parts(self, table: Array) -> Parts:
+        """Windows that train, and windows that validate where rows are left for one."""
+        from vace_ad.baselines.networks.training import Parts
+
+        first, second = self._split(table)
+        if len(first) < (needed := self.window + self.horizon):
+            raise TooShortError(
+                f"{len(table)} rows came, {len(first)} of them to train on; {type(self).__name__} "
+                f"needs {needed} of those; fit on more rows or choose a shorter window"
+            )
+        starts, possible = self._train_starts(len(first)), len(self._starts(len(first)))
+        self._train_cap, self._score_cap = "", ""
+        if len(starts) < possible:
+            self._train_cap = f"capped: {len(starts)} of {possible} training windows"
+        validation = None
+        if len(second) >= needed:
+            validation = self._cut(second, self._validation_starts(len(second)))
+        return Parts(self._cut(first, starts), validation)
 
     def _cut(self, table: Array, starts: Starts) -> Windows:
         from vace_ad.baselines.networks.batches import Windows
