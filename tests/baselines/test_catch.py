@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from vace_ad.baselines import resolve
+from vace_ad.baselines import catch, resolve
 from vace_ad.baselines.catch import CATCH
 from vace_ad.baselines.modules.catch import CATCHModule, Sizes, contrast, frequency_score
 from vace_ad.errors import ConfigError, TooShortError
@@ -218,6 +218,25 @@ def test_scores_are_errors_of_rows_and_their_spectra(monkeypatch):
             cover = [patches[i] for i in range(19) if i <= row - start < i + 6]
             expected[row] = np.mean(error[row - start] ** 2) + 0.05 * np.mean(cover)
     np.testing.assert_allclose(detector.score(series), expected, rtol=1e-3, atol=1e-6)
+
+
+def test_parts_that_fit_into_memory_change_no_gradient(monkeypatch):
+    detector = CATCH(**SMALL, dropout=0.0)
+    torch.manual_seed(0)
+    module = detector._module(3)
+    monkeypatch.setattr(module, "_mask", lambda tokens: torch.ones(len(tokens), 3, 3))
+    batch = torch.from_numpy(table(96).reshape(4, 24, 3).astype(np.float32))
+    slopes = []
+    for pairs in (10**9, 1):  # all windows at once, then one by one
+        monkeypatch.setattr(catch, "_PAIRS", pairs)
+        assert len(detector._pieces(batch)) == (1 if pairs > 1 else 4)
+        module.zero_grad()
+        for loss in detector._loss_parts(module, batch):
+            loss.backward()
+        slopes.append(
+            torch.cat([p.grad.ravel() for p in module.parameters() if p.grad is not None])
+        )
+    torch.testing.assert_close(slopes[0], slopes[1], rtol=1e-3, atol=1e-6)
 
 
 def test_a_planted_anomaly_is_found():

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from vace_ad.baselines import crossad
 from vace_ad.baselines.crossad import CrossAD
 from vace_ad.baselines.modules.crossad import (
     Context,
@@ -77,7 +78,9 @@ def test_the_bank_moves_to_the_queries_that_are_near():
     with torch.no_grad():
         context.entries.copy_(torch.tensor([0.0, 5.0, 9.0])[:, None, None].expand(3, 2, 8))
         context.sums.copy_(context.entries)
-    context._update(torch.full((4, 2, 8), 5.5))
+    for _ in range(2):  # in two parts, as if in one
+        context._gather(torch.full((2, 2, 8), 5.5))
+    context.move()
     counts = [0.95, 0.95 + 0.05 * 4, 0.95]
     assert context.counts.tolist() == pytest.approx(counts)
     expected = (0.95 * 5 + 0.05 * 4 * 5.5) / counts[1]
@@ -95,10 +98,12 @@ def test_the_bank_moves_in_training_only_and_queries_learn_past_it():
     torch.testing.assert_close(module.context.entries, before)
     module.train()
     guesses, truths = module(x)
-    assert not torch.equal(module.context.entries, before)
+    torch.testing.assert_close(module.context.entries, before)  # until the batch is done
     sum((g - t).square().mean() for g, t in zip(guesses, truths, strict=True)).backward()
     assert module.context.queries.grad.abs().sum() > 0
     assert module.context.router.weight.grad.abs().sum() > 0
+    module.context.move()
+    assert not torch.equal(module.context.entries, before)
 
 
 # ---------------------------------------------------------------------- the network, by loops
@@ -219,6 +224,19 @@ def test_the_rate_and_the_validation_windows():
     assert [detector._rate(e) for e in (1, 2, 3, 4)] == pytest.approx([1e-4, 1e-4, 5e-5, 2.5e-5])
     assert detector._validation_starts(60).tolist() == [0, 24, 36]
     assert len(detector._train_starts(5_000)) == 2_000
+
+
+def test_parts_that_fit_into_memory_change_nothing(monkeypatch):
+    whole = CrossAD(**SMALL, epochs=1).fit(table(100, 7))
+    series = table(60, 7, seed=1)
+    expected = whole.score(series)
+    batch = torch.from_numpy(table(48, 7).reshape(2, 24, 7).astype(np.float32))
+    loss = whole._losses(whole.module_, batch, None).item()
+    monkeypatch.setattr(crossad, "_AT_ONCE", 3)
+    np.testing.assert_allclose(whole.score(series), expected, rtol=1e-5)
+    assert whole._losses(whole.module_, batch, None).item() == pytest.approx(loss)
+    parts = CrossAD(**SMALL, epochs=1).fit(table(100, 7))
+    assert np.isfinite(parts.score(series)).all()
 
 
 def test_a_planted_anomaly_is_found():

@@ -19,7 +19,7 @@ over heads; early stopping watches the whole loss.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from torch.optim import Optimizer
 
     from vace_ad.baselines.networks.training import At, Step
+
+_PAIRS = 4_000_000  # of channels, over patches, heads and windows, that are held at a time
 
 
 @dataclass(kw_only=True)
@@ -86,6 +88,23 @@ class CATCH(TiledNetwork):
         )
 
     def _losses(self, module: Any, batch: Tensor, at: At) -> Tensor:
+        import torch
+
+        return torch.stack(list(self._loss_parts(module, batch))).sum()
+
+    def _loss_parts(self, module: Any, batch: Tensor) -> Iterator[Tensor]:
+        """The loss of a batch as a sum over parts of it that fit into memory."""
+        for part in self._pieces(batch):
+            yield self._loss(module, part) * (len(part) / len(batch))
+
+    def _pieces(self, batch: Tensor) -> Sequence[Tensor]:
+        import torch
+
+        n_patches = (self.window - self.patch) // self.patch_stride + 1
+        pairs = n_patches * self.heads * batch.shape[2] ** 2  # of a window
+        return torch.split(batch, max(1, _PAIRS // pairs))
+
+    def _loss(self, module: Any, batch: Tensor) -> Tensor:
         output = module(batch)
         error: Tensor = (output.values - batch).square().mean()
         weighted: Tensor = (
@@ -94,12 +113,16 @@ class CATCH(TiledNetwork):
         return error + weighted
 
     def _errors(self, module: Any, batch: Tensor, at: At) -> Tensor:
+        import torch
+
         from vace_ad.baselines.modules.catch import frequency_score
 
-        error = module(batch).values - batch
-        spectra = frequency_score(error, self.score_patch)
-        score: Tensor = error.square().mean(dim=2) + self.score_weight * spectra
-        return score
+        scores = []
+        for part in self._pieces(batch):
+            error = module(part).values - part
+            spectra = frequency_score(error, self.score_patch)
+            scores.append(error.square().mean(dim=2) + self.score_weight * spectra)
+        return torch.cat(scores)
 
     # ------------------------------------------------------------------------- training
 
@@ -135,14 +158,16 @@ class CATCH(TiledNetwork):
 
         def step(batch: Tensor, at: At) -> Tensor:
             network.zero_grad()
-            loss = self._losses(module, batch, at)
-            loss.backward()  # type: ignore[no-untyped-call]
+            total = batch.new_zeros(())
+            for loss in self._loss_parts(module, batch):
+                loss.backward()  # type: ignore[no-untyped-call]
+                total += loss.detach()
             network.step()
             if (at.batch + 1) % self._every == 0:
                 masks.param_groups[0]["lr"] = self._rate_of_masks(at.epoch)
                 masks.step()
                 masks.zero_grad()
-            return loss
+            return total
 
         return step
 

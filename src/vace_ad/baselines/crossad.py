@@ -6,11 +6,13 @@ here. By default at most 2,000 training windows are used, evenly spaced. Where t
 comes from is not known; it is unconfirmed.
 
 Not said and chosen here: what is stretched to the next finer scale is the encoder's output; norms
-come before attention and dense layers; the loss averages over all values of all scales.
+come before attention and dense layers; the loss averages over all values of all scales; the bank
+moves once a batch, after the step.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -20,8 +22,11 @@ from vace_ad.baselines.networks.windows import Starts, thinned, tile_starts
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
+    from torch.optim import Optimizer
 
-    from vace_ad.baselines.networks.training import At
+    from vace_ad.baselines.networks.training import At, Step
+
+_AT_ONCE = 512  # windows of one channel; a batch of many channels would need over 10 GB
 
 
 @dataclass(kw_only=True)
@@ -78,21 +83,49 @@ class CrossAD(TiledNetwork):
     def _losses(self, module: Any, batch: Tensor, at: At) -> Tensor:
         import torch
 
-        guesses, truths = module(batch.transpose(1, 2).flatten(0, 1))
-        error = torch.cat(guesses, dim=1) - torch.cat(truths, dim=1)
-        return error.square().mean()
+        return torch.stack(list(self._loss_parts(module, batch))).sum()
+
+    def _loss_parts(self, module: Any, batch: Tensor) -> Iterator[Tensor]:
+        """The loss of a batch as a sum over parts of it that fit into memory."""
+        import torch
+
+        series = _one_channel(batch)
+        for part in torch.split(series, _AT_ONCE):
+            guesses, truths = module(part)
+            error = torch.cat(guesses, dim=1) - torch.cat(truths, dim=1)
+            yield error.square().mean() * (len(part) / len(series))
+
+    def _step(self, module: Any, optimisers: Sequence[Optimizer]) -> Step:
+        def step(batch: Tensor, at: At) -> Tensor:
+            optimisers[0].zero_grad()
+            total = batch.new_zeros(())
+            for loss in self._loss_parts(module, batch):
+                loss.backward()  # type: ignore[no-untyped-call]
+                total += loss.detach()
+            optimisers[0].step()
+            module.context.move()
+            return total
+
+        return step
 
     def _errors(self, module: Any, batch: Tensor, at: At) -> Tensor:
         import torch
         from torch.nn.functional import interpolate
 
-        guesses, truths = module(batch.transpose(1, 2).flatten(0, 1))
-        errors = [
-            interpolate((guess - truth).square()[:, None], size=self.window, mode="linear")[:, 0]
-            for guess, truth in zip(guesses, truths, strict=True)
-        ]
-        total: Tensor = torch.stack(errors).sum(dim=0)
-        return total.view(len(batch), -1, self.window).mean(dim=1)
+        found = []
+        for part in torch.split(_one_channel(batch), _AT_ONCE):
+            guesses, truths = module(part)
+            errors = [
+                interpolate((guess - truth).square()[:, None], size=self.window, mode="linear")
+                for guess, truth in zip(guesses, truths, strict=True)
+            ]
+            found.append(torch.stack(errors).sum(dim=0)[:, 0])
+        return torch.cat(found).view(len(batch), -1, self.window).mean(dim=1)
+
+
+def _one_channel(batch: Tensor) -> Tensor:
+    """(b, window, channels) to (b · channels, window)."""
+    return batch.transpose(1, 2).flatten(0, 1)
 
 
 METHODS = (network_method("crossad", CrossAD, "Transformers"),)

@@ -106,6 +106,7 @@ class Context(nn.Module):
         self.register_buffer("entries", entries)
         self.register_buffer("sums", entries.clone())
         self.register_buffer("counts", torch.ones(sizes.bank))
+        self._gathered: list[tuple[Tensor, Tensor]] = []  # counts and sums since the last move
         self._sizes = sizes
 
     def forward(self, x: Tensor, encoded: Tensor) -> Tensor:
@@ -117,20 +118,27 @@ class Context(nn.Module):
         query = torch.einsum("nq,qtd->ntd", chosen, self.queries)
         for layer in self.layers:
             query = layer(query, None, encoded)
-        self._update(query.detach())
+        self._gather(query.detach())
         # The gradient reaches the queries, past the bank, which has none.
         bank = self.entries + (query - query.detach())[:, None]  # (n, bank, queries, d_model)
         return bank.flatten(1, 2)
 
-    def _update(self, query: Tensor) -> None:
-        """Move the entry nearest to each query: a moving average of counts and sums."""
+    def _gather(self, query: Tensor) -> None:
+        """Note which entry is nearest to each query: (n, queries, d_model)."""
         flat = query.flatten(1)
         nearest = torch.cdist(flat, self.entries.flatten(1)).argmin(dim=1)
         hits = functional.one_hot(nearest, self._sizes.bank).to(flat.dtype)  # (n, bank)
+        self._gathered.append((hits.sum(dim=0), (hits.T @ flat).view_as(self.sums)))
+
+    def move(self) -> None:
+        """Move the entries to the queries near them: a moving average of counts and sums."""
+        if not self._gathered:
+            return
         decay, epsilon = self._sizes.decay, self._sizes.epsilon
-        self.counts.mul_(decay).add_(hits.sum(dim=0), alpha=1 - decay)
-        gathered = (hits.T @ flat).view_as(self.sums)
-        self.sums.mul_(decay).add_(gathered, alpha=1 - decay)
+        counts, sums = (torch.stack(each).sum(dim=0) for each in zip(*self._gathered, strict=True))
+        self._gathered.clear()
+        self.counts.mul_(decay).add_(counts, alpha=1 - decay)
+        self.sums.mul_(decay).add_(sums, alpha=1 - decay)
         total = self.counts.sum()
         smooth = (self.counts + epsilon) / (total + self._sizes.bank * epsilon) * total
         self.entries.copy_(self.sums / smooth[:, None, None])
