@@ -10,7 +10,7 @@ help:  ## this list
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint constraints.txt --editable '.[train,plot,ray,excel,sql,dev]'
+	    --constraint constraints.txt --editable '.[train,plot,ray,excel,sql,xlstm,live,dev]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps TSB-AD==1.5
 	touch $@
 

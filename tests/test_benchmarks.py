@@ -85,7 +85,58 @@ def test_rules_are_compared_within_halves_of_the_families(data):
     assert {line["gain_shape_alone"] for line in summary if line["rule"] == "default"} == {"0.2000"}
 
 
+def test_published_values_are_held_against_the_spread_of_seeds(data):
+    found = {"a": (0.2, 0.4, 0.3), "b": (0.2, 0.4, 0.43), "c": (0.2, 0.4, 0.9), "d": (0.2, 0.4, "")}
+    lines = [
+        {"method": "usad", "series": series, "seed": seed, "vus_pr": values[seed],
+         "published": values[2]}
+        for series, values in found.items()
+        for seed in (0, 1)
+    ]  # fmt: skip
+    write(data / "baselines-check.csv", lines)
+    run("baselines_check", "--data", data, "--out", data, "--minutes", 0)
+    summary = read(data / "baselines-check-summary.csv")
+    assert [line["verdict"] for line in summary] == ["within the seeds", "near", "apart", ""]
+    assert [line["mean"] for line in summary] == ["0.3000"] * 4
+    assert summary[2]["nearest_distance"] == "0.5000"
+
+
 def test_single_bad_readings_are_found_among_made_faults(tmp_path):
     run("faults", "--seeds", 1, "--faults", "single bad readings", "--out", tmp_path)
     (line,) = read(tmp_path / "faults.csv")
     assert float(line["default"]) > 0.8 > 2 * float(line["shape alone"])
+
+
+def test_published_tables_are_looked_through(tmp_path):
+    pytest.importorskip("torch")
+    files = ["001_MSL_id_1_Sensor_tr_5_1st_9.csv", "002_MSL_id_2_Sensor_tr_5_1st_9.csv",
+             "003_TAO_id_1_Environment_tr_5_1st_9.csv"]  # fmt: skip
+    extra, table = [], []
+    for i, file in enumerate(files):
+        heads = {
+            f"TSPulse-{tag}-{head}": 0.1 * i + 0.01 * k + (tag == "ft")
+            for tag in ("zs", "ft")
+            for k, head in enumerate(("time", "fft", "future", "ensemble"))
+        }
+        used = "fft" if "MSL" in file else "future"
+        listed = {f"TSPulse-{t.upper()}": heads[f"TSPulse-{t}-{used}"] for t in ("zs", "ft")}
+        extra.append({"file": file, "xLSTMAD": 0.3, **listed, **heads})
+        equal = dict.fromkeys(("PCA", "HBOS", "COPOD", "LOF", "KNN", "OCSVM"), 0.5)
+        table.append({"file": file, "ts_len": 10_000, "anomaly_len": 490, **equal})
+    write(tmp_path / "tsb-ad-m-per-series-extra.csv", extra)
+    write(tmp_path / "tsb-ad-m-per-series-vus-pr.csv", table)
+    write(tmp_path / "vace-main.csv", [{"method": "xLSTMAD-R (MSE)", "VUS-PR": 0.37}])
+    row = {"method": "xLSTM-AD-R (MSE)", "MSL": 0.3, "TAO": 0.4, "Overall": 0.33}
+    write(tmp_path / "vace-category.csv", [row])
+    run("published_checks", "--published", tmp_path, "--out", tmp_path)
+    found = {line["item"]: line["value"] for line in read(tmp_path / "published-checks.csv")}
+    assert found["ZS: series met by one head a family"] == "3 of 3"
+    assert (found["head of MSL"], found["head of TAO"]) == ("fft", "future")
+    assert found["FT: time alone"] == "1.1000"
+    assert found["families of the category table met"] == "1 of 2"
+    assert found["MSL: different results"] == "1 of 2 series"
+    assert found["MSL: equal ids"] == "1, 2"
+    assert found["counts within 3 deviations of one"] == "1 of 1"
+    assert found["500 draws of 10000 rows"].startswith("487.7 different")
+    assert found["DCdetector: value of the loss"] == "0.0e+00"
+    assert float(found["USAD: less that of two autoencoders"]) < 1e-8

@@ -3,23 +3,38 @@
 The methods that train run with few patches and iterations here: the contract is the same.
 """
 
+from dataclasses import fields, replace
 from functools import cache
 
 import numpy as np
 import pytest
 
+from random_weights import (
+    SMALL_DADA,
+    SMALL_TSPULSE,
+    dada_tensors,
+    tspulse_tensors,
+    write_folder,
+)
 from vace_ad import VACE
 from vace_ad.baselines import Method, names, paano, resolve
+from vace_ad.baselines.networks.detector import WindowNetwork
+from vace_ad.baselines.tspulse import TSPulse
 from vace_ad.baselines.vace import ABLATION, SENSITIVITY
-from vace_ad.errors import TooShortError
+from vace_ad.errors import InputError, NotFittedError, TooShortError
 
 STUDIES = {*ABLATION, *SENSITIVITY} - {"vace-released"}  # one class, other settings
 METHODS = [name for name in names() if name not in STUDIES]
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _quick():
+def _quick(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("weights")
+    write_folder(folder / "dada", SMALL_DADA, dada_tensors(SMALL_DADA))
+    write_folder(folder / "tspulse", SMALL_TSPULSE, tspulse_tensors(SMALL_TSPULSE))
     with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("VACE_DADA_WEIGHTS", str(folder / "dada"))
+        patch.setenv("VACE_TSPULSE_WEIGHTS", str(folder / "tspulse"))
         patch.setattr(paano, "_BATCH", 8)
         patch.setattr(paano, "_PRETEXT_ITERATIONS", 2)
         patch.setattr(paano, "_ITERATIONS", {"february": 3, "may": 3})
@@ -35,9 +50,32 @@ def table(rows, channels=2, seed=0):
 TRAIN, SERIES = table(300), table(150, seed=1)
 
 
+SMALL = {  # sizes of a network, where it has them
+    "window": 24,
+    "epochs": 2,
+    "patches": (2, 3),
+    "width": 8,
+    "heads": 2,
+    "layers": 1,
+    "max_train_windows": 40,
+    "cap_above": 0,
+    "max_samples": 104,
+    "d_model": 8,
+    "score_patch": 8,
+}
+
+
+def small(network):
+    """The same network, of a size for tests."""
+    own = {field.name for field in fields(network)}
+    return replace(network, **{name: size for name, size in SMALL.items() if name in own})
+
+
 def quick(name):
     """The method, with its training cut short."""
     method = resolve(name)
+    if isinstance(method.make(0), WindowNetwork | TSPulse):
+        return replace(method, make=lambda seed: small(method.make(seed)))
     if not method.settings.get("iterations"):
         return method
     preset = name.removeprefix("vace-")
@@ -94,6 +132,26 @@ def test_one_channel_and_many_one_of_them_constant(name, channels):
     detector = quick(name).make(0)
     detector.fit(train)
     assert np.isfinite(detector.score(series)).all()
+
+
+@pytest.mark.parametrize("name", [n for n in METHODS if quick(n).settings.get("system")])
+def test_a_network_leaves_the_random_numbers_of_others_alone(name):
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(5)
+    before = torch.get_rng_state()
+    scores = quick(name).make(0).fit(TRAIN).score(SERIES)
+    assert torch.equal(torch.get_rng_state(), before)
+    np.testing.assert_array_equal(scores, fitted(name).score(SERIES))
+
+
+@pytest.mark.parametrize("name", [n for n in METHODS if quick(n).settings.get("system")])
+def test_a_network_refuses_what_it_cannot_use(name):
+    with pytest.raises(NotFittedError, match="call fit first"):
+        quick(name).make(0).score(SERIES)
+    with pytest.raises(InputError, match="3 channels came, the fit had 2"):
+        fitted(name).score(table(100, 3))
+    with pytest.raises(TooShortError, match="20 rows came"):
+        quick(name).make(0).fit(table(20))
 
 
 @pytest.mark.parametrize("name", sorted(STUDIES))

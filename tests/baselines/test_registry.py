@@ -1,3 +1,5 @@
+import hashlib
+
 import pytest
 
 from vace_ad.baselines import Method, expand, names, registry, resolve
@@ -63,3 +65,10 @@ def test_the_hash_follows_the_settings():
     one, other = Method("a", lambda seed: None, {"x": 1}), Method("b", lambda seed: None, {"x": 2})
     assert one.config_hash == Method("c", lambda seed: None, {"x": 1}).config_hash
     assert one.config_hash != other.config_hash
+
+
+def test_the_hash_follows_the_version_of_the_code():
+    old, new = (Method("a", lambda seed: None, {"x": 1}, version=v) for v in (1, 2))
+    assert old.config_hash != new.config_hash
+    # Rows from before there were versions keep their hash: sha256 of {"x": 1}.
+    assert old.config_hash == hashlib.sha256(b'{"x": 1}').hexdigest()[:12]

@@ -8,8 +8,10 @@ from bench.made_runs import full_rows, make_run
 from bench.toys import Here, make_folder
 from vace_ad.bench.catalog import find_series
 from vace_ad.bench.figures import FIGURES
+from vace_ad.bench.figures.critical_difference import draw_ranking
 from vace_ad.bench.figures.series import _thinned, draw_series
 from vace_ad.bench.figures.style import save
+from vace_ad.bench.ranks import Ranking
 from vace_ad.bench.results import Results
 from vace_ad.bench.runner import Plan, run
 from vace_ad.errors import ConfigError, InputError, MissingExtraError
@@ -99,3 +101,22 @@ def test_without_matplotlib_the_install_line_is_said(results, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingExtraError, match=r"pip install 'vace-ad\[plot\]'"):
         FIGURES["density"](results, [])
+
+
+def test_the_critical_difference_diagram_says_ranks_and_draws_a_bar_for_each_group():
+    ranking = Ranking(
+        ("a", "b", "c"),
+        (1.25, 1.75, 3.0),
+        12,
+        0.001,
+        {("a", "b"): 0.5, ("a", "c"): 0.01, ("b", "c"): 0.01},
+        0.05,
+    )
+    figure = draw_ranking(ranking, "tsb-ad")
+    told = texts(figure)
+    assert "a  1.25" in told
+    assert "b  1.75" in told
+    assert "3.00  c" in told
+    assert any("12 series" in text and "p = 0.001" in text for text in told)
+    bars = [line for line in figure.axes[0].lines if line.get_linewidth() > 3]
+    assert [line.get_xdata().tolist() for line in bars] == [pytest.approx([1.22, 1.78])]

@@ -13,6 +13,8 @@ import pytest
 
 from bench import toys
 from bench.toys import Here, make_folder
+from vace_ad.baselines import resolve
+from vace_ad.bench import runner
 from vace_ad.bench.catalog import find_series
 from vace_ad.bench.lock import BusyError
 from vace_ad.bench.rows import Key
@@ -84,6 +86,17 @@ def test_other_settings_need_another_folder(series, tmp_path):
         run(plan(series, "Distance"), tmp_path / "run")
 
 
+def test_new_code_behind_the_same_settings_needs_another_folder(series, tmp_path, monkeypatch):
+    run(plan(series[:1], "Distance", seeds=1), tmp_path / "run", Here())
+
+    def newer(name):
+        return replace(resolve(name), version=2)
+
+    monkeypatch.setattr(runner, "resolve", newer)
+    with pytest.raises(ConfigError, match="version of its code has changed"):
+        run(plan(series, "Distance"), tmp_path / "run")
+
+
 @pytest.mark.parametrize(
     ("changes", "message"),
     [({"seeds": 0}, "seeds=0"), ({"protocols": ("all",)}, "protocol='all'")],
@@ -105,6 +118,8 @@ def test_scores_are_kept_on_request(series, tmp_path):
 
 SCRIPT = """
 import sys
+from vace_ad.baselines import resolve
+from vace_ad.bench import runner
 from vace_ad.bench.catalog import find_series
 from vace_ad.bench.runner import Engine, Plan, run
 if __name__ == "__main__":

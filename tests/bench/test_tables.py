@@ -70,6 +70,15 @@ def test_main_sets_published_values_beside_ours(tmp_path):
     assert len(whole) == 16
 
 
+def test_main_with_a_system_published_by_series_alone(tmp_path):
+    rows = cells(main_table(results(tmp_path, ["lstmad"])))
+    assert [row["source"] for row in rows[:2]] == ["ours", "published, same series"]
+    assert rows[1]["method"] == "LSTMAD"
+    known = published.per_series()["LSTMAD"]
+    mean = sum(known[stem] for stem in STEMS if stem in known) / 4
+    assert float(rows[1]["VUS-PR"]) == pytest.approx(mean, abs=1e-6)
+
+
 def test_main_under_test_only_averages_no_tsb_ad_values(tmp_path):
     run = make_run(tmp_path, full_rows(["vace", "pca"]))
     rows = cells(main_table(Results.load(run, "test-only")))

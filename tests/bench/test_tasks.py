@@ -4,6 +4,7 @@ import pytest
 from bench.toys import make_folder, make_table, write
 from vace_ad import __version__
 from vace_ad.baselines import resolve
+from vace_ad.bench.results import Results
 from vace_ad.bench.rows import MEASURES
 from vace_ad.bench.tasks import Task, compute
 from vace_ad.metrics import evaluate
@@ -34,6 +35,14 @@ def test_a_row_says_everything(path):
     assert whole.measures == evaluate(labels, scores, window=whole.window)
     assert whole.peak_memory_mb > 10
     assert min(whole.fit_seconds, whole.score_seconds, whole.evaluate_seconds) >= 0
+
+
+def test_what_a_detector_left_out_is_told(path):
+    rows = [result.row for result in compute(task(path, "bench.toys:Capped"))]
+    assert [row.notes for row in rows] == [("capped: 3 of 9 training windows",)] * 2
+    (told,) = Results("tsb-ad", rows[:1]).notes()
+    assert told.startswith("bench.toys:Capped: 1 of 1 rows with caps to save time")
+    assert told.endswith("3 of 9 training windows")
 
 
 def test_scores_are_left_out_unless_asked_for(path):

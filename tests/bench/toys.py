@@ -104,6 +104,10 @@ class Warns(Distance):
         return super().fit(table)
 
 
+class Capped(Distance):
+    notes_ = ("capped: 3 of 9 training windows",)
+
+
 class Threads(Distance):
     """Reports the limits it finds through its scores' range."""
 

@@ -17,7 +17,26 @@ from vace_ad.baselines.contract import Detector, Method
 from vace_ad.errors import ConfigError
 
 GROUP = "vace_ad.detectors"
-_MODULES = ("vace", "pca", "iforest", "paano")  # of this package, each with a tuple METHODS
+_MODULES = (  # of this package, each with a tuple METHODS
+    "vace",
+    "pca",
+    "iforest",
+    "paano",
+    "deepant",
+    "omnianomaly",
+    "usad",
+    "lstmad",
+    "timesnet",
+    "anomaly_transformer",
+    "dcdetector",
+    "kanad",
+    "xlstmad",
+    "catch",
+    "crossad",
+    "dada",
+    "tspulse",
+    "amplitude",
+)
 
 
 def names() -> tuple[str, ...]:

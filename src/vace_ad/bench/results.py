@@ -85,7 +85,7 @@ class Results:
         return len({row.seed for row in self.good if row.method == method})
 
     def notes(self) -> list[str]:
-        """What a reader must know: failures, series without anomalies, uneven coverage."""
+        """What a reader must know: failures, caps, series without anomalies, uneven coverage."""
         notes = []
         failed = [row for row in self.rows if row.status == "failed"]
         for method in dict.fromkeys(row.method for row in failed):
@@ -93,6 +93,15 @@ class Results:
             notes.append(
                 f"{method}: {len(mine)} rows failed, first {mine[0].series}: {mine[0].error}"
             )
+        for method in self.methods:
+            mine = [row for row in self.good if row.method == method]
+            capped = [[note for note in row.notes if note.startswith("capped: ")] for row in mine]
+            if any(capped):
+                first = next(each for each in capped if each)
+                notes.append(
+                    f"{method}: {sum(map(bool, capped))} of {len(mine)} rows with caps to save "
+                    f"time, first {', '.join(first)}"
+                )
         quiet = dict.fromkeys(row.series for row in self.rows if row.status == "no-anomaly")
         if quiet:
             notes.append(f"no anomaly in the evaluated rows: {', '.join(quiet)}")

@@ -139,7 +139,8 @@ def _refuse_other_settings(tasks: Sequence[Task], rows: dict[Key, Row]) -> None:
         if row.config != expected:
             raise ConfigError(
                 f"the run holds rows of {row.method} with settings {row.config}, the method now "
-                f"has settings {expected}; use another folder for the new ones"
+                f"has settings {expected}: a setting or the version of its code has changed; use "
+                "another folder for the new ones"
             )
 
 

@@ -117,6 +117,7 @@ def _compute(task: Task) -> Iterator[Result]:
                 row,
                 status="ok",
                 measures=measures,
+                notes=(*row.notes, *getattr(detector, "notes_", ())),
                 geometry=_geometry(detector),
                 fit_seconds=round(fit_seconds, 4),
                 score_seconds=round(scored - started, 4),

@@ -252,7 +252,8 @@ def methods_command() -> None:
 
     for name in names():
         method = resolve(name)
-        typer.echo(f"{name:28} {method.category:16} settings {method.config_hash}")
+        told = f"settings {method.config_hash}, version {method.version}"
+        typer.echo(f"{name:28} {method.category:16} {told}")
     for group, members in groups().items():
         typer.echo(f"{group:28} {', '.join(members)}")
 

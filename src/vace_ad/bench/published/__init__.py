@@ -1,8 +1,9 @@
 """Published numbers to compare with, as small tables of facts.
 
 Sources: the VACE paper (main, ablation, sensitivity, category, geometry, msl; VACE's own numbers
-there are `test-only`, the others `tsb-ad`) and the result tables of the TSB-AD repository
-(per_series, the newer systems of category; `tsb-ad`). See docs/bench.md for their cautions.
+there are `test-only`, the others `tsb-ad`), the result tables of the TSB-AD repository (per_series,
+the newer systems of category; `tsb-ad`) and those of TSPulse's authors (per_series, head "time").
+See docs/bench.md for their cautions.
 """
 
 from __future__ import annotations
@@ -20,6 +21,22 @@ COUNTERPARTS = {
     "paano-may": "PaAno",
     "pca": "PCA",
     "iforest": "IForest",
+    "deepant": "DeepAnT",
+    "omnianomaly": "OmniAnomaly",
+    "usad": "USAD",
+    "lstmad": "LSTMAD",
+    "timesnet": "TimesNet",
+    "anomaly-transformer": "AnomalyTransformer",
+    "dcdetector": "DCDetector",
+    "kan-ad": "KAN-AD",
+    "xlstmad": "xLSTMAD",
+    "xlstmad-r": "xLSTMAD-R (MSE)",
+    "xlstmad-f": "xLSTMAD-F (MSE)",
+    "catch": "CATCH",
+    "crossad": "CrossAD",
+    "dada": "DADA",
+    "tspulse": "TSPulse (time)",
+    "tspulse-tuned": "TSPulse-FT (time)",
 }
 
 # The families in the order of the paper's category table, with their evaluation series.

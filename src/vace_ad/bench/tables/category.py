@@ -64,6 +64,8 @@ def _published_rows(results: Results, families: list[str]) -> list[list[Cell]]:
                 cells[-1] = None
             rows.append([f"{system} (published)", *cells])
     for (system, protocol), means in published.by_family().items():
+        if system in published.per_series() and protocol == "tsb-ad":
+            continue  # told above, series by series
         if protocol == results.protocol and any(family in whole for family in means):
             cells = [means.get(family) if family in whole else None for family in families]
             rows.append([f"{system} (published)", *cells, _overall(results, cells)])

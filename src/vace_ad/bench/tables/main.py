@@ -76,18 +76,20 @@ def _our_row(results: Results, method: str, base: Mapping[str, float]) -> list[C
 
 def _published_rows(results: Results, system: str, base: Mapping[str, float]) -> list[list[Cell]]:
     """The published values: over the run's own series where each is known, and over all 180."""
-    line = next(row for row in published.table("main") if row["method"] == system)
+    lines = [row for row in published.table("main") if row["method"] == system]
+    category = lines[0]["category"] if lines else None  # known by series alone, as LSTMAD
     rows: list[list[Cell]] = []
     known = published.per_series().get(system, {})
     same = {name: known[name] for name in results.families if name in known}
     if same and results.protocol == "tsb-ad":
         blank: list[Cell] = [None] * (len(COLUMNS) - 1)
-        head: list[Cell] = [line["category"], system, fmean(same.values()), *blank]
+        head: list[Cell] = [category, system, fmean(same.values()), *blank]
         tail: list[Cell] = ["published, same series", "tsb-ad", len(same), None]
         rows.append([*head, *tail, *_difference(same, base)])
-    numbers: list[Cell] = [float(line[column]) for column in COLUMNS]
-    origin: list[Cell] = ["published", line["protocol"], 180, None, None, None, None]
-    rows.append([line["category"], system, *numbers, *origin])
+    for line in lines:
+        numbers: list[Cell] = [float(line[column]) for column in COLUMNS]
+        origin: list[Cell] = ["published", line["protocol"], 180, None, None, None, None]
+        rows.append([category, system, *numbers, *origin])
     return rows
 
 

@@ -1,0 +1,213 @@
+"""DADA: weights are read strictly, and scores equal a computation by loops."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from random_weights import DADA as CONFIG
+from random_weights import SMALL_DADA, dada_shapes, dada_tensors, write_folder
+from vace_ad.baselines.dada import DADA, load
+from vace_ad.errors import ConfigError, InputError, ModelFileError, NotFittedError, TooShortError
+
+
+@pytest.fixture
+def tensors():
+    return dada_tensors(SMALL_DADA)
+
+
+@pytest.fixture
+def folder(tmp_path, tensors):
+    return write_folder(tmp_path / "weights", SMALL_DADA, tensors)
+
+
+def table(rows, channels=2, seed=0):
+    return np.random.default_rng(seed).normal(size=(rows, channels)).cumsum(axis=0)
+
+
+def test_the_released_sizes_have_the_published_number_of_weights(tmp_path):
+    where = write_folder(tmp_path, CONFIG, dada_tensors(CONFIG))
+    module = load(str(where), "cpu")
+    assert sum(each.numel() for each in module.parameters()) == 1_844_714
+    shapes = dada_shapes(CONFIG)
+    assert sum(math.prod(shape) for shape in shapes.values()) == 1_844_714 + 2  # two buffers
+
+
+# ---------------------------------------------------------------------------- the loader
+
+
+def test_without_a_folder_it_says_where_to_get_the_weights(monkeypatch):
+    monkeypatch.delenv("VACE_DADA_WEIGHTS", raising=False)
+    with pytest.raises(ConfigError, match=r"pytorch_model\.bin.*VACE_DADA_WEIGHTS"):
+        DADA().fit(table(100))
+
+
+def test_a_folder_that_does_not_exist(tmp_path):
+    with pytest.raises(ConfigError, match="does not exist"):
+        DADA(weights=str(tmp_path / "nowhere")).fit(table(100))
+
+
+def test_the_environment_names_the_folder(folder, monkeypatch):
+    monkeypatch.setenv("VACE_DADA_WEIGHTS", str(folder))
+    by_environment = DADA().fit(table(150)).score(table(150))
+    by_setting = DADA(weights=str(folder)).fit(table(150)).score(table(150))
+    np.testing.assert_array_equal(by_environment, by_setting)
+
+
+@pytest.mark.parametrize("file", ["config.json", "model.safetensors"])
+def test_a_missing_file(folder, file):
+    (folder / file).unlink()
+    with pytest.raises(ModelFileError, match=f"has no {file}"):
+        load(str(folder), "cpu")
+
+
+def test_a_missing_name(folder, tensors):
+    del tensors["model.input_embed.bias"]
+    write_folder(folder, SMALL_DADA, tensors)
+    with pytest.raises(ModelFileError, match=r"missing: model\.input_embed\.bias"):
+        load(str(folder), "cpu")
+
+
+def test_an_extra_name(folder, tensors):
+    tensors["model.more"] = np.zeros(1, np.float32)
+    write_folder(folder, SMALL_DADA, tensors)
+    with pytest.raises(ModelFileError, match=r"not known: model\.more"):
+        load(str(folder), "cpu")
+
+
+def test_a_wrong_shape(folder, tensors):
+    tensors["model.input_embed.weight"] = np.zeros((5, 4), np.float32)
+    write_folder(folder, SMALL_DADA, tensors)
+    with pytest.raises(ModelFileError, match=r"input_embed\.weight is \(5, 4\), expected \(4, 5\)"):
+        load(str(folder), "cpu")
+
+
+def test_a_truncated_file(folder):
+    path = folder / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        load(str(folder), "cpu")
+
+
+def test_a_configuration_that_says_nonsense(folder, tensors):
+    write_folder(folder, {**SMALL_DADA, "depth": "ten"}, tensors)
+    with pytest.raises(ModelFileError, match="depth = 'ten'"):
+        load(str(folder), "cpu")
+    write_folder(folder, {**SMALL_DADA, "k": 9}, tensors)
+    with pytest.raises(ModelFileError, match="k 9 and 4 bottlenecks"):
+        load(str(folder), "cpu")
+
+
+def test_numbers_stored_as_one_element_lists(folder, tensors):
+    listed = {name: [value] for name, value in SMALL_DADA.items()}
+    expected = DADA(weights=str(folder)).fit(table(150)).score(table(150))
+    write_folder(folder, listed, tensors)
+    found = DADA(weights=str(folder)).fit(table(150)).score(table(150))
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_bin_file_of_tensors_is_read_and_one_of_code_refused(folder, tensors):
+    expected = DADA(weights=str(folder)).fit(table(150)).score(table(150))
+    (folder / "model.safetensors").unlink()
+    state = {name: torch.from_numpy(array) for name, array in tensors.items()}
+    torch.save(state, folder / "pytorch_model.bin")
+    found = DADA(weights=str(folder)).fit(table(150)).score(table(150))
+    np.testing.assert_array_equal(found, expected)
+    torch.save({"model": Harmful()}, folder / "pytorch_model.bin")
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        load(str(folder), "cpu")
+
+
+class Harmful:
+    def __reduce__(self):
+        return (exec, ("raise SystemExit",))
+
+
+# ---------------------------------------------------------------------------- the scores
+
+
+def gelu(x):
+    each = [v * 0.5 * (1 + math.erf(v / math.sqrt(2))) for v in x.ravel()]
+    return np.array(each).reshape(x.shape)
+
+
+def convolve(x, weight, bias):
+    """(rows, n_in) to (rows, n_out), zeros beyond the ends."""
+    size = weight.shape[2]
+    padded = np.pad(x, ((size // 2, size // 2), (0, 0)))
+    out = np.zeros((len(x), len(weight)))
+    for row in range(len(x)):
+        for o in range(len(weight)):
+            out[row, o] = np.sum(padded[row : row + size].T * weight[o]) + bias[o]
+    return out
+
+
+def reconstruct(window, shown, config, tensors):
+    """One window of one channel under one mask, by loops."""
+
+    def linear(x, name):
+        return x @ tensors[f"model.{name}.weight"].T + tensors[f"model.{name}.bias"]
+
+    def conv(x, name):
+        return convolve(x, tensors[f"model.{name}.weight"], tensors[f"model.{name}.bias"])
+
+    x = linear(window.reshape(-1, config["patch_len"]), "input_embed") * shown[:, None]
+    for i in range(config["depth"] + 1):
+        name = f"encoder.feature_extractor.net.{i}"
+        kept = conv(x, f"{name}.projector") if i == config["depth"] else x
+        x = conv(gelu(conv(gelu(x), f"{name}.conv1.conv")), f"{name}.conv2.conv") + kept
+    logits = x.ravel() @ tensors["model.adaptive_bottleneck.w_gate"]
+    best = np.argsort(-logits)[: config["k"]]
+    shares = np.exp(logits[best] - logits[best].max())
+    mixed = np.zeros_like(x)
+    for j, share in zip(best, shares / shares.sum(), strict=True):
+        name = f"adaptive_bottleneck.bottlenecks.{j}.net"
+        inner = linear(gelu(linear(gelu(linear(x, f"{name}.0")), f"{name}.2")), f"{name}.5")
+        mixed += share * (inner + x)
+    for layer in (1, 3, 5):
+        mixed = linear(gelu(mixed), f"decoder.net.{layer}")
+    return mixed.ravel()
+
+
+def test_scores_equal_a_computation_by_loops(folder, tensors):
+    train, series = table(120, 2), table(230, 2, seed=1)  # two windows and a tail of 30
+    scores = DADA(weights=str(folder), random_state=3).fit(train).score(series)
+    scaled = (series - train.mean(axis=0)) / train.std(axis=0)
+    rng = np.random.default_rng(3)
+    spread = np.zeros((3, 100))
+    for i, start in enumerate((0, 100, 130)):
+        for channel in range(2):
+            masks = rng.random((5, 20)) < 0.5
+            copies = [
+                reconstruct(scaled[start : start + 100, channel], shown, SMALL_DADA, tensors)
+                for shown in [*masks, *~masks]
+            ]
+            spread[i] += np.var(copies, axis=0, ddof=1) / 2
+    expected = np.concatenate([spread[0], spread[1], spread[2, 70:]])
+    np.testing.assert_allclose(scores, expected, rtol=2e-3, atol=1e-7)
+
+
+def test_short_narrow_and_unfitted(folder):
+    detector = DADA(weights=str(folder))
+    with pytest.raises(NotFittedError, match="call fit first"):
+        detector.score(table(100))
+    detector.fit(table(200))
+    with pytest.raises(TooShortError, match="99 rows came"):
+        detector.score(table(99))
+    with pytest.raises(InputError, match="3 channels came, the fit had 2"):
+        detector.score(table(200, 3))
+
+
+def test_which_weights_were_read_is_told(folder, tensors):
+    before = DADA(weights=str(folder)).fit(table(100)).notes_
+    tensors["model.input_embed.bias"][0] += 1
+    write_folder(folder, SMALL_DADA, tensors)
+    after = DADA(weights=str(folder)).fit(table(100)).notes_
+    assert before[0].startswith("weights ")
+    assert after != before
+
+
+def test_500_channels(folder):
+    detector = DADA(weights=str(folder)).fit(table(60, 500))
+    assert np.isfinite(detector.score(table(100, 500, seed=1))).all()
