@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from vace_ad.errors import ModelFileError, VaceError
+from vace_ad.errors import ModelFileError
+from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import Life, Message, body
 from vace_ad.live.alarms import Rules as AlarmRules
 from vace_ad.live.align import Rule as AlignRule
@@ -31,6 +32,7 @@ log = logging.getLogger("vace_ad.live")
 _WAIT = 0.2  # seconds that a read may take
 _SNAPSHOT_SECONDS = 0.1  # of one commit, spent on snapshots
 _TICK = 1.0
+_FORGET = 3600  # ticks between looks for old alarms
 
 
 class Watch:
@@ -68,6 +70,12 @@ class Watch:
         model = self.models.any()
         if model is None:
             return
+        step, wanted = getattr(model, "step", None), self.config.align["step"]
+        if step and wanted and abs(step - wanted) > 0.01 * step:
+            log.warning(
+                "the model was fitted on rows every %s, align.step is %s: scores will be off; "
+                "make them the same", duration_words(step), duration_words(wanted),
+            )  # fmt: skip
         before = self.store.meta("model")
         if before is not None and before != model.identity:
             raise ModelFileError(
@@ -120,7 +128,9 @@ class Watch:
             self._finish()
             self.checkpoint()
             self._stopping.wait(_WAIT / 4)
-            return self.models.busy
+            fitting = {n: one for n, one in self.entities.items() if one.phase == FITTING}
+            self._dirty |= fitting  # what has come is enough to learn from
+            return bool(fitting)
         if self._due(now, batch):
             self.checkpoint()
         return True
@@ -142,7 +152,6 @@ class Watch:
             self._tick()
             self.checkpoint()
         self.source.close()
-        self.models.close()
         end = time.monotonic() + 3
         for delivery in self.deliveries:
             delivery.stop(max(0.1, end - time.monotonic()))
@@ -224,7 +233,7 @@ class Watch:
         for name, found in self.models.done():
             self.checkpoint()
             entity = self.entities.get(name) or self._load(name)
-            if isinstance(found, VaceError):
+            if isinstance(found, Exception):
                 log.warning("%s: could not learn: %s; learning goes on", ascii(name), found)
                 entity.learn_longer()
             else:
@@ -257,6 +266,10 @@ class Watch:
         if self.source.live and not self._stopping.is_set():
             self._silent(problem)
         self._to_disk()
+        if status.counts["rounds"] % _FORGET == 1:
+            # by the rows' own time: a replay of last year is not old
+            newest = max((one.seen for one in self.entities.values()), default=0)
+            self.store.forget(min(newest, time.time_ns()) - self.config.state["history"])
         status.phases = Counter(phase.split(",")[0] for phase in self.known.values())
         status.loaded = len(self.entities)
         status.waiting, status.n_open = self.store.waiting(), self.store.n_open()
