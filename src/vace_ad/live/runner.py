@@ -61,6 +61,7 @@ class Watch:
         self._pending, self._dirty = Pending(), dict[str, Entity]()
         self._taken_out: dict[str, int] = {}  # of the outbox, by sink
         self._came: int | None = None  # clock of the first record that is not kept yet
+        self._batch: int | None = None  # clock when the batch at work came
         self._stopping = threading.Event()
         self._ticked = self._kept = time.monotonic()
         self._silence = Silence(Life("", self._setup.alarms), config.alarms["silence_after"])
@@ -167,7 +168,7 @@ class Watch:
         """Work off a batch: every entity's records together."""
         counts = self.status.counts
         now = time.time_ns()
-        self._came = self._came or now
+        self._batch, self._came = now, self._came or now
         if batch.bad:
             counts["bad"] += batch.bad
             log.warning("%d pieces from the source were no records: %s", batch.bad, batch.why)
@@ -181,6 +182,7 @@ class Watch:
                 self._raise(entity.take(records, counts, limit))
                 self._dirty[name] = entity
         self._silence.heard(by_name, now)
+        self._batch = None
         self._pending.position = batch.position
 
     def _entity(self, name: str, counts: Counter[str], n: int) -> Entity | None:
@@ -245,7 +247,7 @@ class Watch:
 
     def _raise(self, messages: Sequence[Message]) -> None:
         """Put news of alarms into the transaction, for every sink."""
-        came = self._came or time.time_ns()
+        came = self._batch or time.time_ns()
         for message in messages:
             text = body(message, self.config.link)
             self._pending.alarms.append((message.alarm, text))
