@@ -23,7 +23,7 @@ GAP, BEFORE = 40, 120  # the rows before an alarm that it is held against: so ma
 PAST = 2_000  # rows before an alarm that tell how much a channel varies of late
 CHANNELS = 8  # that speak loudest
 LEAST = 20  # rows to be held against; with fewer, training's mean stands in
-SHARE = 0.5  # of the strong rows' evidence that a row must have to belong to the event
+SHARE = 0.55  # of the strong rows' evidence that a row must have to belong to the event
 
 
 def sharpen(
