@@ -8,7 +8,7 @@ from vace_ad import VACE, VACEConfig
 from vace_ad.errors import InputError, TableReadError
 from vace_ad.frames.training import PIECES, training_parts, training_tables
 
-CONFIG = VACEConfig(max_fit_rows=4000)
+CONFIG = VACEConfig.from_preset(None, max_fit_rows=4000)
 
 
 @pytest.fixture
