@@ -32,6 +32,8 @@ CUT = Piece(None, 0)
 
 def missing_cells(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Which cells hold no measurement, (n_rows, n_channels)."""
+    if values.dtype.kind == "f" and values.dtype.itemsize < 8:  # cannot hold LARGEST
+        return np.asarray(~np.isfinite(values))
     return np.asarray(~(np.abs(values) <= LARGEST))  # NaN compares false
 
 
