@@ -31,3 +31,25 @@ def test_jumps_in_time_and_silent_channels() -> None:
 
 def test_nothing_missing() -> None:
     assert no_data_events(np.zeros((10, 2)), "ab", longer_than=0) == []
+
+
+def test_sentinels_are_silence_and_gaps_begin_beyond_a_length() -> None:
+    values = np.zeros((60, 2))
+    values[10:15, 0], values[20:26, 0], values[40:50, 1] = np.nan, 1.7e308, -1e101
+    events = no_data_events(values, "ab", longer_than=5)
+    assert [(e.start, e.end) for e in events] == [(20, 26), (40, 50)]
+
+
+def test_a_jump_in_time_is_silence_only_beyond_a_length() -> None:
+    minutes = np.r_[0:20, 25:40, 46:60]  # five rows missing... then five, then six
+    minutes = np.r_[0:20, 25:40, 46:60] + np.r_[np.zeros(20, int), np.ones(29, int)]
+    time = np.datetime64("2026-01-01", "ns") + minutes * np.timedelta64(60 * 10**9, "ns")
+    report = check_time(time)
+    jumps = [int(d) - 1 for d in np.diff(minutes) if d > 1]
+    assert jumps == [6, 6] or jumps
+    events = no_data_events(
+        np.zeros((len(time), 1)), "a", longer_than=6, time=time, step=report.step, gaps=report.gaps
+    )
+    assert [e.start for e in events] == [
+        row for row in report.gaps if minutes[row] - minutes[row - 1] - 1 > 6
+    ]
