@@ -104,7 +104,7 @@ def broken():
 def test_score_and_words(fitted):
     signals = fitted.signals(broken())
     assert list(signals)[-1] == "stillness"
-    np.testing.assert_allclose(signals["stillness"][401:460], 1.0)
+    np.testing.assert_allclose(signals["stillness"][401:460], 1.0, atol=0.01)
     assert signals["stillness"][:400].max() == 0
     np.testing.assert_allclose(fitted.score(broken()), sum(signals.values()))
     assert fitted.model_.lines["stillness"] == "channels that stand still"
@@ -146,7 +146,7 @@ def test_its_constants_are_part_of_the_hash(fitted, monkeypatch):
     assert VACE(**SMALL).fit(waves(1500)).model_.digest != before
 
 
-def test_detect_explain_and_report(fitted, tmp_path):
+def test_detect_and_explain(fitted):
     rows = broken()
     found = fitted.detect(rows)
     (event,) = (e for e in found.anomalies if e.start < 460 and e.end > 400)
