@@ -28,7 +28,9 @@ def test_shapes_follow_the_paper(rng):
 
 
 def test_the_shared_kernel_replaces_the_first_two_stages(rng):
-    encoder = init_encoder(VACEConfig.from_preset(None, encoder="shared", widths=(128, 256, 128, 64)), 5, rng)
+    encoder = init_encoder(
+        VACEConfig.from_preset(None, encoder="shared", widths=(128, 256, 128, 64)), 5, rng
+    )
     assert encoder[0].kernel.shape == (128, 5, 7)
     assert len(encoder) == 4
 
