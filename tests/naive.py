@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -212,7 +213,9 @@ def left_over(train, rows, ridge=0.03):
         x, y = train[:, others], train[:, c]
         weights = np.linalg.solve(x.T @ x + ridge * len(x) * np.eye(len(others)), x.T @ y)
         for t in range(len(rows)):
-            out[t, c] = rows[t, c] - sum(rows[t, k] * w for k, w in zip(others, weights))
+            out[t, c] = rows[t, c] - sum(
+                rows[t, k] * w for k, w in zip(others, weights, strict=True)
+            )
     return out
 
 
@@ -246,7 +249,7 @@ def folds(starts, length, n_folds=4, least=8):
     """For each block of windows: those to learn from, which share no row with it, and itself."""
     n = len(starts)
     edges = [int(n * k / n_folds) for k in range(n_folds + 1)]
-    for a, b in zip(edges, edges[1:]):
+    for a, b in pairwise(edges):
         if a == b:
             continue
         fit = [i for i in range(n) if abs_gap(starts[i], starts[a], starts[b - 1]) >= length]
@@ -363,7 +366,7 @@ def shape_rows(encoders, z, stride, lag, near, n_rows, length):
     An encoder is a dictionary of train (embeddings), epsilon, prototypes, units and median.
     """
     lines = np.zeros((2, z.shape[1]))
-    for learned, own in zip(encoders, z):
+    for learned, own in zip(encoders, z, strict=True):
         position = mahalanobis(learned["train"], own, learned["epsilon"])
         for i in range(len(own)):
             turn = learned["median"]
