@@ -128,3 +128,23 @@ def test_wandering_grows_with_no_gap_between_lengths() -> None:
     low, high = sorted([wander.usual[1, 0], wander.usual[2, 0]])
     assert low <= between[0] <= high
     np.testing.assert_allclose(wander.over(10**6), wander.usual[-1])
+
+
+def test_suspicion_is_its_formula_where_there_is_no_past() -> None:
+    """Distance against deviation, wandering (twice, without a past of its own) and the largest."""
+    normal = Normal.units([np.array([[-1.0, 9.0, 99.0], [1.0, 11.0, 101.0]])])
+    wander = Wander(np.tile([0.3, 0.0, 0.1], (len(LENGTHS), 1)), np.array([1.0, 2.0, 0.0]))
+    rows = np.array([[0.5, 10.5, 100.0], [-2.0, 9.0, 103.0], [1.0, 10.0, 101.0]])
+    wanted = []
+    for c, mean in enumerate((0.0, 10.0, 100.0)):
+        away = [abs(row[c] - mean) for row in rows]
+        floor = 0.01 * max(abs(mean), max(abs(row[c]) for row in rows)) + 1e-9
+        usual = wander.usual[0, c] + floor + 0.02 * wander.deviation[c]
+        spread = np.hypot(wander.deviation[c], floor)
+        middle = sum(away) / 3
+        wanted.append(
+            np.log(1 + middle / spread)
+            + 2 * np.log(1 + middle / usual)
+            + 0.5 * np.log(1 + max(away) / spread)
+        )
+    np.testing.assert_allclose(suspicion(rows, 0, 3, normal, wander), wanted, rtol=1e-9)

@@ -64,4 +64,4 @@ def test_strange_stretches_are_left_out_up_to_a_tenth(share: float, left_out: bo
     assert calibration.suspicious[0, 0] == 300  # named in any case
     assert calibration.suspicious[0, 1] >= end
     assert calibration.n_rows == (1000 - (end - 300) if left_out else 1000)
-    assert (calibration.threshold_for(1.0, Rules()) < 15) == left_out
+    assert (calibration.threshold_for(1.0, Rules()) < 5) == left_out
