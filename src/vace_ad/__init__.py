@@ -8,13 +8,14 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from vace_ad.version import __version__
+
 if TYPE_CHECKING:
     from vace_ad.config import VACEConfig
     from vace_ad.detector import VACE, load
     from vace_ad.errors import VaceError
 
 __all__ = ["VACE", "VACEConfig", "VaceError", "__version__", "load"]
-__version__ = "0.1.0"
 
 _HOMES = {
     "VACE": "vace_ad.detector",

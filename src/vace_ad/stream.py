@@ -237,7 +237,6 @@ class Stream:
         if table.time is None or not len(table):
             return ()
         known = table.time if self._time is None else np.insert(table.time, 0, self._time)
-        self._time = table.time[-1]
         pauses = np.diff(known).astype(np.int64)
         if (pauses <= 0).any():
             row = int(np.flatnonzero(pauses <= 0)[0])
@@ -245,6 +244,7 @@ class Stream:
                 f"time does not go forward: {known[row + 1]} came after {known[row]}; give rows "
                 "in order of time, each time once"
             )
+        self._time = table.time[-1]
         if self.model.step is None:
             return ()
         found = np.flatnonzero(pauses > GAP_STEPS * self.model.step) + (len(table) - len(pauses))
