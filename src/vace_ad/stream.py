@@ -16,6 +16,7 @@ from vace_ad.alarms.alarming import Alarming
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.feed import AlarmFeed, Change
 from vace_ad.alarms.runs import Rules
+from vace_ad.engine.workers import pool
 from vace_ad.errors import ConfigError, InputError, StateError
 from vace_ad.frames.segments import Segments
 from vace_ad.frames.table import Table
@@ -27,6 +28,7 @@ from vace_ad.signals.rows import InStep, RowBuffer, added
 Array = NDArray[np.float64]
 KIND = files.Kind("vace-ad stream", 1, "a stream's state")
 SLAB = 4096  # rows worked off at a time: few enough to stay in cache
+SIDE_BY_SIDE = 512  # rows from which on signals are computed by several threads
 
 
 @dataclass(frozen=True)
@@ -68,11 +70,17 @@ class Signals:
                 return np.empty((self.n_lines, 0)), np.full((self.n_lines, len(rows)), np.nan)
             early, rows = before, self._first.first(self._n)
             self._first = RowBuffer(rows.shape[1])
-        found = self._in_step.add([each.add(rows) for each in self._evidence])
+        found = self._in_step.add(self._each(rows))
         if not self._live:
             return np.concatenate(found), np.empty((self.n_lines, 0))
         now = np.concatenate([each.now for each in self._evidence])
         return np.concatenate(found), now[:, early:]
+
+    def _each(self, rows: Array) -> list[Array]:
+        """What each signal gives; side by side where there is enough to do."""
+        if len(rows) < SIDE_BY_SIDE:
+            return [each.add(rows) for each in self._evidence]
+        return list(pool().map(lambda each: each.add(rows), self._evidence))
 
     def cut(self, skipped: int = 0) -> Array:
         """End the stretch, if there is one; then rows without evidence follow."""
