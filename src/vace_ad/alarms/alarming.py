@@ -111,7 +111,7 @@ class Alarming:
             ratio=strength,
             probability=rare,
             severity=severity(rare, rate) if kind == ANOMALY else float("nan"),
-            alarm=run[0] if kind == ANOMALY else None,
+            alarm=max(run[0], start) if kind == ANOMALY else None,
         )
 
     def other_budgets(self, ratio: Array) -> dict[str, int]:

@@ -94,7 +94,7 @@ class AlarmFeed:
         model, first = self._alarming.model, self._n + 1 - len(self._rows)
         here = len(self._rows) - 1
         low = max(0, here - REACH)
-        evidence = row_evidence(self._rows, low, here + 1, here, model.normal, model.wander)
+        evidence = row_evidence(self._rows, low, here + 1, here, model)
         found = loudest_stretch(evidence)
         start = self._n if found is None else first + low + found[0]
         event = Event(start, self._n + 1, self._n, alarm=self._n, start_time=self._time(start))

@@ -7,19 +7,23 @@ stretch with the most evidence is the event.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.blame import LEVEL_SHARE, Wander
+from vace_ad.alarms.alarming import Learned
+from vace_ad.alarms.blame import LEVEL_SHARE
 from vace_ad.frames.segments import missing_cells
 from vace_ad.signals.normal import Normal
+from vace_ad.signals.rows import added
 
 Array = NDArray[np.float64]
 
 REACH = 48  # rows by which an event may grow on either side
-GAP, BEFORE = 40, 120  # the rows before an alarm that it is held against: so many, ending so early
+GAP, BEFORE = 40, 120  # rows that end so early before an alarm, and so many of them or a whole
+# period, are what it is held against
 PAST = 2_000  # rows before an alarm that tell how much a channel varies of late
 CHANNELS = 8  # that speak loudest
 LEAST = 20  # rows to be held against; with fewer, training's mean stands in
@@ -27,7 +31,11 @@ SHARE = 0.55  # of the strong rows' evidence that a row must have to belong to t
 
 
 def sharpen(
-    values: NDArray[Any], runs: NDArray[np.intp], first: int, normal: Normal, wander: Wander
+    values: NDArray[Any],
+    runs: NDArray[np.intp],
+    signals: Mapping[str, Array],
+    first: int,
+    model: Learned,
 ) -> NDArray[np.intp]:
     """The runs (n, 2) of rows above a threshold, each cut or grown to its fault.
 
@@ -37,21 +45,41 @@ def sharpen(
     for i, (start, end) in enumerate(runs.tolist()):
         low = max(start - REACH, first if i == 0 else int(runs[i - 1, 1]))
         high = min(end + REACH, len(values) if i == len(runs) - 1 else int(runs[i + 1, 0]))
-        evidence = row_evidence(values, low, high, start, normal, wander)
-        found = loudest_stretch(evidence)
+        bad = single_readings(signals, start, end)
+        if bad is not None:
+            sharp[i] = bad
+            continue
+        found = loudest_stretch(row_evidence(values, low, high, start, model))
         if found is not None:
             sharp[i] = low + found[0], low + found[1]
     return sharp
 
 
-def row_evidence(
-    values: NDArray[Any], low: int, high: int, alarm: int, normal: Normal, wander: Wander
-) -> Array:
+def single_readings(signals: Mapping[str, Array], start: int, end: int) -> tuple[int, int] | None:
+    """The rows of a run that spikes alone explain: nothing else rises as much where they are."""
+    spike = signals.get("spike")
+    if spike is None or not np.nan_to_num(spike[start:end]).max() > 0:
+        return None
+    inside = {name: np.nan_to_num(line[start:end]) for name, line in signals.items()}
+    peak = int(np.argmax(inside["spike"]))
+    rises = {name: line[peak] - np.median(line) for name, line in inside.items()}
+    if max(rises, key=lambda name: rises[name]) != "spike":
+        return None
+    # Spread over the rows around, the same readings also speak in other lines, nowhere else more.
+    others = added(line for name, line in inside.items() if name != "spike")
+    if others.max() > others[peak] + inside["spike"][peak]:
+        return None
+    rows = np.flatnonzero(inside["spike"] > 0.5 * inside["spike"][peak])
+    return start + int(rows[0]), start + int(rows[-1]) + 1
+
+
+def row_evidence(values: NDArray[Any], low: int, high: int, alarm: int, model: Learned) -> Array:
     """How far rows [low, high) lie off the rows before the alarm, in the loudest channels, (n,)."""
+    normal, wander = model.normal, model.wander
     until = max(alarm - GAP, 0)
     past = _filled(values[max(0, until - PAST) : until], normal)
     rows = _filled(values[low:high], normal)
-    before = past[-BEFORE:]
+    before = past[-max(BEFORE, model.config.length) :]
     if len(before) >= LEAST:
         middle, lately = np.median(before, axis=0), past.std(axis=0)
     else:
