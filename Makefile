@@ -28,7 +28,7 @@ unit: .venv/ready
 	$(BIN)/pytest -n 2
 
 docs: .venv/ready  ## the site, in runs/site; needs no network once .venv is there
-	$(BIN)/mkdocs build --strict
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: .venv/ready  ## fit and score side by side with a naive version, under ten minutes
 	$(BIN)/python benchmarks/speed.py --series MSL_id_7 SMAP_id_26 --out runs/bench

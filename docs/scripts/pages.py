@@ -26,7 +26,12 @@ def command_line() -> str:
 
     from vace_ad.cli.main import app
 
-    lines = ["# Command line", "", "Made from the command itself; `vace COMMAND --help` says it too.", ""]
+    lines = [
+        "# Command line",
+        "",
+        "Made from the command itself; `vace COMMAND --help` says it too.",
+        "",
+    ]
     lines += _statuses()
     for path, command in _commands(typer.main.get_command(app), "vace"):
         lines += [f"## {path}", "", *_words(command.help or ""), ""]
@@ -79,7 +84,9 @@ def _parameters(command: Any) -> list[str]:
         option = one.param_type_name == "option"
         panel = getattr(one, "rich_help_panel", None) or ("Options" if option else "Arguments")
         names = ", ".join([*one.opts, *one.secondary_opts]) if option else one.metavar or one.name
-        panels.setdefault(panel, []).append(f"| `{names}` | {cell(one.help or '')} | {_default(one)} |")
+        panels.setdefault(panel, []).append(
+            f"| `{names}` | {cell(one.help or '')} | {_default(one)} |"
+        )
     lines = []
     for panel, rows in panels.items():
         lines += [f"**{panel}**", "", "| | | default |", "|---|---|---|", *rows, ""]
