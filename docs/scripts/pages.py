@@ -1,4 +1,4 @@
-"""Reference pages that are made from the code: command line, settings, live keys, errors."""
+"""Reference pages generated from the code: command line, settings, live keys, errors."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def command_line() -> str:
     lines = [
         "# Command line",
         "",
-        "Made from the command itself; `vace COMMAND --help` says it too.",
+        "Generated from the command itself; `vace COMMAND --help` says it too.",
         "",
     ]
     lines += _statuses()
@@ -94,7 +94,12 @@ def _parameters(command: Any) -> list[str]:
 
 
 def _default(one: Any) -> str:
-    if one.default is None or callable(one.default) or one.required or one.default in ("", [], ()):
+    if (
+        one.default is None
+        or callable(one.default)
+        or one.required
+        or one.default in ("", [], (), False)
+    ):
         return ""
     return f"`{cell(one.default)}`"
 
@@ -109,7 +114,7 @@ def settings() -> str:
         [
             "# Settings",
             "",
-            "Made from `VACEConfig` itself. All are keywords of `VACE`, and `--set NAME=VALUE` on "
+            "Generated from `VACEConfig` itself. All are keywords of `VACE`, and `--set NAME=VALUE` on "
             "the command line. An unknown name is refused, with the closest known one.",
             "",
             *_settings_table(VACEConfig),
@@ -169,7 +174,7 @@ def watch() -> str:
     lines = [
         "# Live configuration",
         "",
-        "Made from the code that checks the file. `vace watch plant.toml --init` writes a file "
+        "Generated from the code that checks the file. `vace watch plant.toml --init` writes a file "
         "with every key and its meaning; an unknown key is refused, with the closest known one.",
         "",
     ]
@@ -204,7 +209,7 @@ def _keys(table: Mapping[str, Any]) -> list[str]:
 def error_page() -> str:
     """The exception tree and what each means."""
     tree, _, rest = (errors.__doc__ or "").partition("VaceWarning")
-    lines = ["# Errors", "", "Made from `vace_ad.errors`.", "", "```text"]
+    lines = ["# Errors", "", "Generated from `vace_ad.errors`.", "", "```text"]
     lines += tree.strip().splitlines()[2:]
     lines += ["```", "", f"VaceWarning{rest.rstrip()}", ""]
     lines += ["| error | also a | meaning |", "|---|---|---|"]
