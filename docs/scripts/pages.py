@@ -98,7 +98,8 @@ def _default(one: Any) -> str:
         one.default is None
         or callable(one.default)
         or one.required
-        or one.default in ("", [], (), False)
+        or one.default in ("", [], ())
+        or one.default is False
     ):
         return ""
     return f"`{cell(one.default)}`"
@@ -114,8 +115,8 @@ def settings() -> str:
         [
             "# Settings",
             "",
-            "Generated from `VACEConfig` itself. All are keywords of `VACE`, and `--set NAME=VALUE` on "
-            "the command line. An unknown name is refused, with the closest known one.",
+            "Generated from `VACEConfig` itself. All are keywords of `VACE`, and `--set "
+            "NAME=VALUE` on the command line. An unknown name is refused, with the closest known one.",
             "",
             *_settings_table(VACEConfig),
             "",
@@ -174,8 +175,9 @@ def watch() -> str:
     lines = [
         "# Live configuration",
         "",
-        "Generated from the code that checks the file. `vace watch plant.toml --init` writes a file "
-        "with every key and its meaning; an unknown key is refused, with the closest known one.",
+        "Generated from the code that checks the file. `vace watch plant.toml --init` writes a "
+        "file with every key and its meaning; an unknown key is refused, with the "
+        "closest known one.",
         "",
     ]
     for group in ("source", "sink"):

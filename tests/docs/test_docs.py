@@ -155,6 +155,10 @@ def test_made_pages_name_every_setting_and_option(made):
     assert "one period of the training rows where they repeat themselves, else 96" in settings
     for words in ("## vace detect", "## vace bench run", "--alarms-per-week", "--fail-on-events"):
         assert words in made["reference/cli.md"]
+    assert (
+        "| `--seed` | Another plant, other faults, another detector. | `0` |"
+        in (made["reference/cli.md"])
+    )
     assert '## [source] kind = "prometheus"' in made["reference/watch.md"]
     assert "TooShortError" in made["reference/errors.md"]
 
