@@ -116,7 +116,8 @@ def settings() -> str:
             "# Settings",
             "",
             "Generated from `VACEConfig` itself. All are keywords of `VACE`, and `--set "
-            "NAME=VALUE` on the command line. An unknown name is refused, with the closest known one.",
+            "NAME=VALUE` on the command line. An unknown name is refused, with the closest known "
+            "one.",
             "",
             *_settings_table(VACEConfig),
             "",

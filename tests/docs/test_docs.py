@@ -128,12 +128,13 @@ def test_the_watch_configurations_are_good():
     import tomllib
 
     from vace_ad.live.config import make_config
+    from vace_ad.live.service import plan
 
     found = [tomllib.loads(text) for page in PAGES for text in blocks(page, "toml")]
     watches = [data for data in found if "source" in data]
     assert watches
     for data in watches:
-        make_config(data)
+        assert any(line.startswith("learns") for line in plan(make_config(data)))
 
 
 @pytest.fixture
