@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint unit bench reproduce browser clean
+.PHONY: help demo test lint unit docs bench reproduce browser clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -10,7 +10,7 @@ help:  ## this list
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint constraints.txt --editable '.[train,plot,ray,excel,sql,xlstm,live,dev]'
+	    --constraint constraints.txt --editable '.[train,plot,ray,excel,sql,xlstm,live,docs,dev]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps TSB-AD==1.5
 	touch $@
 
@@ -27,6 +27,9 @@ lint: .venv/ready
 
 unit: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
+
+docs: .venv/ready  ## the site, in runs/site; needs no network once .venv is there
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 bench: .venv/ready  ## fit and score side by side with a naive version, under ten minutes
 	$(BIN)/python benchmarks/speed.py --series MSL_id_7 SMAP_id_26 --out runs/bench

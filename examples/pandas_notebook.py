@@ -17,11 +17,12 @@ print(table.iloc[:3, :5].round(2))
 
 # %% Learn what is normal, then ask for events: at most about one false alarm a week.
 detector = VACE(random_state=0).fit(normal)
-events = detector.detect(recent, budget=Budget(1, "week")).to_frame()
+found = detector.detect(recent, budget=Budget(1, "week"))
+events = found.to_frame()
 print(events[["start_time", "end_time", "severity", "signal", "channels"]].to_string(index=False))
 
 # %% Scores come back row by row, so they join the table by its index.
-scored = recent.assign(score=detector.score(recent))
+scored = recent.assign(score=found.scores)
 print(scored["score"].resample("1D").max().round(2))
 
 # %% Which sensors made the strongest event?

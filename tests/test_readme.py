@@ -26,7 +26,7 @@ def test_the_code_runs(tmp_path, monkeypatch):
     table.write_parquet("plant.parquet")
     names: dict[str, object] = {}
     exec(code, names)
-    assert names["scores"].shape == (1000,)
+    assert names["found"].scores.shape == (1000,)
     assert len(names["events"]) >= 1
 
 

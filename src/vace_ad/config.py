@@ -116,7 +116,7 @@ class VACEConfig(_Checked):
     shape: Literal["auto", "always"] = "auto"  # auto: patches count where training has a rhythm,
     # or where their length is given; elsewhere they tell nothing that windows do not
     encoders: int = 2  # independently seeded encoders whose evidence is averaged
-    amplitude: bool = True  # whether level, scale, spikes and relation count
+    amplitude: bool = True  # whether anything but the shape of patches counts
     drift_half_life: int = 8000  # rows in which a level that stays becomes half normal
     adapt: bool = True  # whether thresholds of alarms go on learning from what is scored
     max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt

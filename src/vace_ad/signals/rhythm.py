@@ -18,6 +18,7 @@ SPAN = 2048  # rows of one look at the series; longer swings are no rhythm of it
 LOOKS = 64  # at most
 SHORTEST, LONGEST = 40, 330  # rows of a period that a patch can follow
 CLEAR = 0.1  # rise of the autocorrelation at the period above its lowest point before
+CHANCE = 6.0  # rise that noise may show, over the root of the number of values
 TIMES = 4  # that training must show the period
 ROUND = 12  # rows that a patch length is a multiple of, so that many strides divide it
 
@@ -55,7 +56,8 @@ def find_rhythm(parts: Sequence[Array]) -> Rhythm:
         return Rhythm(0, 0.0)
     rises = line[peaks] - np.minimum.accumulate(line)[peaks]
     first = int(np.flatnonzero(rises >= 0.8 * rises.max())[0])  # not one of its multiples
-    if len(longest) < TIMES * peaks[first]:
+    by_chance = CHANCE / np.sqrt(longest.size)
+    if len(longest) < TIMES * peaks[first] or rises[first] < by_chance:
         return Rhythm(0, 0.0)
     return Rhythm(int(peaks[first]), float(rises[first]))
 

@@ -1,0 +1,248 @@
+"""Reference pages generated from the code: command line, settings, live keys, errors."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
+from typing import Any
+
+from vace_ad import errors
+from vace_ad.config import PRESETS, Reproduction, VACEConfig
+
+
+def cell(text: object) -> str:
+    """Text that keeps its place in a table."""
+    return re.sub(r"\s+", " ", str(text)).replace("|", "\\|").strip()
+
+
+# ------------------------------------------------------------------ command line
+
+
+def command_line() -> str:
+    """Every command with its arguments and options, from the command itself."""
+    import typer
+
+    from vace_ad.cli.main import app
+
+    lines = [
+        "# Command line",
+        "",
+        "Generated from the command itself; `vace COMMAND --help` says it too.",
+        "",
+    ]
+    lines += _statuses()
+    for path, command in _commands(typer.main.get_command(app), "vace"):
+        lines += [f"## {path}", "", *_words(command.help or ""), ""]
+        lines += _parameters(command)
+    return "\n".join(lines) + "\n"
+
+
+def _statuses() -> list[str]:
+    from vace_ad.cli.main import UNFORESEEN
+
+    return [
+        "| exit status | meaning |",
+        "|---|---|",
+        "| 0 | done |",
+        "| 2 | the input or an option cannot be used; one sentence says why |",
+        "| 3 | events were found, with `--fail-on-events` |",
+        f"| {UNFORESEEN} | an error of the program; `--debug` shows the traceback |",
+        "",
+    ]
+
+
+def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
+    inner = getattr(command, "commands", None)
+    if inner is None:
+        yield path, command
+        return
+    for name, one in inner.items():
+        yield from _commands(one, f"{path} {name}")
+
+
+def _words(text: str) -> list[str]:
+    """Help text, its examples as code."""
+    lines: list[str] = []
+    for paragraph in inspect.cleandoc(text).replace("\b", "").split("\n\n"):
+        lines += ["", *_paragraph(paragraph.strip())]
+    return lines
+
+
+def _paragraph(text: str) -> list[str]:
+    if text.startswith("vace "):
+        return [f"    {line}" for line in text.splitlines()]
+    return [" ".join(text.split())]
+
+
+def _parameters(command: Any) -> list[str]:
+    panels: dict[str, list[str]] = {}
+    for one in command.params:
+        if getattr(one, "hidden", False):
+            continue
+        option = one.param_type_name == "option"
+        panel = getattr(one, "rich_help_panel", None) or ("Options" if option else "Arguments")
+        names = ", ".join([*one.opts, *one.secondary_opts]) if option else one.metavar or one.name
+        panels.setdefault(panel, []).append(
+            f"| `{names}` | {cell(one.help or '')} | {_default(one)} |"
+        )
+    lines = []
+    for panel, rows in panels.items():
+        lines += [f"**{panel}**", "", "| | | default |", "|---|---|---|", *rows, ""]
+    return lines
+
+
+def _default(one: Any) -> str:
+    if (
+        one.default is None
+        or callable(one.default)
+        or one.required
+        or one.default in ("", [], ())
+        or one.default is False
+    ):
+        return ""
+    return f"`{cell(one.default)}`"
+
+
+# ---------------------------------------------------------------------- settings
+
+
+def settings() -> str:
+    """The settings of the detector with their defaults and comments."""
+    presets = ", ".join(f'`preset="{name}"`' for name in PRESETS)
+    return "\n".join(
+        [
+            "# Settings",
+            "",
+            "Generated from `VACEConfig` itself. All are keywords of `VACE`, and `--set "
+            "NAME=VALUE` on the command line. An unknown name is refused, with the closest known "
+            "one.",
+            "",
+            *_settings_table(VACEConfig),
+            "",
+            "## The paper's switches",
+            "",
+            f"They are there to reproduce and to ablate the paper; {presets} set them together. "
+            "None of them needs a change in practice.",
+            "",
+            *_settings_table(Reproduction),
+            "",
+        ]
+    )
+
+
+def _settings_table(kind: type[Any]) -> list[str]:
+    words = comments(inspect.getsource(kind))
+    rows = ["| setting | type | default | meaning |", "|---|---|---|---|"]
+    default = kind()
+    for one in fields(kind):
+        if one.name == "reproduction":
+            continue
+        meaning = cell(words.get(one.name, ""))
+        value = cell(repr(getattr(default, one.name)))
+        rows.append(f"| `{one.name}` | `{cell(one.type)}` | `{value}` | {meaning} |")
+    return rows
+
+
+def comments(source: str) -> dict[str, str]:
+    """The comment behind each field of a class, with the lines that go on."""
+    found: dict[str, str] = {}
+    name = None
+    for line in source.splitlines():
+        field = re.match(r"    (\w+): [^#]*(?:#\s*(.*))?$", line)
+        more = re.match(r"    # (.*)$", line)
+        if field:
+            name = field[1] if field[2] else None
+            if name:
+                found[name] = field[2]
+        elif more and name:
+            found[name] += " " + more[1]
+        else:
+            name = None
+        if line.startswith("    def "):
+            break
+    return found
+
+
+# ------------------------------------------------------------------ live settings
+
+
+def watch() -> str:
+    """Every key of the file that `vace watch` reads."""
+    from vace_ad.live.config import SECTIONS
+    from vace_ad.live.plugins import kinds
+
+    lines = [
+        "# Live configuration",
+        "",
+        "Generated from the code that checks the file. `vace watch plant.toml --init` writes a "
+        "file with every key and its meaning; an unknown key is refused, with the "
+        "closest known one.",
+        "",
+    ]
+    for group in ("source", "sink"):
+        title = "[source]" if group == "source" else "[[sink]]"
+        for name, kind in kinds(group).items():
+            lines += [f'## {title} kind = "{name}"', "", *_keys(kind.load().FIELDS), ""]
+    for name, table in SECTIONS.items():
+        lines += [f"## [{name}]", "", *_keys(table), ""]
+    return "\n".join(lines)
+
+
+def _keys(table: Mapping[str, Any]) -> list[str]:
+    from vace_ad.live.config import _toml
+    from vace_ad.live.fields import REQUIRED
+
+    rows = ["| key | default | meaning |", "|---|---|---|"]
+    for key, one in table.items():
+        if one.default is REQUIRED:
+            shown = f"needed, such as `{cell(one.example)}`" if one.example else "needed"
+        elif one.default is None:
+            shown = f"none; such as `{cell(one.example)}`" if one.example else "none"
+        else:
+            shown = f"`{cell(_toml(key, one))}`"
+        rows.append(f"| `{key}` | {shown} | {cell(one.words)} |")
+    return rows
+
+
+# ------------------------------------------------------------------------ errors
+
+
+def error_page() -> str:
+    """The exception tree and what each means."""
+    tree, _, rest = (errors.__doc__ or "").partition("VaceWarning")
+    lines = ["# Errors", "", "Generated from `vace_ad.errors`.", "", "```text"]
+    lines += tree.strip().splitlines()[2:]
+    lines += ["```", "", f"VaceWarning{rest.rstrip()}", ""]
+    lines += ["| error | also a | meaning |", "|---|---|---|"]
+    for name, kind in vars(errors).items():
+        if isinstance(kind, type) and kind.__module__ == errors.__name__:
+            bases = ", ".join(f"`{base.__name__}`" for base in kind.__bases__)
+            lines.append(f"| `{name}` | {bases} | {cell(inspect.getdoc(kind))} |")
+    return "\n".join(lines) + "\n\n" + _HANDLING
+
+
+_HANDLING = """\
+One `except` catches all that the package raises on purpose:
+
+```python
+import numpy as np
+
+from vace_ad import VACE, VaceError
+
+try:
+    VACE().fit(np.zeros((20, 3)))
+except VaceError as error:
+    print(error)  # what came, what was expected, what to do
+```
+
+On the command line an error is one sentence and exit status 2.
+"""
+
+PAGES: dict[str, Callable[[], str]] = {
+    "reference/cli.md": command_line,
+    "reference/settings.md": settings,
+    "reference/watch.md": watch,
+    "reference/errors.md": error_page,
+}

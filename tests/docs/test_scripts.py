@@ -1,0 +1,60 @@
+"""The scripts behind the site: the import graph, and docstrings as Markdown."""
+
+from graphlib import CycleError
+from pathlib import Path
+
+import pytest
+
+SCRIPTS = Path(__file__).parents[2] / "docs" / "scripts"
+
+
+@pytest.fixture(autouse=True)
+def scripts(monkeypatch):
+    monkeypatch.syspath_prepend(SCRIPTS)
+
+
+def package(folder, **modules):
+    for name, text in modules.items():
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+def test_imports_inside_functions_count_and_those_for_annotations_do_not(tmp_path):
+    from imports import drawing, graph
+
+    late = "def f():\n    from vace_ad.b import x\n"
+    typed = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from vace_ad.a import y\n"
+    edges = graph(package(tmp_path, a=late, b=typed))
+    assert edges == {"a": {"b"}, "b": set()}
+    assert drawing(edges) == "b\na  <- b"
+
+
+def test_public_names_lead_to_their_homes(tmp_path):
+    from imports import graph
+
+    edges = graph(package(tmp_path, a="from vace_ad import VACE, errors\n"))
+    assert edges == {"a": {"detector", "errors"}}
+
+
+def test_a_cycle_is_refused(tmp_path):
+    from imports import drawing, graph
+
+    with pytest.raises(CycleError):
+        drawing(graph(package(tmp_path, a="import vace_ad.b\n", b="import vace_ad.a\n")))
+
+
+def test_doctests_and_roles_become_markdown():
+    pytest.importorskip("griffe", reason="pip install 'vace-ad[docs]'")
+    from docstrings import markdown
+
+    text = "See :class:`Stream`.\n\n>>> 1 + 1\n2\n\nAfter."
+    assert markdown(text) == "See `Stream`.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nAfter."
+
+
+def test_comments_of_fields_go_on_over_lines():
+    from pages import comments
+
+    source = (
+        'class A:\n    x: int = 1  # first\n    # and on\n    y: str = "a"\n    # no comment of y\n'
+    )
+    assert comments(source) == {"x": "first and on"}
