@@ -25,7 +25,8 @@ Preset = Annotated[
 PatchLength = Annotated[
     int | None,
     typer.Option(
-        help="Rows that a patch covers; about the length of what repeats. Default: one period of the training rows, else 96.",
+        help="Rows that a patch covers; about the length of what repeats. Default: one period of "
+        "the training rows, else 96.",
         rich_help_panel=_DETECTOR,
     ),
 ]
