@@ -29,9 +29,10 @@ def document(
     blobs: Mapping[str, bytes],
 ) -> dict[str, Any]:
     """Return what the scripts need to know; curves are in the packed part, by length."""
-    names = ["Score", *data.signals, *(data.channels[i] for i in order)]
-    roles = ["score"] + ["signal"] * len(data.signals) + ["channel"] * len(order)
-    columns = [-1] * (1 + len(data.signals)) + order
+    first = evidence(data)
+    names = [*(name for name, _, _ in first), *(data.channels[i] for i in order)]
+    roles = [*(role for _, role, _ in first), *["channel"] * len(order)]
+    columns = [-1] * len(first) + order
     chars = [[list(map(len, level)) for level in tiles] for tiles in embedding.tiles]
     series = [
         {"name": name, "role": role, "column": column, "chars": lengths}
@@ -39,7 +40,9 @@ def document(
     ]
     return {
         "rows": data.n_rows,
-        "threshold": float(data.threshold) if np.isfinite(data.threshold) else None,
+        "threshold": data.level if np.isfinite(data.level) else None,
+        "whatIf": [[float(w.shift), int(w.events), w.words] for w in data.what_if],
+        "file": data.title,
         "training": None if data.training is None else [int(row) for row in data.training],
         "time": {
             "origin": clock.origin_ms, "zone": data.time_zone, "step": clock.step,
@@ -51,7 +54,17 @@ def document(
         "shown": SHOWN_AT_FIRST,
         "signalWords": dict(data.signal_words),
         "events": [_event(event, data, clock) for event in data.events],
+        "nearly": [_event(event, data, clock) for event in data.near_misses],
     }  # fmt: skip
+
+
+def evidence(data: ReportData) -> list[tuple[str, str, NDArray[np.floating]]]:
+    """Return what is drawn above the channels: (name, role, line (n,)), the score first."""
+    lines = [("Score", "score", data.scores)]
+    lines += [(name, "signal", line) for name, line in data.signals.items()]
+    if data.line is not None:
+        lines.append(("Threshold", "threshold", data.line))
+    return lines
 
 
 def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]:
@@ -72,6 +85,12 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
         "peak": None if gap else stamp(data, event.peak, clock),
         "lasts": length(event, data, clock),
         "odds": odds(event.probability),
+        "near": event.near_miss,
+        "band": {
+            str(place[name]): [float(low), float(high)]
+            for name, (low, high) in event.band.items()
+            if np.isfinite(low) and np.isfinite(high)
+        },
         "blame": [
             {
                 "column": place[name],
