@@ -115,9 +115,8 @@ def plain_report_data(title: str, found: Detection) -> ReportData:
     """What the page can show of a detection alone, without the detector that made it."""
     import numpy as np
 
-    from vace_ad.alarms import Rules
     from vace_ad.app.band import wander_of_table
-    from vace_ad.app.nearly import near_misses, what_if
+    from vace_ad.app.nearly import near_misses
     from vace_ad.frames.table import as_table
     from vace_ad.report import ReportData
 
@@ -133,7 +132,6 @@ def plain_report_data(title: str, found: Detection) -> ReportData:
         signals=found.signals,
         events=_events(found.events, table, wander, usual),
         near_misses=_events(near_misses(found, None), table, wander, usual, near_miss=True),
-        what_if=what_if(found.scores, found.threshold.value, Rules(), None),
         alarm_words=found.threshold.words,
         notes=found.notes,
     )
@@ -184,11 +182,13 @@ def _blamed_near_misses(
 def _what_if(
     detector: VACE, table: Table, found: Detection, first: int, rules: Rules
 ) -> list[WhatIf]:
-    from vace_ad.app.nearly import what_if
-    from vace_ad.frames.time import check_time
+    import numpy as np
 
-    step = None if table.time is None else check_time(table.time).step
-    seconds = step / 1e9 if step else detector.facts_.get("step_seconds")
+    from vace_ad.app.nearly import what_if
+
+    seconds = detector.facts_.get("step_seconds")
+    if table.time is not None and len(table) > 1:
+        seconds = float(np.median(np.diff(table.time).astype(np.int64))) / 1e9
     return what_if(
         found.scores,
         found.threshold.value,

@@ -42,7 +42,7 @@ def headline(data: ReportData, clock: Clock) -> str:
     text += stamp(data, worst.start, clock)
     text += f" and lasted {length(worst, data, clock)}"
     if worst.shares:
-        text += f"; first suspect: {max(worst.shares, key=lambda pair: pair[1])[0]}"
+        text += f"; first suspect: {shortened(max(worst.shares, key=lambda pair: pair[1])[0], 48)}"
     return escape(text + ".")
 
 
