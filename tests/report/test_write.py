@@ -48,8 +48,10 @@ def test_hostile_text_adds_no_element(tmp_path: Path) -> None:
         words = dict.fromkeys(("title", "verdict", "alarm_words", "command", "time_zone"), text)
         names = [f"{text}{i}" for i in range(4)]
         blamed = ReportEvent(900, 990, 950, 50, 0.1, signal=text, shares=[(names[0], 1.0)])
+        near = ReportEvent(700, 710, 705, shares=[(names[1], 1.0)], near_miss=True)
         data = make_plant(
-            2000, 4, channels=names, events=[blamed], signals={text: np.zeros(2000)},
+            2000, 4, channels=names, events=[blamed], near_misses=[near], trust=[text],
+            signals={text: np.zeros(2000)},
             signal_words={text: text}, notes=[text], facts={text: text}, geometry={text: 1.0},
             **words,
         )  # fmt: skip

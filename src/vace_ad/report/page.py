@@ -6,7 +6,6 @@ text as text, and the page's own security policy lets no other script or style r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from html import escape
 
@@ -113,7 +112,7 @@ def _event_row(i: int, event: ReportEvent, data: ReportData, clock: Clock) -> st
     chance = odds(event.probability)
     severe = np.isfinite(event.severity)
     ranked = [name for name, _ in sorted(event.shares, key=lambda pair: -pair[1])[:2]]
-    names = ", ".join(_breakable(shortened(name)) for name in ranked)
+    names = ", ".join(f"<span>{escape(shortened(name, 30))}</span>" for name in ranked)
     what = f'<span class="blame" title="{escape(", ".join(ranked))}">{names}</span>'
     what = what if ranked else ""
     if event.kind == "no data":
@@ -133,11 +132,6 @@ def _event_row(i: int, event: ReportEvent, data: ReportData, clock: Clock) -> st
         f'<td class="severity"{f""" title="by chance: {chance}" """ if chance else ""}>'
         f"{bar if severe else '–'}</td></tr>"
     )
-
-
-def _breakable(name: str) -> str:
-    """Escape a name and let long ones break where a reader would break them."""
-    return re.sub(r"([./_:-])(?=\w)", r"\1<wbr>", escape(name))
 
 
 def _detail(data: ReportData, embedding: Embedding, watched: Sequence[int]) -> str:

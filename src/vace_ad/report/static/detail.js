@@ -16,7 +16,7 @@ class Detail {
     this.charts = [];
     const all = event?.near ? this.doc.nearly : this.doc.events;
     $("detail-title").textContent = event ? `${event.near ? "Near miss" : "Event"} ${all.indexOf(event) + 1} of ${all.length}` : "No events";
-    this.body.replaceChildren(make("p", { className: "lead", textContent: event ? this.#words(event) : "No stretch of this table became an event." }));
+    this.body.replaceChildren(make("p", { className: "lead", textContent: event ? this.#words(event) : this.#nothing() }));
     if (event?.blame.length) this.body.append(this.#suspects(event));
     if (this.trajectory) this.research.replaceChildren(this.#path(event));
     this.draw();
@@ -25,6 +25,11 @@ class Detail {
   draw() {
     for (const chart of this.charts) this.#curve(chart);
     if (this.trajectory && $("research").open) this.trajectory.draw(this.cloud, this.event);
+  }
+
+  #nothing() {
+    const near = this.doc.nearly.length ? " The strongest stretches below the threshold are listed as near misses." : "";
+    return `No stretch of this table became an event.${near}`;
   }
 
   #words(event) {

@@ -14,7 +14,8 @@ class EventList {
     $("find").addEventListener("input", () => this.filter());
     $("kind").addEventListener("change", () => this.filter());
     if (!doc.events.some((event) => event.kind === "no data")) $("kind").hidden = true;
-    $("filters").hidden = doc.events.length < 2;
+    $("filters").hidden = $("order").hidden = doc.events.length < 2;
+    $("previous").disabled = $("next").disabled = !doc.events.length;
     $("near-misses").hidden = !doc.nearly.length;
     $("near-misses").open = !doc.events.length;
     this.sort(doc.events.length > MANY_EVENTS ? "by-severity" : "by-time");
