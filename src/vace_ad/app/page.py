@@ -111,7 +111,7 @@ def trajectory(
     return z @ directions[:2].T, index + length // 2
 
 
-def plain_report_data(title: str, found: Detection) -> ReportData:
+def plain_report_data(title: str, found: Detection, *, first: int = 0) -> ReportData:
     """What the page can show of a detection alone, without the detector that made it."""
     import numpy as np
 
@@ -121,6 +121,7 @@ def plain_report_data(title: str, found: Detection) -> ReportData:
     from vace_ad.report import ReportData
 
     table = as_table(found.data)
+    nearly = near_misses(found, None, first=first)
     wander, usual = wander_of_table(table.values, found.events), np.zeros(table.values.shape[1])
     return ReportData(
         title=title,
@@ -131,16 +132,20 @@ def plain_report_data(title: str, found: Detection) -> ReportData:
         time=table.time,
         signals=found.signals,
         events=_events(found.events, table, wander, usual),
-        near_misses=_events(near_misses(found, None), table, wander, usual, near_miss=True),
+        near_misses=_events(nearly, table, wander, usual, near_miss=True),
+        training=(0, first) if first else None,
         alarm_words=found.threshold.words,
         notes=found.notes,
     )
 
 
 def write_detection(
-    found: Detection, path: str | PathLike[str], detector: VACE | None = None
+    found: Detection, path: str | PathLike[str], detector: VACE | None = None, *, first: int = 0
 ) -> None:
-    """Write the report of a detection; with the detector it also says how far to trust it."""
+    """Write the report of a detection; with the detector it also says how far to trust it.
+
+    Rows before `first` are those of the training.
+    """
     from pathlib import Path
 
     from vace_ad import __version__
@@ -149,7 +154,7 @@ def write_detection(
 
     title = Path(path).stem
     if detector is None:
-        return write_report(plain_report_data(title, found), path)
+        return write_report(plain_report_data(title, found, first=first), path)
     table = as_table(found.data).aligned(detector.channels_)
     facts = {"seed": str(detector.config.random_state), "vace-ad": __version__}
     data = report_data(
@@ -157,7 +162,7 @@ def write_detection(
         detector,
         table,
         found,
-        training=None,
+        training=(0, first) if first else None,
         zone=None,
         notes=list(found.notes),
         facts=facts,
