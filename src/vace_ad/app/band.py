@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.blame import BEFORE, Wander
+from vace_ad.alarms.blame import BEFORE, PAST, Wander
 from vace_ad.alarms.events import Event
 from vace_ad.frames.segments import missing_cells
 
@@ -25,15 +25,18 @@ def expected_band(
 ) -> dict[str, tuple[float, float]]:
     """Lowest and highest expected value of each suspect of an event.
 
-    The middle is the median of the rows before, or `usual` (n_channels,) where there is none.
+    The middle is the median of as many rows before as it has, but at least 60, so that a long
+    event is held against whole days and not the hour before it; `usual` (n_channels,) where
+    there is no row before.
     """
+    past = min(max(event.rows, BEFORE), PAST)
     place = {name: i for i, name in enumerate(names)}
     # One row strays farther than the mean of many; a slow swing shows only over many.
     reach = np.fmax(wander.over(1), wander.over(event.rows))  # (n_channels,)
     found = {}
     for name, _ in event.shares[:BANDS]:
         channel = place[name]
-        before = values[max(0, event.start - BEFORE) : event.start, channel]
+        before = values[max(0, event.start - past) : event.start, channel]
         known = before[~missing_cells(before)]
         middle = float(np.median(known)) if len(known) else float(usual[channel])
         found[name] = (middle - float(reach[channel]), middle + float(reach[channel]))

@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 NEAR_MISSES = 5  # named at most
 PLAIN = 0.05  # a stretch that more normal rows than this score as high as is nothing to look at
-STEPS = 80  # thresholds that are tried
+STEPS = 40  # thresholds that are tried above, and as many below
 DAY = 86_400.0  # seconds
 
 
@@ -75,10 +75,11 @@ def what_if(
     known = above[np.isfinite(above)]
     if not len(known):
         return []
-    low, high = min(float(np.quantile(known, 0.9)), 0.0), max(float(known.max()), 0.0)
+    low, high = min(float(np.median(known)), 0.0), max(float(known.max()), 0.0)
     if not high > low:
         return []
-    shifts = np.unique([*np.linspace(low, high, STEPS), 0.0])
+    closer = np.linspace(0, 1, STEPS) ** 2  # to the threshold the closer, where most depends
+    shifts = np.unique([*(low * closer), *(high * closer)])
     middle = float(np.median(threshold))
     return [
         WhatIf(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vace_ad.frames.table import Table
     from vace_ad.report import ReportData, ReportEvent, WhatIf
 
-_POINTS = 3000  # of the trajectory at most
+_POINTS = 1500  # of the trajectory at most: it is folded away, and costs a pass of the encoder
 
 VERDICTS = {
     "healthy": "The embedding spreads over several directions, as the score assumes.",

@@ -18,6 +18,7 @@ from vace_ad.report.words import length, odds, stamp
 
 SHOWN_AT_FIRST = 6  # channels drawn before anyone chooses
 BLAMED = 6  # suspects detailed for an event
+LEAST_SHARE = 0.005  # of the blame: less would be shown as 0 %
 MAX_POINTS = 20_000  # of the trajectory, outside events
 
 
@@ -72,6 +73,7 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
     first = max(0, event.start - 1) if gap else event.start
     last = min(event.start, data.n_rows - 1) if gap else event.end - 1
     shares = sorted(event.shares, key=lambda pair: -pair[1])[:BLAMED]
+    shares = [pair for i, pair in enumerate(shares) if i == 0 or pair[1] >= LEAST_SHARE]
     place = {name: i for i, name in enumerate(data.channels)}
     return {
         "start": int(event.start),

@@ -186,4 +186,6 @@ def _severity(event: Event) -> str:
 
 
 def _suspects(event: Event) -> str:
-    return ", ".join(f"{shortened(name, 30)} {share:.0%}" for name, share in event.shares[:3])
+    return ", ".join(
+        f"{shortened(name, 30)} {share:.0%}" for name, share in event.shares[:3] if share >= 0.005
+    )

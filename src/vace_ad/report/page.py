@@ -25,6 +25,8 @@ from vace_ad.report.words import (
     stamp,
 )
 
+NAMED = 0.1  # share of the blame that names a second suspect in the table
+
 
 def headline(data: ReportData, clock: Clock) -> str:
     """Return the answer in a sentence: how many events, and the strongest of them."""
@@ -111,7 +113,8 @@ def _event_row(i: int, event: ReportEvent, data: ReportData, clock: Clock) -> st
     start = max(0, event.start - 1) if event.start == event.end else event.start
     chance = odds(event.probability)
     severe = np.isfinite(event.severity)
-    ranked = [name for name, _ in sorted(event.shares, key=lambda pair: -pair[1])[:2]]
+    blamed = sorted(event.shares, key=lambda pair: -pair[1])[:2]
+    ranked = [name for i, (name, share) in enumerate(blamed) if i == 0 or share >= NAMED]
     names = ", ".join(f"<span>{escape(shortened(name, 30))}</span>" for name in ranked)
     what = f'<span class="blame" title="{escape(", ".join(ranked))}">{names}</span>'
     what = what if ranked else ""

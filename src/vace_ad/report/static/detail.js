@@ -71,9 +71,9 @@ class Detail {
   }
 
   #typical([before, during, after], band) {
-    const size = Math.max(...[before, during, after].filter((v) => v !== null).map(Math.abs), 0);
-    const fine = band ? Math.min(size, Math.max((band[1] - band[0]) * 10, size / 1e4)) : size; // tell the ends of the range apart
-    const line = make("p", { className: "typical" }, band ? `expected ${number(band[0], fine)} to ${number(band[1], fine)}; typically ` : "typically ");
+    const large = Math.max(...[before, during, after, ...(band ?? [])].filter((v) => v !== null).map(Math.abs), 0);
+    const size = band ? Math.min(large, Math.max(band[1] - band[0], large / 1000)) : large; // tells the ends of the range apart
+    const line = make("p", { className: "typical" }, band ? `expected ${number(band[0], size)} to ${number(band[1], size)}; typically ` : "typically ");
     if (before !== null) line.append(`${number(before, size)} before, `);
     line.append(make("b", { textContent: during === null ? "nothing" : number(during, size) }), " during");
     if (after !== null) line.append(`, ${number(after, size)} after`);

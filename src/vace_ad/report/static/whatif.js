@@ -6,13 +6,14 @@ function wireWhatIf(doc, timeline) {
   const { alarm, score } = timeline, tried = doc.whatIf;
   if (!alarm || tried.length < 2) return;
   const lowest = tried[0][0], highest = tried[tried.length - 1][0], slider = $("threshold"), now = answerAt(tried, 0);
-  Object.assign(slider, { min: lowest, max: highest, step: (highest - lowest) / 1000, value: 0 });
+  const zero = tried.indexOf(now); // the slider counts thresholds tried, which lie closer near the present one
+  Object.assign(slider, { min: 0, max: tried.length - 1, step: 1, value: zero });
   $("what-if").hidden = false;
 
   const set = (shift) => {
     alarm.shift = Math.min(Math.max(shift, lowest), highest);
-    if (Math.abs(alarm.shift) < (highest - lowest) / 400) alarm.shift = 0;
-    slider.value = alarm.shift;
+    if (answerAt(tried, alarm.shift) === now) alarm.shift = 0;
+    slider.value = tried.indexOf(answerAt(tried, alarm.shift));
     tell();
     timeline.draw();
   };
@@ -23,7 +24,7 @@ function wireWhatIf(doc, timeline) {
     slider.setAttribute("aria-valuetext", $("answer").textContent);
     $("threshold-reset").disabled = !moved;
   };
-  slider.addEventListener("input", () => set(Number(slider.value)));
+  slider.addEventListener("input", () => set(tried[Number(slider.value)][0]));
   $("threshold-reset").addEventListener("click", () => set(0));
   dragLine(score, () => alarm.shift, set);
   tell();
