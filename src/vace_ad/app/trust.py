@@ -85,7 +85,8 @@ def _coverage(detector: VACE, table: Table, found: Detection) -> str:
     if share >= 0.95:
         return f"Outside the events, {_percent(share)} of the values lie in the range of training."
     gone = int((np.where(known, inside, True).mean(axis=0) < 0.5).sum())
-    moved = f" {plural(gone, 'channel')} lie mostly outside it." if gone else ""
+    lie = "lies" if gone == 1 else "lie"
+    moved = f" {plural(gone, 'channel')} {lie} mostly outside it." if gone else ""
     return (
         f"Outside the events, only {_percent(share)} of the values lie in the range of "
         f"training.{moved} Operation may have changed since: train again on newer rows."
@@ -109,7 +110,8 @@ def _threshold(detector: VACE, found: Detection) -> list[str]:
         "of training that were scored as if they were new."
     ]
     if found.threshold.note:
-        words.append(f"Be careful: {found.threshold.note}.")
+        note = found.threshold.note.replace("calibration rows", "training rows")
+        words.append(f"Be careful: {note}.")
     suspicious = len(calibration.suspicious)
     if suspicious:
         stretches = "stretch" if suspicious == 1 else "stretches"
