@@ -23,7 +23,7 @@ def expected_band(
     wander: Wander,
     usual: Array,
 ) -> dict[str, tuple[float, float]]:
-    """Lowest and highest expected value of each suspect of an event.
+    """Lowest and highest expected value of each suspect of an event, then of other channels.
 
     The middle is the median of as many rows before as it has, but at least 60, so that a long
     event is held against whole days and not the hour before it; `usual` (n_channels,) where
@@ -34,7 +34,8 @@ def expected_band(
     # One row strays farther than the mean of many; a slow swing shows only over many.
     reach = np.fmax(wander.over(1), wander.over(event.rows))  # (n_channels,)
     found = {}
-    for name, _ in event.shares[:BANDS]:
+    suspects = dict.fromkeys([*(name for name, _ in event.shares), *names])
+    for name in list(suspects)[:BANDS]:
         channel = place[name]
         before = values[max(0, event.start - past) : event.start, channel]
         known = before[~missing_cells(before)]

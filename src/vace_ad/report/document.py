@@ -27,6 +27,7 @@ def document(
     clock: Clock,
     embedding: Embedding,
     order: list[int],
+    events: Mapping[str, list[dict[str, Any]]],
     blobs: Mapping[str, bytes],
 ) -> dict[str, Any]:
     """Return what the scripts need to know; curves are in the packed part, by length."""
@@ -54,9 +55,16 @@ def document(
         "series": series,
         "shown": SHOWN_AT_FIRST,
         "signalWords": dict(data.signal_words),
+        **events,
+    }  # fmt: skip
+
+
+def event_records(data: ReportData, clock: Clock) -> dict[str, list[dict[str, Any]]]:
+    """Return events and near misses as the scripts need them."""
+    return {
         "events": [_event(event, data, clock) for event in data.events],
         "nearly": [_event(event, data, clock) for event in data.near_misses],
-    }  # fmt: skip
+    }
 
 
 def evidence(data: ReportData) -> list[tuple[str, str, NDArray[np.floating]]]:
@@ -89,7 +97,7 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
         "odds": odds(event.probability),
         "near": event.near_miss,
         "band": {
-            str(place[name]): [float(low), float(high)]
+            str(place[name]): [_short(low), _short(high)]
             for name, (low, high) in event.band.items()
             if np.isfinite(low) and np.isfinite(high)
         },
@@ -102,6 +110,11 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
             for name, share in shares
         ],
     }
+
+
+def _short(value: float) -> float:
+    """A number with the digits that can be seen."""
+    return float(f"{value:.7g}")
 
 
 def pack_clock(clock: Clock) -> bytes:

@@ -115,7 +115,10 @@ def _event_row(i: int, event: ReportEvent, data: ReportData, clock: Clock) -> st
     severe = np.isfinite(event.severity)
     blamed = sorted(event.shares, key=lambda pair: -pair[1])[:2]
     ranked = [name for i, (name, share) in enumerate(blamed) if i == 0 or share >= NAMED]
-    names = ", ".join(f"<span>{escape(shortened(name, 30))}</span>" for name in ranked)
+    short = [escape(shortened(name, 30)) for name in ranked]
+    names = " ".join(
+        f"<span>{name}{',' * (i + 1 < len(short))}</span>" for i, name in enumerate(short)
+    )
     what = f'<span class="blame" title="{escape(", ".join(ranked))}">{names}</span>'
     what = what if ranked else ""
     if event.kind == "no data":

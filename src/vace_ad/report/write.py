@@ -21,6 +21,7 @@ from vace_ad.report.data import ReportData
 from vace_ad.report.document import (
     SHOWN_AT_FIRST,
     document,
+    event_records,
     evidence,
     pack_clock,
     pack_trajectory,
@@ -49,7 +50,9 @@ def write_report(data: ReportData, path: str | os.PathLike[str], *, budget: int 
     first = evidence(data)
     columns = [*(line for _, _, line in first), *(data.values[:, i] for i in order)]
     watched = range(len(first) + min(SHOWN_AT_FIRST, len(order)))
-    fixed = WORDS_AT_MOST + sum(map(len, blobs.values()))
+    events = event_records(data, clock)
+    table = page.events_table(data, clock, data.events)
+    fixed = WORDS_AT_MOST + sum(map(len, blobs.values())) + len(json.dumps(events)) + len(table)
     looked_at = (*data.events, *data.near_misses)
     spans = [surroundings(event, data.n_rows) for event in looked_at]
     embedding = embed(columns, spans, budget - fixed)
@@ -58,14 +61,14 @@ def write_report(data: ReportData, path: str | os.PathLike[str], *, budget: int 
         "title": escape(data.title),
         "headline": page.headline(data, clock),
         "summary": page.summary(data, clock),
-        "events": page.events_table(data, clock, data.events),
+        "events": table,
         "nearly": page.events_table(data, clock, data.near_misses),
         "trust": page.trust(data),
         "geometry": page.geometry(data),
         "notes": page.notes(data, embedding, watched),
         "facts": page.facts(data),
         "command": escape(data.command),
-        "document": _json_in_html(document(data, clock, embedding, order, blobs)),
+        "document": _json_in_html(document(data, clock, embedding, order, events, blobs)),
         **_style_and_script(),
     }
     tiles = (tile for series in embedding.tiles for level in series for tile in level)

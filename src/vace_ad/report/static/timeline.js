@@ -2,6 +2,9 @@
 
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 2], [12, 4]]; // told apart without colour, too
 
+/** Colour and dash of the i-th line; the seventh has the first one's colour with another dash. */
+const lineStyle = (i) => ({ colour: `signal-${i % 6}`, dash: DASHES[(i + Math.floor(i / 6)) % DASHES.length] });
+
 const MANY = 16; // panels beyond which only those on the screen are drawn
 
 class Timeline {
@@ -16,7 +19,7 @@ class Timeline {
     this.fixed = [this.score];
     if (signals.length) {
       this.fixed.push(new Panel("signals", "Evidence",
-        signals.map((series, i) => ({ series, colour: `signal-${i % 6}`, dash: DASHES[i % DASHES.length] }))));
+        signals.map((series, i) => ({ series, ...lineStyle(i) }))));
     }
     this.panels = [];
     this.overview = new Overview($("overview"), view, clock, score, doc.events);
@@ -161,7 +164,7 @@ class Timeline {
       const line = make("canvas", { className: "line" });
       const words = doc.signalWords[name] ? `${name}: ${doc.signalWords[name]}` : name;
       items.push(make("span", {}, line, words));
-      (this.keys ??= []).push({ line, colour: `signal-${i % 6}`, dash: DASHES[i % DASHES.length] });
+      (this.keys ??= []).push({ line, ...lineStyle(i) });
     });
     $("legend").append(...items);
   }
