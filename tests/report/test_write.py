@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -72,6 +73,19 @@ def test_the_limit_on_size_holds_and_the_page_says_what_is_missing(tmp_path: Pat
     assert path.stat().st_size < 1_000_000
     assert "lowest and highest value of every 16 rows" in path.read_text()
     assert "Every row of the table is in this file" in written(data, path)
+
+
+def test_a_million_rows_and_thousands_of_events_stay_below_five_megabytes(tmp_path: Path) -> None:
+    data = make_plant(1_000_000, 12)
+    path = tmp_path / "report.html"
+    write_report(data, path)
+    assert path.stat().st_size < 5_000_000
+    one = data.events[0]
+    bursts = [
+        replace(one, start=row, end=row + 9, peak=row) for row in range(300_000, 900_000, 300)
+    ]
+    write_report(replace(data, events=bursts), path)
+    assert path.stat().st_size < 5_000_000
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path, monkeypatch) -> None:
