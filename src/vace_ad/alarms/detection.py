@@ -86,7 +86,7 @@ class Detection:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw score, threshold and events; takes and returns matplotlib axes."""
-        from vace_ad.report.figure import plot
+        from vace_ad.app.figure import plot
 
         return plot(self, ax)
 
@@ -101,13 +101,13 @@ class Detection:
 
     def __repr__(self) -> str:
         """What was found, in a few lines."""
-        from vace_ad.report.figure import text
+        from vace_ad.app.figure import text
 
         return text(self)
 
     def _repr_html_(self) -> str:
         """The same with a small picture, for notebooks."""
-        from vace_ad.report.figure import html
+        from vace_ad.app.figure import html
 
         return html(self)
 
