@@ -23,9 +23,10 @@ lint: .venv/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 unit: .venv/ready
-	$(BIN)/pytest -n 2
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
 bench: .venv/ready  ## fit and score side by side with a naive version, under ten minutes
 	$(BIN)/python benchmarks/speed.py --series MSL_id_7 SMAP_id_26 --out runs/bench

@@ -19,7 +19,6 @@ from record import RESULTS, Line, write
 from scipy.signal import lfilter
 
 from vace_ad import VACE
-from vace_ad.method.amplitude import SIGNALS
 from vace_ad.metrics import vus
 
 ROWS, TRAIN, CHANNELS = 12_000, 6_000, 10
@@ -101,8 +100,7 @@ def with_fault(fault: Fault, seed: int) -> tuple[Array, NDArray[np.int8]]:
 def rules(signals: dict[str, Array]) -> Iterator[tuple[str, Array]]:
     score = sum(signals.values(), np.zeros(1))
     yield "default", score
-    yield "shape alone", signals["position"] + signals["direction"]
-    for name in SIGNALS:
+    for name in signals:
         yield f"without {name}", score - signals[name]
 
 

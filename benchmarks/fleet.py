@@ -75,7 +75,7 @@ def one(path: Path, jobs: int, options: list[str]) -> dict[str, Any]:
     started, before = time.perf_counter(), resource.getrusage(resource.RUSAGE_CHILDREN)
     command = ["detect", str(path), "--by", "machine", "--json", "--jobs", str(jobs)]
     run = subprocess.run(
-        [sys.executable, "-c", START, *command, "--explain", "0", *options],
+        [sys.executable, "-c", START, *command, *options],
         capture_output=True,
         text=True,
         check=True,

@@ -35,6 +35,7 @@ from vace_ad.live.sources import Batch  # noqa: E402
 CHANNELS = tuple(f"c{i}" for i in range(10))
 STEP = 10 * 10**9
 START = 1_767_614_400 * 10**9
+DROPS = ("late", "twice", "future", "bad", "outbox_dropped", "refused", "unknown_channel")
 FAULTS = 50  # one entity in so many has one
 
 
@@ -191,6 +192,31 @@ def measure(entities: int, core_name: str, seconds: float) -> dict[str, Any]:
     return line
 
 
+def soak(entities: int, core_name: str, minutes: float) -> dict[str, Any]:
+    """Full speed for a while: memory after a tenth of it and at the end, and what was dropped."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        core = make_core(core_name, folder)
+        feed = Feed(entities, 10**9, None)
+        watch = Watch(config(folder, core_name), core, feed)
+        watch.start()
+        started, early = time.monotonic(), 0.0
+        while (passed := time.monotonic() - started) < 60 * minutes:
+            watch.step()
+            if not early and passed > 6 * minutes:
+                early = megabytes()
+        late = megabytes()
+        counts = watch.status.counts
+        watch.close()
+        dropped = {key: counts[key] for key in DROPS}
+        size = sum(path.stat().st_size for path in folder.glob("state*"))
+    return {
+        "core": core_name, "entities": entities, "minutes": minutes, "rows": counts["rows"],
+        "mb_early": round(early, 1), "mb_late": round(late, 1), "state_mb": round(size / 2**20, 1),
+        "alarms": counts["alarms_opened"], "sent": counts["sent"], **dropped,
+    }  # fmt: skip
+
+
 def _quantile(values: Sequence[float], q: float) -> float | str:
     return round(1000 * float(np.quantile(values, q)), 1) if values else ""
 
@@ -202,9 +228,15 @@ def main() -> None:
     parser.add_argument("--entities", type=int, nargs="+", default=[1, 100, 10_000])
     parser.add_argument("--core", choices=["zscore", "vace"], default="zscore")
     parser.add_argument("--seconds", type=float, default=30, help="of the run at a plant's pace")
+    parser.add_argument("--soak", type=float, help="only: full speed for so many minutes")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
     lines = []
+    if options.soak is not None:
+        lines = [soak(options.entities[0], options.core, options.soak)]
+        print(lines[-1])
+        write(lines, options.out / f"live-soak-{options.core}.csv")
+        return
     for entities in options.entities:
         lines.append(measure(entities, options.core, options.seconds))
         print(lines[-1], flush=True)

@@ -24,16 +24,22 @@ from study import by_series, difference, done_already, in_processes, options, te
 from vace_ad import VACEConfig
 from vace_ad.bench.catalog import Entry, find_series
 from vace_ad.engine import make_engine
-from vace_ad.method.amplitude import Channels
 from vace_ad.engine.encoder import Encoder, init_encoder
-from vace_ad.signals.shape.learn import calibrated, embed_training, learn_statistics
-from vace_ad.engine.patches import PatchSet, grid_to_rows
-from vace_ad.training.pretext import train
-from vace_ad.signals.shape.evidence import Shape, Signals
+from vace_ad.engine.patches import PatchSet
+from vace_ad.engine.trajectory import embed
 from vace_ad.metrics import vus
+from vace_ad.signals.normal import Normal
+from vace_ad.signals.rows import grid_to_rows
+from vace_ad.signals.shape.evidence import Signals, composed
+from vace_ad.signals.shape.learn import calibrated, embed_training, learn_statistics
+from vace_ad.signals.shape.rows import Walk
+from vace_ad.training.pretext import train
 
 FAMILIES = ("MSL", "SMAP", "SMD", "Genesis", "GECCO", "Daphnet")
-WIDTHS = {"default": VACEConfig().widths, "paper": VACEConfig.from_preset("paper").widths}
+WIDTHS = {
+    "default": VACEConfig().reproduction.widths,
+    "paper": VACEConfig.from_preset("paper").reproduction.widths,
+}
 BLENDS = (0.6, 0.88, 0.95, 1.0)
 VARIANTS = tuple(product((False, True), BLENDS))  # pretext or not, α
 SEEDS = 5
@@ -71,9 +77,9 @@ def main() -> None:
 def study(case: Case) -> list[Line]:
     """Every variant on one series."""
     paper = test_part(case.entry)
-    scale = Channels.of([paper.train]).scale
+    scale = Normal.units([paper.train]).scale
     patches, test = (
-        PatchSet([rows], VACEConfig().patch_length, scale) for rows in (paper.train, paper.scored)
+        PatchSet([rows], VACEConfig().length, scale) for rows in (paper.train, paper.scored)
     )
     totals = np.zeros((len(VARIANTS), len(paper.scored)))
     lines: list[Line] = []
@@ -98,7 +104,7 @@ def study(case: Case) -> list[Line]:
 
 def before_and_after(patches: PatchSet, widths: str, seed: int) -> tuple[Encoder, Encoder]:
     """An encoder as it starts, and after the pretext."""
-    config = VACEConfig(widths=WIDTHS[widths], **AS_RELEASED)
+    config = VACEConfig.from_preset(widths=WIDTHS[widths], **AS_RELEASED)
     rng = np.random.default_rng(seed)
     start = init_encoder(config, patches.n_channels, rng)
     return start, train(start, patches, config, rng).encoder
@@ -108,18 +114,19 @@ def shape_scores(
     encoders: Sequence[Encoder], patches: PatchSet, test: PatchSet, widths: str, seed: int
 ) -> NDArray[np.float64]:
     """Row scores (n_encoders, n_rows) of each encoder on its own, embedded in one pass."""
-    config = VACEConfig(widths=WIDTHS[widths], encoders=len(encoders))
+    config = VACEConfig.from_preset(widths=WIDTHS[widths], encoders=len(encoders))
     engine = make_engine(encoders, patches.n_channels, config)
     embedded = embed_training(engine, patches, config)
-    learned = learn_statistics(embedded, patches, config, [seed] * len(encoders)).shape
-    signals = learned.signals(engine, test)
-    n_rows = len(test) + config.patch_length - 1
+    learned = learn_statistics(embedded, patches, config, [seed] * len(encoders)).encoders
+    walk = Walk(learned, config)
+    blocks = embed(engine, test, test.grid(config.grid_stride))
+    signals = Signals.joined([*(walk.add(block) for block in blocks), walk.finish()])
+    n_rows = len(test) + config.length - 1
     rows = []
-    for e, evidence in enumerate(learned.encoders):
+    for e, evidence in enumerate(learned):
         own = Signals(*(signal[e : e + 1] for signal in signals))
-        parts = Shape((evidence,), config).composed(own)
-        total = parts.position + parts.direction
-        rows.append(grid_to_rows(total, config.grid_stride, n_rows, config.patch_length))
+        total = composed([evidence], own, config).sum(axis=0)
+        rows.append(grid_to_rows(total, config.grid_stride, n_rows, config.length))
     return np.stack(rows)
 
 

@@ -21,8 +21,6 @@ from study import by_series, difference, done_already, in_processes, options, te
 
 from vace_ad import VACE
 from vace_ad.bench.catalog import Entry, find_series
-from vace_ad.frames.training import training_parts
-from vace_ad.method.amplitude import SIGNALS, Amplitude
 from vace_ad.metrics import vus
 
 SEEDS = 3
@@ -72,22 +70,15 @@ def rules(
     detector: VACE, signals: dict[str, Scores], train: Scores, test: Scores
 ) -> Iterator[tuple[str, Scores]]:
     """Ways to make one score of the evidence, by name."""
-    shape = signals["position"] + signals["direction"]
-    amplitude = sum(signals[name] for name in SIGNALS)
-    yield "default", shape + amplitude
-    yield "shape alone", shape
-    yield "amplitude alone", amplitude
-    for name in ("position", *SIGNALS):
+    score = sum(signals.values(), np.zeros(1))
+    yield "default", score
+    for name in detector.model_.lines:
         yield f"{name} alone", signals[name]
-    for name in SIGNALS:
-        yield f"without {name}", shape + amplitude - signals[name]
-    yield "maximum instead of sum", np.maximum(shape, amplitude)
-    parts = training_parts([train], detector.channels_, detector.config)
+        yield f"without {name}", score - signals[name]
     for half_life in HALF_LIVES:
-        other, _ = Amplitude.fit(parts, detector.config.windows, half_life)
-        evidence = other.evidence(test, other.start())[0].sum(axis=0)
+        other = VACE(random_state=detector.config.random_state, drift_half_life=half_life)
         named = "no drift control" if half_life == NEVER else f"half-life {half_life:,}"
-        yield named, shape + evidence
+        yield named, other.fit(train).score(test)
 
 
 def summary(lines: Sequence[dict[str, str]]) -> Iterator[Line]:
@@ -103,7 +94,7 @@ def summary(lines: Sequence[dict[str, str]]) -> Iterator[Line]:
         for rule, found in means.items():
             against = {
                 f"{column}_{of.replace(' ', '_')}": value
-                for of in ("default", "shape alone")
+                for of in ("default",)
                 for column, value in difference(found, means[of]).items()
             }
             mean = f"{np.mean(list(found.values())):.4f}"

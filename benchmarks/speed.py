@@ -26,7 +26,6 @@ from rich.table import Table
 from scipy.stats import spearmanr
 
 from vace_ad import VACE, VACEConfig
-from vace_ad.method.chunks import ChunkSignals
 from vace_ad.engine.encoder import flop_per_patch, init_encoder
 from vace_ad.engine.patches import PatchSet
 from vace_ad.training.pretext import anchor_batches
@@ -172,10 +171,9 @@ def after_history(histories: Sequence[int], n_rows: int = 256) -> list[dict[str,
     table = np.sin(np.arange(histories[-1] + n_rows)[:, None] / np.linspace(5, 50, 5))
     table += 0.1 * np.random.default_rng(SEED).normal(size=table.shape)
     detector = VACE(stride=1, random_state=SEED).fit(table[:3000])
-    learned = (detector.shape_, detector.amplitude_, detector.engine, detector.scale_)
     lines = []
     for history in histories:
-        scorer = ChunkSignals(*learned, block=8)
+        scorer = detector.stream()
         scorer.add(table[:history])
         new = np.split(table[history : history + n_rows], n_rows)
         taken = seconds(lambda s=scorer, rows=new: [s.add(row) for row in rows])[0] / n_rows

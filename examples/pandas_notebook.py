@@ -17,7 +17,7 @@ print(table.iloc[:3, :5].round(2))
 
 # %% Learn what is normal, then ask for events: at most about one false alarm a week.
 detector = VACE(random_state=0).fit(normal)
-events = detector.detect(recent, budget=Budget(1, "week"))
+events = detector.detect(recent, budget=Budget(1, "week")).to_frame()
 print(events[["start_time", "end_time", "severity", "signal", "channels"]].to_string(index=False))
 
 # %% Scores come back row by row, so they join the table by its index.

@@ -16,8 +16,6 @@ import polars as pl
 
 from vace_ad import VACE, load
 from vace_ad.alarms import Budget
-from vace_ad.alarms.detection import detect
-from vace_ad.frames import as_table
 
 MINUTES_A_DAY = 1440
 
@@ -59,7 +57,7 @@ def main() -> int:
             .otherwise(pl.col("db_connections"))
             .alias("db_connections")
         )
-        found = detect(load(model), as_table(today), budget=Budget(1, "week"))
+        found = load(model).detect(today, budget=Budget(1, "week"))
     for event in found.events:
         suspects = [name for name, _ in event.shares[:3]]
         page = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 
@@ -177,3 +178,226 @@ def spikes(scaled, edge, start, half_life, reach=4):
         keep = 0.5 ** (1 / half_life)
         average = keep * average + (1 - keep) * raw
     return np.array(out)
+
+
+# ------------------------------------------------------------------ the default's whole score
+
+
+def scaled(train, rows, farthest=1e4):
+    """Rows in deviations of the training's channels; a constant one counts in per cents."""
+    n, d = rows.shape
+    out = np.zeros((n, d))
+    for c in range(d):
+        column = [Fraction(float(x)) for x in train[:, c]]
+        mean = sum(column) / len(column)
+        deviation = math.sqrt(sum((x - mean) ** 2 for x in column) / len(column))
+        mean = float(mean)
+        if deviation <= 1e-14 * abs(mean):
+            deviation = 0.01 * abs(mean) or 1.0
+        for t in range(n):
+            out[t, c] = min(max((rows[t, c] - mean) / deviation, -farthest), farthest)
+    return out
+
+
+def clipped(rows, largest):
+    return np.array([[min(max(x, -largest), largest) for x in row] for row in rows])
+
+
+def left_over(train, rows, ridge=0.03):
+    """What a ridge regression of each channel on all others does not predict, (n, d)."""
+    out = np.zeros(rows.shape)
+    for c in range(rows.shape[1]):
+        others = [k for k in range(rows.shape[1]) if k != c]
+        if not others:
+            continue
+        x, y = train[:, others], train[:, c]
+        weights = np.linalg.solve(x.T @ x + ridge * len(x) * np.eye(len(others)), x.T @ y)
+        for t in range(len(rows)):
+            out[t, c] = rows[t, c] - sum(
+                rows[t, k] * w for k, w in zip(others, weights, strict=True)
+            )
+    return out
+
+
+def held_out_residuals(train, folds=4, largest=20.0):
+    """Residuals of scaled training rows, each by what the other blocks say; and their unit."""
+    rows = clipped(train, largest)
+    out = np.zeros(rows.shape)
+    for block in np.array_split(np.arange(len(rows)), folds):
+        others = np.array([t for t in range(len(rows)) if t not in set(block.tolist())])
+        out[block] = left_over(rows[others], rows[block])
+    unit = np.array([x if x > 0 else 1.0 for x in out.std(axis=0)])
+    return out / unit, unit
+
+
+def residuals(train, rows, unit, largest=20.0):
+    """Residuals of scaled rows in units of what is usual in training."""
+    return left_over(clipped(train, largest), clipped(rows, largest)) / unit
+
+
+def rebuilt(train, rows, gone, ridge=0.03, largest=20.0):
+    """What the channels that are there lead to expect of those that are `gone`, (n, n_gone)."""
+    train, rows = clipped(train, largest), clipped(rows, largest)
+    d = rows.shape[1]
+    rest = [c for c in range(d) if c not in gone]
+    covariance = train.T @ train / len(train) + ridge * np.eye(d)
+    weights = np.linalg.solve(covariance[np.ix_(rest, rest)], covariance[np.ix_(rest, gone)])
+    return np.array([row[rest] @ weights for row in rows])
+
+
+def folds(starts, length, n_folds=4, least=8):
+    """For each block of windows: those to learn from, which share no row with it, and itself."""
+    n = len(starts)
+    edges = [int(n * k / n_folds) for k in range(n_folds + 1)]
+    for a, b in pairwise(edges):
+        if a == b:
+            continue
+        fit = [i for i in range(n) if abs_gap(starts[i], starts[a], starts[b - 1]) >= length]
+        if len(fit) < least:
+            fit = [i for i in range(n) if not a <= i < b]
+        yield fit or list(range(a, b)), list(range(a, b))
+
+
+def abs_gap(start, first, last):
+    """Rows from a window's start to the nearest end of a block, 0 inside it."""
+    return max(first - start, start - last, 0)
+
+
+def envelope(features, edge=0.01):
+    """Where the outermost hundredth of training windows begins, on either side."""
+    return quantile(features, edge), quantile(features, 1 - edge)
+
+
+def quantile(values, q):
+    """By linear interpolation between ranks, down the columns."""
+    out = []
+    for column in np.atleast_2d(values.T):
+        ranked = sorted(column.tolist())
+        place = q * (len(ranked) - 1)
+        low = int(place)
+        high = min(low + 1, len(ranked) - 1)
+        out.append(ranked[low] + (ranked[high] - ranked[low]) * (place - low))
+    return np.array(out) if values.ndim > 1 else out[0]
+
+
+def learn_windows(train, window, step):
+    """The envelope of one window length and its mean held-out evidence of level and scale."""
+    features = window_features(train, window, step)
+    d = train.shape[1]
+    starts = [k * step for k in range(len(features))]
+    sums = np.zeros((2, len(features)))
+    for fit, held in folds(starts, window):
+        low, high = envelope(features[fit])
+        for i in held:
+            for j, value in enumerate(features[i]):
+                width = max(high[j] - low[j], 0.3)
+                beyond = max(value - high[j], 0) / width + max(low[j] - value, 0) / width
+                sums[j // d, i] += math.log1p(beyond)
+    usual = []
+    for k in range(2):
+        every = between(sums[k], step, len(train) - window + 1)
+        usual.append(float(np.mean(np.log1p(points(every, window)))))
+    return (*envelope(features), np.array(usual))
+
+
+def window_evidence(train, rows, patch_length, part, half_life):
+    """Level and scale of one window length, (2, n)."""
+    window = max(2, patch_length // part)
+    step = max(1, window // 8)
+    window = min(8, window) * step
+    low, high, usual = learn_windows(train, window, step)
+    return amplitude(rows, low, high, usual, window, step, half_life)
+
+
+def learn_spikes(train, n_folds=4, reach=4):
+    """The edge of each channel, and the mean held-out evidence."""
+    n, d = train.shape
+    heights = np.zeros((n, d))
+    for t in range(n):
+        around = [min(max(u, 0), n - 1) for u in range(t - reach, t + reach + 1)]
+        for c in range(d):
+            heights[t, c] = abs(train[t, c] - sorted(train[u, c] for u in around)[reach])
+    blocks = np.array_split(np.arange(n), n_folds)
+    evidence = []
+    for block in blocks:
+        others = [t for t in range(n) if t not in set(block.tolist())]
+        edge = [max(1.0, *heights[others, c]) for c in range(d)]
+        for t in block:
+            total = sum(math.log1p(max(0.0, heights[t, c] / edge[c] - 1)) for c in range(d))
+            evidence.append(math.log1p(total))
+    edge = np.array([max(1.0, *heights[:, c]) for c in range(d)])
+    return edge, sum(evidence) / len(evidence)
+
+
+def compose(position, direction, position_unit, direction_unit, weight=1.0):
+    """log(1 + s̃_p), and what log(1 + s̃_p (1 + w s̃_d)) adds to it, for one patch."""
+    p, d = position / position_unit, direction / direction_unit
+    alone = math.log(1 + p)
+    return alone, math.log(1 + p * (1 + weight * d)) - alone
+
+
+def held_out_shape(z, starts, pairs, length, epsilon, cluster, near):
+    """Both raw signals of training patches, each by statistics of patches that share no row.
+
+    `pairs` are (from, to) of velocities; a velocity belongs to the patch it leads to. `cluster`
+    makes prototypes of differences.
+    """
+    position, turns = np.zeros(len(z)), np.full(len(z), np.nan)
+    for fit, held in folds(starts, length):
+        known = set(fit)
+        moves = [(a, b) for a, b in pairs if a in known and b in known] or pairs
+        prototypes = cluster(np.array([z[b] - z[a] for a, b in moves]))
+        position[held] = mahalanobis(z[fit], z[held], epsilon)
+        for a, b in pairs:
+            if b in held:
+                turns[b] = direction(unit(z[b] - z[a]), prototypes, near)
+    return position, turns
+
+
+def shape_units(position, turns):
+    """Units of position and direction, and the direction of a patch without a velocity."""
+    known = turns[~np.isnan(turns)]
+    return quantile(position, 0.9), max(quantile(known, 0.99), 1e-3), float(np.median(known))
+
+
+def shape_rows(encoders, z, stride, lag, near, n_rows, length):
+    """Position and direction of every row (2, n_rows), from embeddings (n_encoders, n_grid, d).
+
+    An encoder is a dictionary of train (embeddings), epsilon, prototypes, units and median.
+    """
+    lines = np.zeros((2, z.shape[1]))
+    for learned, own in zip(encoders, z, strict=True):
+        position = mahalanobis(learned["train"], own, learned["epsilon"])
+        for i in range(len(own)):
+            turn = learned["median"]
+            if i >= lag:
+                turn = direction(unit(own[i] - own[i - lag]), learned["prototypes"], near)
+            lines[:, i] += compose(position[i], turn, *learned["units"])
+    lines /= len(encoders)
+    n_patches = n_rows - length + 1
+    return np.array([points(between(line, stride, n_patches), length) for line in lines])
+
+
+def default_score(train, rows, patch_length, half_life, shape):
+    """Every line of evidence of complete rows; `shape` is (2, n), its two lines."""
+    own, seen = scaled(train, train), scaled(train, rows)
+    level, scale = np.zeros((2, len(rows)))
+    for part, level_weight, scale_weight in ((1, 0.5, 1.0), (3, 0.5, 1.0), (12, 0.0, 0.5)):
+        lines = window_evidence(own, seen, patch_length, part, half_life)
+        level += level_weight * lines[0]
+        scale += scale_weight * lines[1]
+    edge, usual = learn_spikes(own)
+    spike = spikes(seen, edge, usual, half_life)
+    own_left, unit_left = held_out_residuals(own)
+    left = residuals(own, seen, unit_left)
+    relation = sum(
+        0.5 * window_evidence(own_left, left, patch_length, part, half_life)[1] for part in (1, 3)
+    )
+    return {
+        "position": shape[0],
+        "direction": shape[1],
+        "level": level,
+        "scale": scale,
+        "spike": spike,
+        "relation": relation,
+    }

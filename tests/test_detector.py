@@ -133,7 +133,8 @@ def test_an_iterator_of_chunks_scores_as_the_whole_bit_for_bit(fitted, size):
     with pytest.warns(VaceWarning, match="20 of 700"):
         whole = fitted.score(test)
     chunks = (test[a : a + size] for a in range(0, 700, size))
-    np.testing.assert_array_equal(fitted.score(chunks), whole)
+    with pytest.warns(VaceWarning, match="20 of 700"):
+        np.testing.assert_array_equal(fitted.score(chunks), whole)
 
 
 def test_a_parquet_path_scores_as_the_table(fitted, tmp_path):
@@ -173,13 +174,29 @@ def test_no_triple_warns_and_calibrates():
     assert np.isfinite(det.score(waves(60, seed=1))).all()
 
 
-def test_long_gaps_leave_rows_without_a_score(fitted):
+def test_rows_with_too_many_missing_channels_have_no_score(fitted):
     test = waves(200, seed=1)
-    test[50:60, 1] = np.nan
-    test[120:123, 0] = np.inf  # short: interpolated
+    test[50:60, 1] = np.nan  # one of three: rebuilt
+    test[120:123] = np.inf  # short: interpolated
+    test[150:160, :2] = np.nan  # two of three: more than half
     with pytest.warns(VaceWarning, match="10 of 200 rows"):
         scores = fitted.score(test)
-    np.testing.assert_array_equal(np.flatnonzero(np.isnan(scores)), np.arange(50, 60))
+    np.testing.assert_array_equal(np.flatnonzero(np.isnan(scores)), np.arange(150, 160))
+
+
+def test_an_answer_without_one_score_is_an_error(fitted):
+    test = waves(200, seed=1)
+    test[:, :2] = np.nan
+    for call in (fitted.score, fitted.signals, fitted.detect, fitted.predict):
+        with pytest.raises(InputError, match=r"none of the 200 rows can be scored.*max_missing"):
+            call(test)
+    allowed = VACE(**SMALL, max_missing=0.7).fit(waves())
+    assert np.isfinite(allowed.score(test)).all()
+    strict = VACE(**SMALL, max_missing=0.0).fit(waves())
+    test = waves(200, seed=1)
+    test[50:60, 1] = np.nan
+    with pytest.warns(VaceWarning, match="10 of 200 rows"):
+        assert np.isnan(strict.score(test)[50:60]).all()
 
 
 def test_gaps_in_training(fitted):
@@ -256,8 +273,122 @@ def test_channels_by_name():
 
 
 def test_not_fitted():
+    for call in (VACE().score, VACE().signals, VACE().detect, VACE().embed):
+        with pytest.raises(NotFittedError, match="call fit first"):
+            call(waves())
     with pytest.raises(NotFittedError, match="call fit first"):
-        VACE().score(waves())
+        VACE().stream()
+
+
+def test_changed_settings_ask_for_a_refit():
+    det = VACE(**SMALL).fit(waves())
+    test = waves(100, seed=1)
+    expected = det.score(test)
+    det.set_params(patch_length=24)
+    for call in (det.score, det.detect, det.embed):
+        with pytest.raises(NotFittedError, match=r"patch_length.*16 to 24.*call fit again"):
+            call(test)
+    det.set_params(patch_length=16)
+    np.testing.assert_array_equal(det.score(test), expected)
+    det.set_params(patch_length=24).fit(waves())
+    assert np.abs(det.score(test) - expected).max() > 1e-6
+
+
+@pytest.mark.parametrize("bad", [waves(10), waves() * 1j, np.full((300, 3), np.nan)])
+def test_a_fit_that_fails_leaves_the_old_model(bad):
+    det = VACE(**SMALL).fit(waves())
+    test = waves(100, seed=1)
+    expected, model, calibration = det.score(test), det.model_, det.calibration_
+    with pytest.raises(InputError):
+        det.fit(bad)
+    assert det.model_ is model
+    assert det.calibration_ is calibration
+    np.testing.assert_array_equal(det.score(test), expected)
+
+
+@pytest.mark.parametrize("kind", ["Shape", "LevelScale", "Spike", "Relation"])
+def test_a_fit_interrupted_anywhere_leaves_the_old_model(kind, monkeypatch):
+    import vace_ad.signals
+
+    det = VACE(**SMALL).fit(waves())
+    test = waves(100, seed=1)
+    expected = det.score(test)
+    (chosen,) = (each for each in vace_ad.signals.KINDS if each.__name__ == kind)
+
+    def interrupted(training):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(chosen, "fit", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            det.fit(waves(300, seed=7) * 5)
+    np.testing.assert_array_equal(det.score(test), expected)
+
+
+def test_a_refit_forgets_the_old_calibration():
+    det = VACE(**SMALL).fit(waves())
+    before = det.calibration_
+    det.fit(waves(400, seed=3))
+    assert det.calibration_ is not before
+    assert det.calibration_.n_rows == 400
+
+
+@pytest.mark.parametrize("stretch", [3, 30])
+def test_masked_cells_are_missing_whatever_lies_under_the_mask(fitted, stretch):
+    test = waves(200, seed=1)
+    missing = test.copy()
+    missing[80 : 80 + stretch, 1] = np.nan
+    masked = np.ma.MaskedArray(test.copy(), np.isnan(missing))
+    masked.data[80 : 80 + stretch, 1] = 1e6
+    np.testing.assert_array_equal(fitted.score(masked), fitted.score(missing))
+    train = np.ma.masked_greater(np.where(waves() > 1.1, 1e6, waves()), 1e5)
+    assert train.mask.any()
+    det, plain = VACE(**SMALL).fit(train), VACE(**SMALL).fit(train.filled(np.nan))
+    np.testing.assert_array_equal(det.score(test), plain.score(test))
+    whole = np.ma.masked_all((50, 3), dtype=np.int64)
+    with pytest.raises(InputError, match="none of the 50 rows"):
+        fitted.score(whole)
+
+
+def test_float32_tables_score_as_their_float64_values(fitted):
+    test = waves(300, seed=1).astype(np.float32)
+    expected = fitted.score(test.astype(np.float64))
+    np.testing.assert_array_equal(fitted.score(test), expected)
+    frame = pl.DataFrame(test, schema=list(fitted.channels_))
+    assert set(frame.dtypes) == {pl.Float32}
+    np.testing.assert_array_equal(fitted.score(frame), expected)
+    train = waves().astype(np.float32)
+    single, double = (VACE(**SMALL).fit(x) for x in (train, train.astype(np.float64)))
+    np.testing.assert_array_equal(single.score(test), double.score(test))
+    test[100:110, 1], test[200] = np.inf, np.nan
+    np.testing.assert_array_equal(fitted.score(test), fitted.score(test.astype(np.float64)))
+    silences = [(e.start, e.end) for e in fitted.detect(test).events if e.kind == "no data"]
+    assert silences == [(100, 110)]
+
+
+def test_a_float32_table_in_memory_is_not_copied_whole(fitted):
+    import tracemalloc
+
+    rows = np.tile(waves(500, seed=1).astype(np.float32), (400, 1))  # 200,000 × 3
+    fitted.score(rows[:9000])
+    tracemalloc.start()
+    fitted.score(rows)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 4 * rows.nbytes + 20e6  # six lines of evidence and the scores, no copy of rows
+
+
+def test_detect_gives_events_as_a_table_of_the_callers_kind(fitted):
+    test = waves(600, seed=1)
+    test[300:340] += 5
+    for make, kind in ((pd.DataFrame, pd.DataFrame), (pl.DataFrame, pl.DataFrame)):
+        found = fitted.detect(make(dict(zip(fitted.channels_, test.T, strict=True))))
+        frame = found.to_frame()
+        assert isinstance(frame, kind)
+        assert len(frame) == len(found.events) > 0
+        assert {"start", "end", "score", "signal"} <= set(frame.columns)
+    np.testing.assert_array_equal(found.scores, fitted.score(test))
+    assert list(found.signals) == list(fitted.signals(test))
 
 
 def test_fewer_patches_than_a_velocity_needs():

@@ -84,8 +84,10 @@ def test_nothing_is_left_behind_when_writing_fails(model, tmp_path):
 
 
 def test_a_missing_file(tmp_path):
-    with pytest.raises(FileNotFoundError):
+    with pytest.raises(ModelFileError, match="does not exist"):
         load(tmp_path / "none.vace")
+    with pytest.raises(ModelFileError, match="is a folder"):
+        load(tmp_path)
 
 
 @pytest.mark.parametrize("share", [0.0, 0.0001, 0.01, 0.5, 0.999])
@@ -112,7 +114,7 @@ def test_foreign_files(model, tmp_path):
     with pytest.raises(ModelFileError):
         load(foreign)
     save_file({"weights": np.ones(3)}, foreign)
-    with pytest.raises(ModelFileError, match="not one of vace-ad's"):
+    with pytest.raises(ModelFileError, match="not a model of vace-ad"):
         load(foreign)
 
 
@@ -132,8 +134,9 @@ def test_a_huge_header_is_refused_without_being_read(tmp_path):
         ({"channels": []}, "channels"),
         ({"channels": [1, 2, 3]}, "channels"),
         ({"channels": ["a"]}, "expected"),
-        ({"geometry": {"x": 1}}, "description"),
-        ({"facts": 3}, "facts"),
+        ({"constants": {}}, "description"),
+        ({"constants": 3}, "description"),
+        ({"facts": 3}, "altered"),
     ],
 )
 def test_descriptions_that_do_not_hold(model, tmp_path, change, words):

@@ -1,21 +1,19 @@
-"""Scoring in chunks against scoring the whole table: the same bits, whatever the chunks."""
+"""A stream against the whole table: the same bits, whatever the chunks and however often kept."""
 
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from vace_ad.frames.gaps import stretches
-from vace_ad.method import amplitude, trajectory
-from vace_ad.method.chunks import ChunkSignals
 
-from vace_ad import VACE
-from vace_ad.engine.patches import fill_skipped, patch_means_to_points
-from vace_ad.errors import ConfigError, VaceWarning
-from vace_ad.signals.rows import GapFiller, RowBuffer, WindowMeans
+from vace_ad import VACE, load
+from vace_ad import stream as module
+from vace_ad.engine import trajectory
+from vace_ad.errors import ConfigError, InputError, StateError, VaceWarning
+from vace_ad.stream import Stream
 
 SMALL = {"patch_length": 24, "widths": (8, 8, 8, 8), "channel_expansion": 2, "encoders": 2}
 
@@ -35,6 +33,7 @@ def with_gaps(rows: np.ndarray, seed: int = 0) -> np.ndarray:
         for _ in range(2):
             start = rng.integers(0, len(rows) - length)
             rows[start : start + length, rng.integers(rows.shape[1])] = np.nan
+    rows[400:440] = np.nan
     rows[rng.integers(0, len(rows), 3), 0] = 1e200
     return rows
 
@@ -43,28 +42,34 @@ def fitted(**settings) -> VACE:
     return VACE(**{**SMALL, "stride": 4, "fit_stride": 4, **settings}).fit(make_rows(500, seed=9))
 
 
-def in_chunks(detector: VACE, rows: np.ndarray, cuts) -> np.ndarray:
-    learned = (detector.shape_, detector.amplitude_, detector.engine, detector.scale_)
-    scorer = ChunkSignals(*learned, block=trajectory.BLOCK)
-    done = [scorer.add(part) for part in np.split(rows, cuts)]
-    return np.concatenate([*done, scorer.finish()], axis=1)
+@pytest.fixture(scope="module")
+def detector() -> VACE:
+    return fitted()
 
 
-def whole(detector: VACE, rows: np.ndarray) -> np.ndarray:
+def whole(detector: VACE, data) -> np.ndarray:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VaceWarning)  # rows without a score
-        return np.stack(list(detector.signals(rows).values()))
+        return np.stack(list(detector.signals(data).values()))
 
 
-@pytest.fixture
-def small_blocks(monkeypatch):
-    """Blocks so small that a short series has several."""
-    monkeypatch.setattr(trajectory, "BLOCK", 16)
-    monkeypatch.setattr(amplitude, "BLOCK", 64)
+def streamed(detector: VACE, parts, keep_at=(), finish: bool = True):
+    """Final lines and provisional scores; at some parts the stream is kept and taken up again."""
+    stream, final, provisional = detector.stream(), [], []
+    for i, part in enumerate(parts):
+        if i in keep_at:
+            stream = Stream.from_bytes(stream.to_bytes(), detector)
+        added = stream.add(part)
+        assert added.first == sum(map(len, (lines.T for lines in final)))
+        assert len(added.provisional) == len(part)
+        final.append(np.stack(list(added.signals.values())))
+        provisional.append(added.provisional)
+    if finish:
+        final.append(np.stack(list(stream.finish().signals.values())))
+    return np.concatenate(final, axis=1), np.concatenate(provisional)
 
 
-@pytest.mark.usefixtures("small_blocks")
-@pytest.mark.parametrize(
+SETTINGS = pytest.mark.parametrize(
     "settings",
     [
         {},
@@ -77,83 +82,222 @@ def small_blocks(monkeypatch):
         {"position": "memory"},
     ],
 )
+CUTS = ([], [1], range(1, 800), range(7, 800, 7), range(333, 800, 333), [390, 390])
+
+
+@SETTINGS
 @pytest.mark.parametrize("gaps", [False, True])
-def test_chunks_give_the_bits_of_the_whole(settings, gaps):
+def test_any_chunks_give_the_bits_of_the_whole(settings, gaps, monkeypatch):
+    monkeypatch.setattr(trajectory, "BLOCK", 16)  # so small that a short series has several
+    monkeypatch.setattr(module, "SLAB", 250)
     detector = fitted(**settings)
-    rows = make_rows(1500)
+    rows = make_rows(800)
     rows = with_gaps(rows) if gaps else rows
     wanted = whole(detector, rows)
     assert np.isnan(wanted).any() == gaps
-    for cuts in ([], [1], range(1, 1500), range(7, 1500, 7), range(333, 1500, 333), [700, 700]):
-        found = in_chunks(detector, rows, list(cuts))
-        assert np.array_equal(found, wanted, equal_nan=True)
+    rng = np.random.default_rng(1)
+    first = None
+    for cuts in CUTS:
+        parts = np.split(rows, list(cuts))
+        keep_at = set(rng.integers(0, len(parts), 5).tolist())
+        final, provisional = streamed(detector, parts, keep_at)
+        assert np.array_equal(final, wanted, equal_nan=True)
+        first = provisional if first is None else first
+        assert np.array_equal(provisional, first, equal_nan=True)
+
+
+@pytest.mark.parametrize("gaps", [False, True])
+def test_chunks_of_an_iterator_give_the_bits_of_the_whole(detector, gaps):
+    rows = with_gaps(make_rows(800)) if gaps else make_rows(800)
+    wanted = whole(detector, rows)
+    for cuts in CUTS:
+        parts = list(detector.score_chunks(np.split(rows, list(cuts))))
+        assert np.array_equal(np.concatenate(parts), wanted.sum(axis=0), equal_nan=True)
 
 
 def test_blocks_of_the_usual_size():
     detector = fitted(stride=1, fit_stride=1)
-    rows = make_rows(2600)
-    assert np.array_equal(in_chunks(detector, rows, range(100, 2600, 100)), whole(detector, rows))
+    rows = make_rows(9000)  # more than a slab, and many blocks of patches
+    final, _ = streamed(detector, np.split(rows, range(100, 9000, 100)))
+    assert np.array_equal(final, whole(detector, rows))
 
 
-@pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("n", [0, 1, 23, 24, 25, 47, 48, 60])
-def test_short_series(n):
-    detector = fitted()
-    found = in_chunks(detector, make_rows(1000)[:n], list(range(1, n)))
+def test_short_series(detector, n):
+    rows = make_rows(1000)[:n]
+    stream = detector.stream()
+    parts = [stream.add(row) for row in rows]
+    lines = [np.stack(list(part.signals.values())) for part in [*parts, stream.finish()]]
+    found = np.concatenate(lines, axis=1)
     assert found.shape == (6, n)
     if n < 24:
         assert np.isnan(found).all()
     else:
-        assert np.array_equal(found, whole(detector, make_rows(1000)[:n]))
+        assert np.array_equal(found, whole(detector, rows))
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6), st.integers(0, 7), st.lists(st.integers(0, 80), max_size=6))
-def test_gaps_are_filled_as_in_a_whole_table(seed, max_gap, cuts):
-    rng = np.random.default_rng(seed)
-    rows = rng.normal(size=(80, 3))
-    rows[rng.random((80, 3)) < rng.choice([0.02, 0.3, 0.8])] = np.nan
-    filler = GapFiller(max_gap, 3)
-    parts = [filler.add(part) for part in np.split(rows, sorted(cuts))]
-    found = np.concatenate([*parts, filler.finish()])
-    assert len(found) == len(rows)
-    wanted = np.full_like(rows, np.nan)
-    for stretch in stretches(rows, max_gap, 1):
-        wanted[stretch.rows] = stretch.values
-    complete = ~np.isnan(found).any(axis=1)
-    assert np.array_equal(complete, ~np.isnan(wanted).any(axis=1))
-    assert np.array_equal(found[complete], wanted[complete])
+def test_a_provisional_score_knows_nothing_of_later_rows(detector):
+    rows = with_gaps(make_rows(900))
+    _, wanted = streamed(detector, [rows])
+    for n in (24, 100, 333, 401, 440, 800):
+        _, found = streamed(detector, [rows[:n]], finish=False)
+        assert np.array_equal(found, wanted[:n], equal_nan=True)
+    assert np.isnan(wanted[:23]).all()
+    assert np.isfinite(wanted[30:300]).all()
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(2, 30), st.integers(1, 9), st.integers(0, 60), st.lists(st.integers(0, 40)))
-def test_window_means_are_those_of_a_whole_stretch(window, stride, more, cuts):
-    rng = np.random.default_rng(window * stride)
-    n_windows = more + 1
-    n_rows = n_windows + window - 1
-    values = rng.normal(size=(2, (n_windows - 1) // stride + 1))
-    means = WindowMeans(window, stride, 2)
-    parts = np.split(values, sorted(min(cut, values.shape[1]) for cut in cuts), axis=1)
-    done = [means.add(part) for part in parts if part.shape[1]]
-    found = np.concatenate([*done, means.finish(n_rows)], axis=1)
-    wanted = [
-        patch_means_to_points(fill_skipped(line, stride, n_windows), window) for line in values
-    ]
-    assert np.array_equal(found, np.stack(wanted))
+def test_a_provisional_score_sees_a_fault_within_a_few_rows(detector):
+    rows = make_rows(1000)[:490]
+    rows[400:] += 8
+    _, provisional = streamed(detector, [rows])
+    usual = np.quantile(provisional[50:400], 0.99)
+    assert provisional[400] > 1.5 * usual  # the row itself stands out
+    assert provisional[412:436].mean() > 1.5 * usual  # later the level becomes usual
+    assert provisional[412:436].min() > usual
 
 
-def test_a_buffer_may_skip_rows_to_come():
-    buffer = RowBuffer()
-    buffer.add(np.arange(3.0))
-    buffer.drop(5)
-    buffer.add(np.arange(3.0, 4.0))
-    buffer.add(np.arange(4.0, 8.0))
-    assert buffer.first(9).tolist() == [5, 6, 7]
+def test_one_row_many_rows_and_tables(detector):
+    rows = make_rows(200)
+    wanted = streamed(detector, [rows])[0]
+    frame = pd.DataFrame(rows[:, ::-1], columns=list(detector.channels_)[::-1])
+    parts = [frame[a:b] for a, b in pairwise([0, 10, 11, 200])]
+    assert np.array_equal(streamed(detector, parts)[0], wanted)
+    stream = detector.stream()
+    stream.add(rows[0])
+    stream.add(rows[1:50].tolist())
+    assert stream.n_rows == 50
+    with pytest.raises(InputError, match="2 channels without names"):
+        stream.add(np.zeros((3, 2)))
+    with pytest.raises(InputError, match="2 times came for 3 rows"):
+        stream.add(rows[50:53], time=["2026-01-01", "2026-01-02"])
+    assert stream.n_rows == 50
+
+
+# --------------------------------------------------------------------------------- time
+
+
+def timed(rows: np.ndarray, jumps=(), start="2026-01-01") -> pd.DataFrame:
+    """The rows with a time a minute apart, an hour more before each jump."""
+    minutes = np.arange(len(rows))
+    for row in jumps:
+        minutes[row:] += 60
+    index = pd.Timestamp(start) + pd.to_timedelta(minutes, unit="min")
+    return pd.DataFrame(rows, columns=["a", "b", "c"], index=index)
+
+
+def test_a_jump_in_time_is_seen_alike_by_table_stream_iterator_and_detect():
+    detector = VACE(**SMALL, stride=4).fit(timed(make_rows(500, seed=9)))
+    rows = make_rows(900)
+    table = timed(rows, [300, 310, 600])
+    wanted = whole(detector, table)
+    assert np.isnan(wanted[:, 300:310]).all()  # too short a stretch
+    assert np.isfinite(np.delete(wanted, range(300, 310), axis=1)).all()
+    for size in (1, 7, 300, 901):
+        parts = [table[a : a + size] for a in range(0, 900, size)]
+        final, _ = streamed(detector, parts, keep_at={3})
+        assert np.array_equal(final, wanted, equal_nan=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", VaceWarning)
+            assert np.array_equal(detector.score(iter(parts)), wanted.sum(axis=0), equal_nan=True)
+    found = detector.detect(table)
+    assert np.array_equal(found.scores, wanted.sum(axis=0), equal_nan=True)
+    silences = [(e.start, e.end) for e in found.events if e.kind == "no data"]
+    assert silences == [(300, 300), (310, 310), (600, 600)]
+    joined = whole(detector, timed(rows))
+    assert np.abs(joined - wanted)[:, 610:620].max() > 0  # the jump does matter
+
+
+def test_a_fit_does_not_look_across_a_jump():
+    rows = make_rows(600, seed=9)
+    cut = VACE(**SMALL, stride=4).fit(timed(rows, [300]))
+    parts = VACE(**SMALL, stride=4).fit([timed(rows)[:300], timed(rows)[300:]])
+    assert cut.facts_["patches"] == parts.facts_["patches"] == 2 * (300 - 24 + 1)
+    test = make_rows(200)
+    assert np.array_equal(cut.score(test), parts.score(test))
+
+
+def test_times_out_of_order_or_twice_are_refused_by_all(detector):
+    good = timed(make_rows(400))
+    for order in ([*range(100), 50, *range(101, 400)], [*range(100), 99, *range(101, 400)]):
+        bad = good.iloc[order]
+        fresh = VACE(**SMALL, stride=4).fit(good)
+        for call in (VACE(**SMALL).fit, fresh.score, fresh.detect, fresh.stream().add):
+            with pytest.raises(InputError, match=r"goes backwards|twice|forward|same time"):
+                call(bad)
+        with pytest.raises(InputError, match=r"forward|backwards|twice"):
+            fresh.score(iter([bad[:100], bad[100:]]))
+
+
+def test_a_refused_row_leaves_the_stream_as_it_was():
+    detector = VACE(**SMALL, stride=4).fit(timed(make_rows(500, seed=9)))
+    table = timed(make_rows(200))
+    stream = detector.stream()
+    parts = [stream.add(table[:100])]
+    late = timed(make_rows(5), start="2025-01-01")
+    future_then_back = pd.concat([table[150:152], table[120:121]])
+    for bad in (late, table[98:103], future_then_back):
+        with pytest.raises(InputError, match="forward"):
+            stream.add(bad)
+    parts += [stream.add(table[100:]), stream.finish()]
+    found = np.concatenate([part.scores for part in parts])
+    assert np.array_equal(found, detector.score(table))
+
+
+# -------------------------------------------------------------------------------- state
+
+
+def test_a_saved_stream_goes_on_in_another_detector_of_the_same_model(detector, tmp_path):
+    rows = with_gaps(make_rows(900))
+    wanted = whole(detector, rows)
+    detector.save(tmp_path / "m.vace")
+    stream = detector.stream()
+    first = stream.add(rows[:617])
+    stream.save(tmp_path / "s.state")
+    again = Stream.resume(tmp_path / "s.state", load(tmp_path / "m.vace"))
+    assert again.n_rows == 617
+    parts = [first, again.add(rows[617:]), again.finish()]
+    found = np.concatenate([np.stack(list(p.signals.values())) for p in parts], axis=1)
+    assert np.array_equal(found, wanted, equal_nan=True)
+
+
+def test_the_state_of_another_model_is_refused(detector, tmp_path):
+    state = detector.stream().to_bytes()
+    for other in ({"random_state": 1}, {"drift_half_life": 100}, {"max_gap": 4}):
+        with pytest.raises(StateError, match="another model"):
+            Stream.from_bytes(state, fitted(**other))
+    detector.save(tmp_path / "m.vace")
+    Stream.from_bytes(state, load(tmp_path / "m.vace", engine="numpy"))  # still the same model
+
+
+def test_damaged_states(detector, tmp_path):
+    stream = detector.stream()
+    stream.add(make_rows(100))
+    state = stream.to_bytes()
+    rng = np.random.default_rng(0)
+    for share in (0.0, 0.001, 0.1, 0.5, 0.9, 0.999):
+        with pytest.raises(StateError, match=r"truncated|damaged"):
+            Stream.from_bytes(state[: int(share * len(state))], detector)
+    for place in rng.integers(0, len(state), 60).tolist():
+        damaged = bytearray(state)
+        damaged[place] ^= 1 << int(rng.integers(8))
+        with pytest.raises(StateError):
+            Stream.from_bytes(bytes(damaged), detector)
+    (tmp_path / "junk").write_bytes(b"\x80\x04pickle" * 50)
+    for path in ("junk", "none"):
+        with pytest.raises(StateError, match=path):
+            Stream.resume(tmp_path / path, detector)
+    detector.save(tmp_path / "m.vace")
+    with pytest.raises(StateError, match="not a stream's state"):
+        Stream.resume(tmp_path / "m.vace", detector)
 
 
 @pytest.mark.parametrize("preset", ["paper", "released"])
-def test_scales_of_the_whole_series_are_refused(preset):
-    settings = {**SMALL, "iterations": 1, "pretext_offset": 24}
+def test_scales_of_the_whole_series_have_no_stream_but_take_chunks(preset):
+    settings = {**SMALL, "iterations": 1, "pretext_offset": 24, "encoders": 1}
     detector = VACE(preset=preset, **settings).fit(make_rows(300))
-    with pytest.raises(ConfigError, match="in chunks"):
-        in_chunks(detector, make_rows(100), [])
+    with pytest.raises(ConfigError, match="while rows come"):
+        detector.stream()
+    rows = with_gaps(make_rows(1000))
+    parts = np.split(rows, range(90, 1000, 90))
+    with pytest.warns(VaceWarning, match="have no score"):
+        assert np.array_equal(detector.score(iter(parts)), detector.score(rows), equal_nan=True)

@@ -118,6 +118,7 @@ class VACEConfig(_Checked):
     encoders: int = 2  # independently seeded encoders whose evidence is averaged
     amplitude: bool = True  # whether level, scale, spikes and relation count
     drift_half_life: int = 8000  # rows in which a level that stays becomes half normal
+    adapt: bool = True  # whether thresholds of alarms go on learning from what is scored
     max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt
     max_missing: float = 0.5  # share of channels above which a row has no score
     max_fit_rows: int = 100_000  # longer training parts are thinned to evenly spaced pieces

@@ -162,9 +162,9 @@ class VACE:
         for found in self._run(iter(chunks), silent):
             yield added(found.values())
 
-    def stream(self) -> Stream:
+    def stream(self, *, budget: Budget | None = None, rules: Rules | None = None) -> Stream:
         """A stream of rows that come one by one or many at a time; see :class:`Stream`."""
-        return Stream(self.model_)
+        return Stream(self.model_, budget=budget, rules=rules)
 
     def _run(self, data: Any, progress: Progress) -> Iterator[dict[str, Scores]]:
         model, n_rows = self.model_, 0

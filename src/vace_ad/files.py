@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load, save
 
-import vace_ad
 from vace_ad.errors import ModelFileError
+from vace_ad.version import __version__
 
 Arrays = dict[str, NDArray[Any]]
 Layout = dict[str, tuple[str, tuple[int | None, ...]]]  # name → type, shape (None: any length)
@@ -44,7 +44,7 @@ def pack(kind: Kind, description: Mapping[str, Any], arrays: Mapping[str, NDArra
     """The bytes of a file."""
     full = {
         "format_version": kind.version,
-        "package_version": vace_ad.__version__,
+        "package_version": __version__,
         **description,
     }
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -12,6 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad import files
+from vace_ad.alarms.alarming import Alarming
+from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.feed import AlarmFeed, Change
+from vace_ad.alarms.runs import Rules
+from vace_ad.engine.workers import pool
 from vace_ad.errors import ConfigError, InputError, StateError
 from vace_ad.frames.segments import Segments
 from vace_ad.frames.table import Table
@@ -23,6 +28,7 @@ from vace_ad.signals.rows import InStep, RowBuffer, added
 Array = NDArray[np.float64]
 KIND = files.Kind("vace-ad stream", 1, "a stream's state")
 SLAB = 4096  # rows worked off at a time: few enough to stay in cache
+SIDE_BY_SIDE = 512  # rows from which on signals are computed by several threads
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,7 @@ class Added:
     first: int  # number of the first row below, counted from the stream's first
     signals: Mapping[str, Array]  # final evidence of rows that became complete, (m,) each
     provisional: Array  # (n,), a score for each row just added, from the rows up to it alone
+    changes: tuple[Change, ...] = ()  # alarms that were opened, updated or resolved
 
     @property
     def scores(self) -> Array:
@@ -63,11 +70,17 @@ class Signals:
                 return np.empty((self.n_lines, 0)), np.full((self.n_lines, len(rows)), np.nan)
             early, rows = before, self._first.first(self._n)
             self._first = RowBuffer(rows.shape[1])
-        found = self._in_step.add([each.add(rows) for each in self._evidence])
+        found = self._in_step.add(self._each(rows))
         if not self._live:
             return np.concatenate(found), np.empty((self.n_lines, 0))
         now = np.concatenate([each.now for each in self._evidence])
         return np.concatenate(found), now[:, early:]
+
+    def _each(self, rows: Array) -> list[Array]:
+        """What each signal gives; side by side where there is enough to do."""
+        if len(rows) < SIDE_BY_SIDE:
+            return [each.add(rows) for each in self._evidence]
+        return list(pool().map(lambda each: each.add(rows), self._evidence))
 
     def cut(self, skipped: int = 0) -> Array:
         """End the stretch, if there is one; then rows without evidence follow."""
@@ -115,7 +128,15 @@ class Stream:
     bit, whatever the chunks.
     """
 
-    def __init__(self, model: Model, *, live: bool = True) -> None:
+    def __init__(
+        self,
+        model: Model,
+        *,
+        budget: Budget | None = None,
+        rules: Rules | None = None,
+        live: bool = True,
+    ) -> None:
+        """Alarms keep to `budget`, by default one false alarm in 10,000 rows."""
         config = model.config
         if live and config.reproduction.over_the_set:
             raise ConfigError(
@@ -132,6 +153,9 @@ class Stream:
         self._n_final = 0  # given out
         self._time: np.datetime64 | None = None  # of the last row
         self._latest = np.nan  # provisional score
+        self._lead: str | None = None  # the loudest provisional evidence
+        self._budget, self._rules = budget or Budget(), rules
+        self._feed = AlarmFeed(Alarming.of(model, self._budget, rules, None)) if live else None
 
     @property
     def n_rows(self) -> int:
@@ -158,10 +182,17 @@ class Stream:
                 done, newest = self._signals.extend(piece.rows)
                 lines.append(done)
                 now.append(added(newest))
+                if newest.shape[1] and not np.isnan(newest[:, -1]).any():
+                    self._lead = list(self.model.lines)[int(np.argmax(newest[:, -1]))]
             if undecided is not None:
                 provisional.append(self._provisional(np.concatenate([*now, []]), undecided))
         self._n_rows += len(table)
-        return self._answer(lines, np.concatenate([*provisional, []]))
+        scores = np.concatenate([*provisional, []])
+        changes: tuple[Change, ...] = ()
+        if self._feed is not None:
+            rows = table.block(0, len(table))
+            changes = self._feed.add(rows, table.time, scores, self._lead)
+        return self._answer(lines, scores, changes)
 
     def _provisional(self, now: Array, undecided: NDArray[np.bool_]) -> Array:
         """The provisional scores of rows just added.
@@ -188,12 +219,13 @@ class Stream:
             else:
                 lines.append(self._signals.extend(piece.rows)[0])
         lines.append(self._signals.finish())
-        return self._answer(lines, np.empty(0))
+        changes = () if self._feed is None else self._feed.finish()
+        return self._answer(lines, np.empty(0), changes)
 
-    def _answer(self, lines: list[Array], provisional: Array) -> Added:
+    def _answer(self, lines: list[Array], provisional: Array, changes: tuple[Change, ...]) -> Added:
         whole = np.concatenate([np.empty((self._signals.n_lines, 0)), *lines], axis=1)
         first, self._n_final = self._n_final, self._n_final + whole.shape[1]
-        return Added(first, dict(zip(self.model.lines, whole, strict=True)), provisional)
+        return Added(first, dict(zip(self.model.lines, whole, strict=True)), provisional, changes)
 
     def _table(self, rows: Any, time: Any) -> Table:
         from vace_ad.frames.table import as_table
@@ -213,7 +245,6 @@ class Stream:
         if table.time is None or not len(table):
             return ()
         known = table.time if self._time is None else np.insert(table.time, 0, self._time)
-        self._time = table.time[-1]
         pauses = np.diff(known).astype(np.int64)
         if (pauses <= 0).any():
             row = int(np.flatnonzero(pauses <= 0)[0])
@@ -221,6 +252,7 @@ class Stream:
                 f"time does not go forward: {known[row + 1]} came after {known[row]}; give rows "
                 "in order of time, each time once"
             )
+        self._time = table.time[-1]
         if self.model.step is None:
             return ()
         found = np.flatnonzero(pauses > GAP_STEPS * self.model.step) + (len(table) - len(pauses))
@@ -238,7 +270,15 @@ class Stream:
             **prefixed("segments", self._segments.state()),
             **prefixed("signals", self._signals.state()),
         }
-        return files.pack(KIND, {"model": self.model.digest}, arrays)
+        description: dict[str, Any] = {
+            "model": self.model.digest,
+            "budget": asdict(self._budget),
+            "rules": None if self._rules is None else asdict(self._rules),
+        }
+        if self._feed is not None:
+            arrays |= prefixed("feed", self._feed.state())
+            description |= {"event": self._feed.description(), "lead": self._lead}
+        return files.pack(KIND, description, arrays)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Keep the stream in a file, whole or not at all; `resume` goes on from there."""
@@ -259,9 +299,22 @@ class Stream:
         return cls._resumed(data, model, "this state")
 
     @classmethod
+    def _under(cls, description: Mapping[str, Any], model: Model, name: str) -> Self:
+        """A new stream with the budget of a state."""
+        try:
+            rules = description["rules"]
+            return cls(
+                model,
+                budget=Budget(**description["budget"]),
+                rules=None if rules is None else Rules(**rules),
+            )
+        except (KeyError, TypeError, ValueError) as wrong:
+            raise StateError(f"{name} is incomplete or damaged: {wrong!r}") from wrong
+
+    @classmethod
     def _resumed(cls, data: bytes, model: Any, name: str) -> Self:
         description, arrays = files.unpack(data, KIND, name, error=StateError)
-        stream = cls(getattr(model, "model_", model))
+        stream = cls._under(description, getattr(model, "model_", model), name)
         if description.get("model") != stream.model.digest:
             raise StateError(
                 f"{name} belongs to another model ({description.get('model')}), not to this one "
@@ -274,6 +327,9 @@ class Stream:
             stream._latest = float(arrays["latest"][0])
             stream._segments.resume(under("segments", arrays))
             stream._signals.resume(under("signals", arrays))
+            if stream._feed is not None:
+                stream._feed.resume(under("feed", arrays), description["event"])
+            stream._lead = description["lead"]
         except (KeyError, ValueError, IndexError, TypeError) as wrong:
             raise StateError(f"{name} is incomplete or damaged: {wrong!r}") from wrong
         return stream

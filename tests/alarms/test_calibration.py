@@ -53,3 +53,15 @@ def test_scores_that_do_not_vary() -> None:
     calibration = Calibration.from_scores(np.ones(1000), PATCH)
     assert np.isfinite(calibration.threshold_for(0.5, Rules()))
     assert calibration.threshold_for(0.5, Rules()) >= 1
+
+
+@pytest.mark.parametrize(("share", "left_out"), [(0.05, True), (0.09, True), (0.11, False)])
+def test_strange_stretches_are_left_out_up_to_a_tenth(share: float, left_out: bool) -> None:
+    scores = np.abs(np.random.default_rng(0).normal(size=1000))
+    end = 300 + int(1000 * share)
+    scores[300:end] += 20
+    calibration = Calibration.from_scores(scores, 10)
+    assert calibration.suspicious[0, 0] == 300  # named in any case
+    assert calibration.suspicious[0, 1] >= end
+    assert calibration.n_rows == (1000 - (end - 300) if left_out else 1000)
+    assert (calibration.threshold_for(1.0, Rules()) < 5) == left_out

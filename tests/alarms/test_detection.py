@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -7,9 +9,9 @@ from alarms.plants import PATCH, break_sensor, plant
 from alarms.toys import Toy
 from vace_ad import VACE
 from vace_ad.alarms.budget import Budget
-from vace_ad.alarms.detection import detect, explain_rows
+from vace_ad.alarms.detection import Detection, explain, find_events, leading
 from vace_ad.alarms.runs import Rules
-from vace_ad.errors import ChannelMismatchError, InputError
+from vace_ad.errors import InputError
 from vace_ad.frames.table import Table
 
 NAMES = tuple("abcdefghijkl")
@@ -17,6 +19,10 @@ TRAIN, N = 4000, 8000
 TIME = (np.datetime64("2026-01-01", "ns") + np.arange(N) * np.timedelta64(60 * 10**9, "ns")).astype(
     "datetime64[ns]"
 )
+
+
+def detect(toy: Toy, table: Table, **settings: Any) -> Detection:
+    return find_events(toy, table, toy.signals(table), **settings)
 
 
 @pytest.fixture(scope="module")
@@ -71,23 +77,15 @@ def test_gaps_are_events_and_patches_do_not_cross_them(toy: Toy, values: np.ndar
     np.testing.assert_array_equal(found.signals["position"][:4500], before["position"])
 
 
-def test_few_events_are_explained_if_asked(toy: Toy, values: np.ndarray) -> None:
-    table = Table(values, NAMES)
-    assert [bool(e.shares) for e in detect(toy, table, first=TRAIN, explain=1).events].count(
-        True
-    ) == 1
-    assert not any(e.shares for e in detect(toy, table, first=TRAIN, explain=0).events)
-
-
 def test_steps_come_from_table_then_argument_then_fit(toy: Toy, values: np.ndarray) -> None:
     budget, table = Budget(1, "day"), Table(values, NAMES)
     with pytest.raises(InputError, match="no time column"):
         detect(toy, table, budget=budget)
-    given = detect(toy, table, budget=budget, step=60 * 10**9, explain=0).threshold
-    assert given == detect(toy, Table(values, NAMES, TIME), budget=budget, explain=0).threshold
-    toy.facts_["step_seconds"] = 60.0
-    assert detect(toy, table, budget=budget, explain=0).threshold == given
-    toy.facts_["step_seconds"] = None
+    given = detect(toy, table, budget=budget, step=60 * 10**9).threshold
+    assert given == detect(toy, Table(values, NAMES, TIME), budget=budget).threshold
+    toy.step = 60 * 10**9
+    assert detect(toy, table, budget=budget).threshold == given
+    toy.step = None
 
 
 def test_rules_and_progress(toy: Toy, values: np.ndarray) -> None:
@@ -100,19 +98,28 @@ def test_rules_and_progress(toy: Toy, values: np.ndarray) -> None:
         progress=lambda stage, done, total: said.append(stage),
     )
     assert len(found.events) == 1
-    assert set(said) == {"scoring", "explaining"}
+    assert set(said) == {"explaining"}
 
 
-def test_explain_rows(toy: Toy, values: np.ndarray) -> None:
-    shuffled = Table(values[:, ::-1], NAMES[::-1])
-    blame = explain_rows(toy, shuffled, 5000, 5080)
+def test_explain_names_channels_and_the_leading_signal(toy: Toy, values: np.ndarray) -> None:
+    table = Table(values, NAMES)
+    signals = toy.signals(table)
+    blame = explain(toy, table, signals, 5000, 5080)
     assert blame.top(1)[0][0] == "c"
-    assert set(blame.shares) == {"position", "direction", "score"}
+    assert blame.shares.sum() == pytest.approx(1)
+    assert blame.signal == leading(signals, 5000, 5080)
 
 
-def test_bad_tables(toy: Toy, values: np.ndarray) -> None:
-    with pytest.raises(ChannelMismatchError, match="missing: 'l'"):
-        detect(toy, Table(values[:, :-1], NAMES[:-1]))
+def test_the_leading_signal_is_the_one_that_rose_most() -> None:
+    high, low = np.full(100, 9.0), np.zeros(100)
+    low[40:50] = 2
+    assert leading({"high": high, "low": low}, 40, 50) == "low"
+    low[40:50] = np.nan
+    high[40:50] = np.nan
+    assert leading({"high": high, "low": low}, 40, 50) is None
+
+
+def test_times_that_go_backwards_are_refused(toy: Toy, values: np.ndarray) -> None:
     with pytest.raises(InputError, match="goes backwards"):
         detect(toy, Table(values, NAMES, TIME[np.r_[0:100, 50, 101:N]]))
 
@@ -121,7 +128,7 @@ def test_with_the_real_detector(values: np.ndarray) -> None:
     table = Table(values, NAMES, TIME)
     detector = VACE(random_state=0, patch_length=PATCH, stride=4, encoders=1)
     detector.fit(Table(values[:TRAIN], NAMES, TIME[:TRAIN]))
-    found = detect(detector, table, budget=Budget(1, "day"), first=TRAIN)
+    found = detector.detect(table, budget=Budget(1, "day"), first=TRAIN)
     blamed = {
         at: event.shares[0][0]
         for event in found.anomalies

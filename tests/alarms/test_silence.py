@@ -31,3 +31,27 @@ def test_jumps_in_time_and_silent_channels() -> None:
 
 def test_nothing_missing() -> None:
     assert no_data_events(np.zeros((10, 2)), "ab", longer_than=0) == []
+
+
+def test_sentinels_are_silence_and_gaps_begin_beyond_a_length() -> None:
+    values = np.zeros((60, 2))
+    values[10:15, 0], values[20:26, 0], values[40:50, 1] = np.nan, 1.7e308, -1e101
+    events = no_data_events(values, "ab", longer_than=5)
+    assert [(e.start, e.end) for e in events] == [(20, 26), (40, 50)]
+
+
+def test_a_jump_in_time_is_silence_only_beyond_a_length() -> None:
+    minutes = np.r_[0:20, 25:40, 46:60]  # five rows are missing, then six
+    time = np.datetime64("2026-01-01", "ns") + minutes * np.timedelta64(60 * 10**9, "ns")
+    report = check_time(time)
+    assert report.gaps == (20, 35)
+    for longer_than, starts in ((4, [20, 35]), (5, [35]), (6, [])):
+        events = no_data_events(
+            np.zeros((len(time), 1)),
+            "a",
+            longer_than=longer_than,
+            time=time,
+            step=report.step,
+            gaps=report.gaps,
+        )
+        assert [event.start for event in events] == starts

@@ -1,51 +1,46 @@
-"""A detector with all that alarms need, quick enough to run hundreds of times."""
+"""A model with all that alarms need, quick enough to run hundreds of times."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from vace_ad.alarms.reference import reference_rows
-from vace_ad.frames.gaps import stretches
 
 from alarms.plants import PATCH, Simple
+from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.frames.table import as_table
-from vace_ad.progress import Progress, silent
+from vace_ad.config import VACEConfig
+from vace_ad.frames.segments import Segments
+from vace_ad.frames.table import Table, as_table
+from vace_ad.signals.normal import Normal
 
 
 @dataclass
 class Toy:
-    """Distance from the main directions of training, less what it is used to."""
+    """Distance from the main directions of training."""
 
     train: np.ndarray
-    names: tuple[str, ...]
+    channels: tuple[str, ...]
+    step: int | None = None  # nanoseconds
 
     def __post_init__(self) -> None:
-        self.config = SimpleNamespace(
-            patch_length=PATCH, offset=PATCH // 2, max_gap=5, drift_half_life=200
-        )
-        self.channels_ = self.names
+        self.config = VACEConfig(patch_length=PATCH, drift_half_life=200)
         self.simple = Simple(self.train[: len(self.train) // 2])
         held_out = self.simple(self.train[len(self.train) // 2 :])
         scores = held_out["position"] + held_out["direction"]
-        self.calibration_ = Calibration.from_scores(scores, PATCH)
-        self.reference_ = reference_rows([self.train], 5 * PATCH)
-        self.facts_: dict[str, Any] = {"step_seconds": None}
+        self.calibration = Calibration.from_scores(scores, PATCH)
+        self.normal, _ = Normal.fit([self.train])
+        self.wander = Wander.fit([self.train])
 
-    def used_to(self, data: Any) -> float:
-        return float(len(as_table(data)))
-
-    def signals(
-        self, data: Any, *, used: Any = None, progress: Progress = silent
-    ) -> dict[str, np.ndarray]:
-        table = as_table(data).aligned(self.channels_)
-        found = {name: np.full(len(table), np.nan) for name in ("position", "direction")}
-        for stretch in stretches(table.values, self.config.max_gap, PATCH):
-            rows = self.simple(stretch.values)
-            for name in found:
-                found[name][stretch.start : stretch.start + len(stretch.values)] = rows[name]
-        progress("scoring", len(table), len(table))
-        return found
+    def signals(self, data: Any) -> dict[str, np.ndarray]:
+        """Evidence of each stretch, NaN between them."""
+        table: Table = as_table(data).aligned(self.channels)
+        segments = Segments(len(self.channels), self.config.max_gap, 0.5, self.normal.rebuild)
+        pieces = [*segments.add(table.block(0, len(table)), table.cuts()), *segments.finish()]
+        found: dict[str, list[np.ndarray]] = {"position": [], "direction": []}
+        for piece in pieces:
+            lines = self.simple(piece.rows) if piece.n >= PATCH and piece.rows is not None else {}
+            for name, line in found.items():
+                line.append(lines.get(name, np.full(piece.n, np.nan)))
+        return {name: np.concatenate(parts) for name, parts in found.items()}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -56,7 +57,7 @@ def test_trust_says_what_speaks_against_it(fitted: Fitted) -> None:
     moved["c"] += 50
     words = " ".join(trust(detector, as_table(moved), found))
     assert "1 channel lies mostly outside it" in words
-    half = Detection(np.where(np.arange(4000) < 2000, np.nan, 1.0), {}, found.threshold, (), ())
+    half = replace(found, scores=np.where(np.arange(4000) < 2000, np.nan, 1.0), events=())
     assert any(
         line.startswith("50 % of the rows") for line in trust(detector, as_table(frame), half)
     )

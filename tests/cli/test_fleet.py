@@ -24,7 +24,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_detect_by_machine(vace: Runner, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    options = ["--by", "machine", "--alarms-per-week", "3", "--explain", "1", *QUICK]
+    options = ["--by", "machine", "--alarms-per-week", "3", *QUICK]
     answer = vace("detect", table, *options, "--out", out)
     assert answer.status == 0, answer.err
     assert "on 2 of 4 machines" in answer.out
@@ -60,7 +60,7 @@ def test_fit_then_score(vace: Runner, table: Path, tmp_path: Path) -> None:
     )
     new.write_parquet(tmp_path / "new.parquet")
     score = ["score", tmp_path / "new.parquet", "--by", "machine", "--models", models]
-    record = json.loads(vace(*score, "--explain", "0", "--json").out)
+    record = json.loads(vace(*score, "--json").out)
     assert {one["machine"] for one in record["machines"][:3]} >= {"m1", "m3"}
     status = {one["machine"]: one["status"] for one in record["machines"]}
     assert status["new"] == "borrowed"
@@ -103,7 +103,7 @@ def test_hostile_names_on_the_page(vace: Runner, tmp_path: Path) -> None:
     odd = fleet(2).with_columns(machine=pl.col("machine").replace({"m1": name}))
     odd.write_parquet(tmp_path / "t.parquet")
     out = tmp_path / "out"
-    options = ["--by", "machine", "--explain", "0", *QUICK]
+    options = ["--by", "machine", *QUICK]
     assert vace("detect", tmp_path / "t.parquet", *options, "--out", out).status == 0
     page = (out / "index.html").read_text()
     assert "<img" not in page

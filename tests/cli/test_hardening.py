@@ -50,7 +50,7 @@ def test_csv_runs_in_no_spreadsheet(vace: Runner, tmp_path: Path) -> None:
 def test_forty_notes_are_one(vace: Runner, tmp_path: Path) -> None:
     still = frame().with_columns(pl.lit(float(i)).alias(f"still{i}") for i in range(40))
     still.write_parquet(tmp_path / "t.parquet")
-    answer = vace("detect", tmp_path / "t.parquet", "--explain", "0", *QUICK)
+    answer = vace("detect", tmp_path / "t.parquet", *QUICK)
     assert answer.out.count("constant") == 1
     assert "40 columns are constant" in answer.out
 
@@ -87,7 +87,7 @@ def test_scores_on_a_full_disk_leave_the_earlier_file(
     frame(fault=False).write_csv(tmp_path / "t.csv")
     model, scores = tmp_path / "m.vace", tmp_path / "s.csv"
     assert vace("fit", tmp_path / "t.csv", "--model", model, *QUICK).status == 0
-    options = ["score", tmp_path / "t.csv", "--model", model, "--explain", "0", "--scores", scores]
+    options = ["score", tmp_path / "t.csv", "--model", model, "--scores", scores]
     assert vace(*options).status == 0
     before = scores.read_bytes()
     true = pl.DataFrame.write_csv
@@ -110,7 +110,7 @@ def test_a_link_as_out_is_followed(vace: Runner, tmp_path: Path) -> None:
     frame().write_csv(tmp_path / "t.csv")
     (tmp_path / "disk").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "disk")
-    options = ["detect", tmp_path / "t.csv", "--out", tmp_path / "link", "--explain", "0", *QUICK]
+    options = ["detect", tmp_path / "t.csv", "--out", tmp_path / "link", *QUICK]
     assert vace(*options).status == 0
     assert vace(*options).status == 0
     assert (tmp_path / "link").is_symlink()

@@ -28,7 +28,7 @@ def test_long_tables(vace: Runner, tmp_path: Path) -> None:
     answer = vace("detect", tmp_path / "long.csv", *QUICK)
     assert answer.status == 2
     assert answer.err.endswith("read it with --long sensor,value\n")
-    options = ["--long", "sensor,value", "--json", "--explain", "0"]
+    options = ["--long", "sensor,value", "--json"]
     assert finds_the_fault(vace("detect", tmp_path / "long.csv", *options, *QUICK))
 
 
@@ -46,7 +46,7 @@ def test_several_files_a_folder_and_a_glob(vace: Runner, tmp_path: Path) -> None
     folder.mkdir()
     frame()[:700].write_csv(folder / "9.csv")
     frame()[700:].write_parquet(folder / "10.parquet")
-    options = ["--json", "--explain", "0", *QUICK]
+    options = ["--json", *QUICK]
     answers = [
         vace("detect", folder / "9.csv", folder / "10.parquet", *options),
         vace("detect", folder, *options),

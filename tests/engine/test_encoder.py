@@ -20,7 +20,7 @@ def test_convolution_equals_loops(rng, n_in, n_out, taps, groups):
 
 
 def test_shapes_follow_the_paper(rng):
-    encoder = init_encoder(VACEConfig(widths=(128, 256, 128, 64)), 5, rng)
+    encoder = init_encoder(VACEConfig.from_preset(None, widths=(128, 256, 128, 64)), 5, rng)
     shapes = [stage.kernel.shape for stage in encoder]
     assert shapes == [(40, 1, 7), (128, 40, 1), (256, 128, 5), (128, 256, 3), (64, 128, 3)]
     per_patch = 27.5e6 * 2 + 0.2e6 * 5
@@ -28,13 +28,15 @@ def test_shapes_follow_the_paper(rng):
 
 
 def test_the_shared_kernel_replaces_the_first_two_stages(rng):
-    encoder = init_encoder(VACEConfig(encoder="shared", widths=(128, 256, 128, 64)), 5, rng)
+    encoder = init_encoder(
+        VACEConfig.from_preset(None, encoder="shared", widths=(128, 256, 128, 64)), 5, rng
+    )
     assert encoder[0].kernel.shape == (128, 5, 7)
     assert len(encoder) == 4
 
 
 def test_calibration_blends_the_statistics_of_each_layer_in_turn(rng):
-    encoder = init_encoder(VACEConfig(widths=(16, 12, 8, 6)), 3, rng)
+    encoder = init_encoder(VACEConfig.from_preset(None, widths=(16, 12, 8, 6)), 3, rng)
     patches = rng.normal(size=(40, 3, 24)).astype(np.float32)
     plain = naive.torch_encoder(3, widths=(16, 12, 8, 6)).eval()
     convolutions = [layer for layer in plain if isinstance(layer, torch.nn.Conv1d)]
@@ -58,7 +60,7 @@ def test_calibration_blends_the_statistics_of_each_layer_in_turn(rng):
 
 @pytest.mark.parametrize("batch_norm", [True, False])
 def test_folding_changes_nothing(rng, batch_norm):
-    config = VACEConfig(widths=(16, 12, 8, 6), batch_norm=batch_norm)
+    config = VACEConfig.from_preset(None, widths=(16, 12, 8, 6), batch_norm=batch_norm)
     encoder = init_encoder(config, 4, rng)
     patches = rng.normal(size=(9, 4, 32)).astype(np.float32)
     encoder = calibrate(encoder, patches, 0.95)

@@ -144,7 +144,7 @@ def test_bfloat16_of_torch_stays_near():
 
 
 def test_a_module_and_back():
-    config = VACEConfig(widths=(12, 10, 8, 6))
+    config = VACEConfig.from_preset(None, widths=(12, 10, 8, 6))
     encoder = init_encoder(config, 3, np.random.default_rng(0))
     patches = np.random.default_rng(1).normal(size=(30, 3, 20)).astype(np.float32)
     encoder = calibrate(encoder, patches, 0.9)

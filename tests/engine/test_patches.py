@@ -4,13 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from vace_ad.engine.patches import (
-    PatchSet,
-    distinct,
-    fill_skipped,
-    normalise,
-    patch_means_to_points,
-)
+from vace_ad.engine.patches import PatchSet, distinct, normalise
 
 
 def patch_set(rng, lengths=(30, 45), n_channels=3, length=12):
@@ -57,34 +51,6 @@ def test_normalisation_survives_extreme_values(rng, offset, spread):
 def test_a_constant_patch_is_exactly_zero(level):
     got = normalise(np.full((1, 2, 96), float(level)), np.ones(2))
     np.testing.assert_array_equal(got, 0)
-
-
-@given(
-    scores=st.lists(st.floats(0, 1e6), min_size=1, max_size=40),
-    length=st.integers(1, 30),
-)
-def test_points_are_means_of_covering_patches(scores, length):
-    got = patch_means_to_points(np.array(scores), length)
-    np.testing.assert_allclose(got, naive.points(scores, length), rtol=1e-12, atol=1e-9)
-
-
-def test_a_point_does_not_depend_on_what_lies_far_before(rng):
-    scores = rng.normal(size=500)
-    whole = patch_means_to_points(scores, 20)
-    part = patch_means_to_points(scores[200:], 20)
-    np.testing.assert_array_equal(whole[219:], part[19:])
-
-
-@given(
-    scores=st.lists(st.floats(0, 1e6), min_size=1, max_size=20),
-    stride=st.integers(1, 9),
-    rest=st.integers(0, 8),
-)
-def test_skipped_patches_lie_between_their_neighbours(scores, stride, rest):
-    n_patches = (len(scores) - 1) * stride + 1 + min(rest, stride - 1)
-    got = fill_skipped(np.array(scores), stride, n_patches)
-    expected = naive.between(scores, stride, n_patches)
-    np.testing.assert_allclose(got, expected, rtol=1e-9, atol=1e-9)
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=30))

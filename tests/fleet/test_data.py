@@ -28,7 +28,7 @@ def test_a_keyed_table_gives_the_events_of_its_machines(data_folder: Path, tmp_p
     tables = [pl.read_parquet(path).head(ROWS) for path in files]
     keyed = [t.with_columns(machine=pl.lit(p.stem)) for t, p in zip(tables, files, strict=True)]
     pl.concat(keyed, how="vertical_relaxed").write_parquet(tmp_path / "fleet.parquet")
-    job = Job(Reading(by="machine"), config, Alarming(budget, explain=0))
+    job = Job(Reading(by="machine"), config, Alarming(budget))
     run = run_fleet([tmp_path / "fleet.parquet"], job, tmp_path / "out")
     found = {row.machine: row for row in run.rows}
     for path, table in zip(files, tables, strict=True):
@@ -37,9 +37,7 @@ def test_a_keyed_table_gives_the_events_of_its_machines(data_folder: Path, tmp_p
         training = choose_training(
             loaded, config, share=None, rows=None, until=None, file=None, how=Reading()
         )
-        alone = fit_and_detect(
-            loaded, training, config, Alarming(per_machine(budget, 3), explain=0)
-        )
+        alone = fit_and_detect(loaded, training, config, Alarming(per_machine(budget, 3)))
         assert found[path.stem].status == "ok", found[path.stem].error
         rows = [(event["start"], event["end"]) for event in found[path.stem].events]
         assert rows == [(event.start, event.end) for event in alone.found.events]

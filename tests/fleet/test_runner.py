@@ -28,7 +28,7 @@ CONFIG = VACEConfig.from_preset(None, **QUICK)
 
 def job(out: Path, **how: object) -> Job:
     reading = Reading(**{"by": "machine", **how})  # type: ignore[arg-type]
-    alarming = Alarming(Budget(4, "week"), explain=1)
+    alarming = Alarming(Budget(4, "week"))
     return Job(reading, CONFIG, alarming, machines=str(out / "machines"))
 
 

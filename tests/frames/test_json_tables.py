@@ -111,6 +111,11 @@ BAD = {
         "damaged",
     ),
     "empty objects": ("[{}, {}]", "without any value"),
+    "wrong time": (
+        '{"status": "success", "data": {"resultType": "matrix", "result": '
+        '[{"metric": {}, "values": [[1e30, "1"], [NaN, "2"]]}]}}',
+        "holds the time",
+    ),
     "deep": ("[" * 5000 + "]" * 5000, "JSON"),
 }
 

@@ -47,5 +47,10 @@ def test_against_a_loop(seconds: list[int], every: int) -> None:
 
 
 def test_a_span_that_makes_too_many_rows() -> None:
+    with pytest.raises(InputError, match="look for a wrong time"):
+        resample(np.zeros((10_000, 1)), stamps([*range(9_999), 3e7]), SECOND)
+    far = np.sort(np.r_[-(2**63) + 5, np.arange(99) * SECOND, 2**63 - 5]).view("datetime64[ns]")
+    with pytest.raises(InputError, match="look for a wrong time"):
+        resample(np.zeros((101, 1)), far, SECOND)
     with pytest.raises(InputError, match="longer span"):
         resample(np.zeros((4, 1)), stamps([0, 1, 2, 3e9]), SECOND)

@@ -21,8 +21,19 @@ def test_every_kind_gives_the_same_values_and_names(make):
 @pytest.mark.parametrize("dtype", ["i4", "u1", "?", "f2", "f4", ">f8"])
 def test_arrays_of_any_real_type(dtype):
     array = np.array([[0, 1], [1, 0]]).astype(dtype)
-    assert as_table(array).values.dtype == np.float64
-    np.testing.assert_array_equal(as_table(array).values, [[0, 1], [1, 0]])
+    table = as_table(array)
+    assert np.shares_memory(table.values, array)  # a table is never copied whole
+    assert table.block(0, 1).dtype == np.float64
+    np.testing.assert_array_equal(table.block(0, 2), [[0, 1], [1, 0]])
+
+
+def test_masked_cells_are_missing():
+    table = as_table(np.ma.MaskedArray([[1, 2], [3, 4]], [[False, True], [False, False]]))
+    np.testing.assert_array_equal(table.values, [[1, np.nan], [3, 4]])
+
+
+def test_float32_frames_stay_float32():
+    assert as_table(pl.DataFrame({"a": [1.0]}, schema={"a": pl.Float32})).values.dtype == "f4"
 
 
 def test_one_dimension_is_one_channel():

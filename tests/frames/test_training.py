@@ -7,8 +7,9 @@ import pytest
 from vace_ad import VACE, VACEConfig
 from vace_ad.errors import InputError, TableReadError
 from vace_ad.frames.training import PIECES, training_parts, training_tables
+from vace_ad.signals.normal import Normal
 
-CONFIG = VACEConfig(max_fit_rows=4000)
+CONFIG = VACEConfig.from_preset(None, max_fit_rows=4000)
 
 
 @pytest.fixture
@@ -20,7 +21,8 @@ def table(rng):
 def parts(data, config=CONFIG):
     tables, n_rows = training_tables(data, config)
     names = tables[0].names
-    return training_parts([t.aligned(names).values for t in tables], names, config), n_rows
+    tables = [table.aligned(names) for table in tables]
+    return training_parts(tables, names, config, lambda rows: Normal.fit(rows)[0].rebuild), n_rows
 
 
 def test_of_a_long_file_the_pieces_are_read_that_a_table_is_thinned_to(table, tmp_path):
@@ -72,3 +74,25 @@ def test_a_list_of_rows_is_one_table():
 def test_other_things_are_refused(data, error, words):
     with pytest.raises(error, match=words):
         training_tables(data, CONFIG)
+
+
+def test_parts_end_where_time_jumps_and_short_ones_are_left_out(table):
+    minutes = np.arange(900)
+    minutes[300:] += 60
+    minutes[320:] += 60
+    stamps = np.datetime64("2026-01-01", "ms") + minutes * np.timedelta64(60_000, "ms")
+    timed = table[:900].with_columns(pl.Series("time", stamps))
+    pieces, n_rows = parts(timed)
+    assert [len(piece) for piece in pieces] == [300, 580]
+    assert n_rows == 900
+
+
+def test_long_gaps_of_one_channel_are_rebuilt_and_of_all_cut(table):
+    rows = table[:2000].to_numpy().copy()
+    rows[500:600, 0] = np.nan
+    rows[1200:1210] = np.nan
+    pieces, _ = parts(rows)
+    assert [len(piece) for piece in pieces] == [1200, 790]
+    assert np.isfinite(pieces[0]).all()
+    strict = VACEConfig(max_fit_rows=4000, max_missing=0.0)
+    assert [len(piece) for piece in parts(rows, strict)[0]] == [500, 600, 790]

@@ -9,9 +9,14 @@ from contextlib import contextmanager
 from urllib.error import HTTPError
 from urllib.request import Request, urlopen
 
+import pytest
+
 from live.fakes import FakeCore
 from vace_ad.live.runner import Watch
 from vace_ad.live.server.serve import Server
+
+for needed in ("starlette", "uvicorn", "prometheus_client"):
+    pytest.importorskip(needed, reason="pip install 'vace-ad[live]'")
 
 
 @contextmanager

@@ -63,6 +63,12 @@ def test_a_good_file(tmp_path):
         ("127.0.0.1:8490", '127.0.0.1:8490"\ntoken = "abc', "a secret does not stand in this file"),
         ("[server]", "[server", "is not TOML"),
         ('step = "10s"', "", "needs align.step"),
+        (
+            'kind = "csv"\npath = "plant.csv"\n[align]\nstep = "10s"\nlateness = "30s"\n'
+            'fill = "hold"',
+            'kind = "mqtt"\nurl = "mqtt://a"\ntopics = "a/+/+"',
+            "brings single readings",
+        ),
     ],
 )
 def test_every_mistake_has_its_place_and_what_is_allowed(tmp_path, old, new, words):

@@ -122,6 +122,40 @@ def test_learning_then_alarms(tmp_path, receiver):
     assert entity is None
 
 
+def test_a_fit_that_breaks_ends_neither_the_watch_nor_the_learning(tmp_path):
+    from live import feeds
+    from vace_ad.live.config import make_config
+
+    class Broken(FakeCore):
+        def fit(self, rows, channels, time, path):
+            raise FloatingPointError("overflow")
+
+    write(tmp_path, feed(n_rows=200, entities=("p1",)))
+    data = feeds.settings(tmp_path)
+    data["model"], data["source"]["follow"] = {"learn": "30min"}, False
+    watch = Watch(make_config(data), Broken())
+    watch.run()
+    assert watch.known["p1"].startswith("learning")
+
+
+def test_a_sink_that_breaks_is_tried_again(tmp_path, receiver, monkeypatch):
+    from vace_ad.live.sinks.webhook import WebhookSink
+
+    real, calls = WebhookSink.send, []
+
+    def send(self, messages):
+        calls.append(1)
+        if len(calls) == 1:
+            raise RuntimeError("a mistake in the plug-in")
+        real(self, messages)
+
+    monkeypatch.setattr(WebhookSink, "send", send)
+    write(tmp_path, feed(n_rows=150))
+    watch = once(tmp_path, sink=hook(receiver))
+    assert watch.status.counts["send_failed"] == 1
+    assert sum(e["type"] == "vace.alarm.open" for e in receiver.got) == 2
+
+
 def test_progress_of_learning_is_said(tmp_path):
     from live import feeds
     from vace_ad.live.config import make_config

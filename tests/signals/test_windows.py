@@ -2,13 +2,18 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from vace_ad.method.amplitude import Amplitude, Channels, Envelope
 
 import naive
+from signals.toys import fitted, run
+from vace_ad.config import VACEConfig
 from vace_ad.signals.drift import past_average
 from vace_ad.signals.folds import contiguous_folds
+from vace_ad.signals.level_scale import LevelScale
+from vace_ad.signals.normal import Normal
+from vace_ad.signals.window_rows import EnvelopeEvidence
+from vace_ad.signals.windows import Bounds, Envelope, Windowed
 
-WINDOWS = (64, 32, 8)
+BOTH = Windowed(1, (("level", 1.0), ("scale", 1.0)))
 
 
 def rows(n=400, d=3, seed=0):
@@ -35,53 +40,82 @@ def test_evidence_equals_loops(window, half_life):
     train, test = rows(), rows(150, seed=1)
     test[60:100, 1] += 40
     test[120:, 2] *= 3
-    channels = Channels.of([train])
-    envelope, _ = Envelope.fit([channels.scaled(train)], window)
-    scaled = channels.scaled(test)
-    got, _ = envelope.evidence(scaled, envelope.start(), half_life)
+    normal = Normal.units([train])
+    envelope, _ = Envelope.fit([normal.scaled(train)], BOTH, window, Bounds())
+    scaled = normal.scaled(test)
     step = max(1, window // 8)
+    assert (envelope.window, envelope.step) == (min(8, window) * step, step)
     expected = naive.amplitude(
-        scaled, envelope.low, envelope.high, envelope.usual, window, step, half_life
+        scaled, envelope.low, envelope.high, envelope.usual, envelope.window, step, half_life
     )
-    np.testing.assert_allclose(got, expected, atol=1e-9)
+    for cuts in ([], range(1, 150), [7, 80]):
+        evidence = EnvelopeEvidence(envelope, 3, half_life)
+        done = [evidence.add(part) for part in np.split(scaled, list(cuts))]
+        got = np.concatenate([*done, evidence.end()], axis=1)
+        np.testing.assert_allclose(got, expected, atol=1e-9)
+
+
+@pytest.mark.parametrize("window", [2, 8, 17, 32])
+def test_envelopes_equal_loops(window):
+    train = naive.scaled(rows(), rows())
+    envelope, held = Envelope.fit([train], BOTH, window, Bounds())
+    low, high, usual = naive.learn_windows(train, envelope.window, envelope.step)
+    np.testing.assert_allclose(envelope.low, low, atol=1e-9)
+    np.testing.assert_allclose(envelope.high, high, atol=1e-9)
+    np.testing.assert_allclose(envelope.usual, usual, atol=1e-9)
+    np.testing.assert_allclose(held[0].mean(axis=1), usual / (1 + usual), atol=1e-9)
 
 
 def test_a_level_shift_speaks_through_level_and_a_change_of_noise_through_scale():
     train = rows(2000)
-    amplitude, _ = Amplitude.fit([train], WINDOWS, 4000)
+    signal, _ = fitted(LevelScale, [train], patch_length=64)
     shifted, noisy = rows(300, seed=1), rows(300, seed=1)
     shifted[100:200, 0] += 6
     noisy[100:200, 0] = 5 + 8 * (noisy[100:200, 0] - 5)
     for test, loud in ((shifted, 0), (noisy, 1)):
-        evidence, _ = amplitude.evidence(test, amplitude.start())
+        evidence = run(signal, test)
         assert evidence[loud, 120:180].min() > 3 * evidence[loud, :60].max()
 
 
 def test_a_level_that_stays_becomes_normal_at_the_stated_rate():
     train = rows(2000)
-    amplitude, _ = Amplitude.fit([train], WINDOWS, 500)
+    signal, _ = fitted(LevelScale, [train], patch_length=64, drift_half_life=500)
     test = rows(4000, seed=1)
     test[500:, 0] += 8
-    level = amplitude.evidence(test, amplitude.start())[0][0]
+    level = run(signal, test)[0]
     fresh, after_one, late = level[560:600].mean(), level[1050:1100].mean(), level[3500:].mean()
     assert fresh > 2 * late
     assert fresh > after_one > late
 
 
-def test_channels_in_units_of_their_own_and_constant_ones():
-    train = np.stack([np.arange(100) % 2 * 1e30, np.full(100, 50.0), np.zeros(100)], axis=1)
-    channels = Channels.of([train])
-    np.testing.assert_allclose(channels.scale, [0.5e30, 0.5, 1.0])
-    huge = np.full((2, 3), 1e99)
-    assert np.isfinite(channels.scaled(huge)).all()
-
-
 def test_held_out_evidence_covers_all_training_rows():
     parts = [rows(200), rows(130, seed=2)]
-    amplitude, held = Amplitude.fit(parts, WINDOWS, 4000)
-    assert [h.shape for h in held] == [(4, 200), (4, 130)]
+    signal, held = fitted(LevelScale, parts, patch_length=64)
+    assert [h.shape for h in held] == [(2, 200), (2, 130)]
     assert all(np.isfinite(h).all() for h in held)
-    assert amplitude.envelopes[0].usual.shape == (2,)
+    usual = [envelope.usual.shape for envelope in signal.windows.envelopes]
+    assert usual == [(2,), (2,), (1,)]
+
+
+def test_weights_and_bounds_are_part_of_the_model():
+    signal, _ = fitted(LevelScale, [rows()])
+    assert signal.constants() == {
+        "windows": [
+            [1, {"level": 0.5, "scale": 1.0}],
+            [3, {"level": 0.5, "scale": 1.0}],
+            [12, {"scale": 0.5}],
+        ],
+        "edge": 0.01,
+        "narrowest": 0.3,
+        "deviation_floor": 0.2,
+    }
+    test = rows(300, seed=1) * 3
+    changed = {**signal.constants(), "narrowest": 3.0}
+    config = VACEConfig()
+    again = LevelScale.restored(signal.arrays(), signal.normal, config, signal.constants())
+    other = LevelScale.restored(signal.arrays(), signal.normal, config, changed)
+    assert np.array_equal(run(again, test), run(signal, test))
+    assert run(other, test).max() < run(signal, test).max()
 
 
 @given(n=st.integers(1, 60), step=st.integers(1, 5), length=st.integers(1, 40))

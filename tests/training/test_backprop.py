@@ -22,7 +22,7 @@ def make(seed: int, n_channels: int, n: int, length: int = 24, **settings):
 
     There the slope of ReLU jumps, and every float32 program may differ from the exact gradient.
     """
-    config = VACEConfig(patch_length=length, **{**SMALL, **settings})
+    config = VACEConfig.from_preset(None, patch_length=length, **{**SMALL, **settings})
     for attempt in range(20):
         rng = np.random.default_rng([seed, attempt])
         encoder = init_encoder(config, n_channels, rng)

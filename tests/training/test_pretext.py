@@ -169,7 +169,7 @@ def test_velocity_loss_is_that_of_autograd(moving):
 
 def test_adamw_is_that_of_torch():
     rng = np.random.default_rng(0)
-    encoder = init_encoder(VACEConfig(**SMALL, iterations=1), 2, rng)
+    encoder = init_encoder(VACEConfig.from_preset(None, **SMALL, iterations=1), 2, rng)
     ours, optimiser = encoder, AdamW(0.01)
     tensors = [
         torch.nn.Parameter(torch.from_numpy(value.copy()))

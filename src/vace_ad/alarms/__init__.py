@@ -2,7 +2,7 @@
 
 from vace_ad.alarms.budget import Budget, Threshold, choose_threshold
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.events import Event, events_from_scores
+from vace_ad.alarms.events import Event
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.tail import Tail
 
@@ -14,5 +14,4 @@ __all__ = [
     "Tail",
     "Threshold",
     "choose_threshold",
-    "events_from_scores",
 ]

@@ -5,53 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from os import PathLike
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.blame import Blame, Wander, blame, suspicion
-from vace_ad.alarms.budget import Budget, Threshold, choose_threshold
-from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.events import ANOMALY, Event, event_columns, events_from_scores
-from vace_ad.alarms.runs import Rules
+from vace_ad.alarms.alarming import Alarming, Learned, near_misses
+from vace_ad.alarms.blame import Blame, blame, suspicion
+from vace_ad.alarms.budget import Budget, Threshold
+from vace_ad.alarms.events import ANOMALY, NEAR_MISS, Event, event_columns, with_time
+from vace_ad.alarms.refine import sharpen
+from vace_ad.alarms.runs import Rules, runs_above
 from vace_ad.alarms.silence import no_data_events
-from vace_ad.config import VACEConfig
 from vace_ad.frames.table import Table
 from vace_ad.frames.time import TimeReport, check_time
 from vace_ad.progress import Progress, silent
-from vace_ad.signals.normal import Normal
 from vace_ad.signals.rows import added
 
 Array = NDArray[np.float64]
-
-
-class Learned(Protocol):
-    """What alarms need of a model."""
-
-    @property
-    def config(self) -> VACEConfig:
-        """The settings."""
-
-    @property
-    def channels(self) -> tuple[str, ...]:
-        """The names of the channels."""
-
-    @property
-    def normal(self) -> Normal:
-        """What normal rows look like."""
-
-    @property
-    def wander(self) -> Wander:
-        """How far channels wander in training."""
-
-    @property
-    def calibration(self) -> Calibration:
-        """How scores are distributed in normal operation."""
-
-    @property
-    def step(self) -> int | None:
-        """Nanoseconds between training rows."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +31,11 @@ class Detection:
 
     scores: Array  # (n_rows,), NaN where a row has no score
     signals: Mapping[str, Array]  # the evidence that adds up to the score, each (n_rows,)
-    threshold: Threshold
+    threshold: Threshold  # where it began, and what it means
+    limits: Array  # (n_rows,), the threshold of each row, as a score
     events: tuple[Event, ...]  # in order of row
+    near_misses: tuple[Event, ...]  # the strongest stretches below the threshold, strongest first
+    budgets: Mapping[str, int]  # how many anomalies other budgets would have given
     notes: tuple[str, ...]
     data: Any = field(default=None, repr=False, compare=False)  # as the caller gave it
 
@@ -129,35 +103,48 @@ def find_events(
     those of the training, make no events. `step` is the time between rows in nanoseconds where
     the table has no time.
     """
-    config = model.config
-    rules = rules or Rules(join=config.length // 2)
     clock = check_time(table.time) if table.time is not None else TimeReport(None, None, None)
+    alarming = Alarming.of(model, budget, rules, clock.step or step)
     scores = added(signals.values())
-    threshold = choose_threshold(
-        budget or Budget(), model.calibration, rules, clock.step or step or model.step
-    )
-    heard = scores.copy()
-    heard[:first] = np.nan
-    events = events_from_scores(
-        heard, threshold.value, rules=rules, tail=model.calibration.tail, time=table.time
-    )
-    blamed = []
-    for done, event in enumerate(events):
-        progress("explaining", done, len(events))
+    judged = alarming.watcher().add(scores[first:])
+    ratio = np.concatenate([np.full(first, np.nan), judged.ratio])
+    limits = np.concatenate([np.full(first, np.nan), judged.limit])
+    runs = runs_above(ratio, 1.0, alarming.rules)
+    sharp = sharpen(table.values, runs, signals, first, model)
+    events = []
+    for done, (run, (start, end)) in enumerate(zip(runs.tolist(), sharp.tolist(), strict=True)):
+        progress("explaining", done, len(runs))
+        event = alarming.event(scores, ratio, run, (start, end))
         found = explain(model, table, signals, event.start, event.end)
-        blamed.append(event.with_blame(found.top(len(found.names)), found.signal))
+        events.append(event.with_blame(found.top(len(found.names)), found.signal))
+    missed = [
+        alarming.event(scores, ratio, run, run, NEAR_MISS)
+        for run in near_misses(ratio, runs, alarming.rules.join).tolist()
+    ]
     missing = no_data_events(
         table.values[first:],
         table.names,
-        longer_than=config.max_gap,
+        longer_than=model.config.max_gap,
         time=None if table.time is None else table.time[first:],
         step=clock.step,
         gaps=[row - first for row in clock.gaps if row > first],
     )
-    blamed += [_moved(event, first) for event in missing]
-    blamed.sort(key=lambda event: (event.start, event.end))
-    notes = [threshold.note] if threshold.note else []
-    return Detection(scores, dict(signals), threshold, tuple(blamed), tuple(notes))
+    if table.time is not None:
+        events = [with_time(event, table.time) for event in events]
+        missed = [with_time(event, table.time) for event in missed]
+    events += [_moved(event, first) for event in missing]
+    events.sort(key=lambda event: (event.start, event.end))
+    note = alarming.threshold.note
+    return Detection(
+        scores,
+        dict(signals),
+        alarming.threshold,
+        limits,
+        tuple(events),
+        tuple(missed),
+        alarming.other_budgets(ratio),
+        (note,) if note else (),
+    )
 
 
 def explain(

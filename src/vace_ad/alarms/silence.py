@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.events import NO_DATA, Event, with_time
-from vace_ad.frames.segments import run_edges
+from vace_ad.frames.segments import missing_cells, run_edges
 
 
 def no_data_events(
@@ -50,9 +50,9 @@ def with_breaks(
 
 
 def _silences(values: NDArray[np.float64], longer_than: int) -> dict[tuple[int, int], list[int]]:
-    """Row ranges without a finite value, and the channels that are silent over exactly them."""
+    """Row ranges without a measurement, and the channels that are silent over exactly them."""
     found: dict[tuple[int, int], list[int]] = {}
-    missing = ~np.isfinite(values)
+    missing = missing_cells(values)
     for channel in np.flatnonzero(missing.any(axis=0)).tolist():
         for start, end in run_edges(missing[:, channel]).tolist():
             if end - start > longer_than:

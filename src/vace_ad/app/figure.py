@@ -60,7 +60,7 @@ def headline(found: Detection) -> str:
         words += f" and {silent:,} without data"
     return (
         f"{words} in {plural(len(found.scores), 'row')}, "
-        f"threshold {number(float(np.median(found.threshold.value)))} ({found.threshold.words})"
+        f"threshold {number(found.threshold.value)} ({found.threshold.words})"
     )
 
 
@@ -95,7 +95,7 @@ def picture(found: Detection) -> str:
     """Return the score with its threshold and events as an SVG that needs nothing else."""
     n = len(found.scores)
     rows, low, high = envelope(found.scores, WIDTH // 2)
-    line = np.broadcast_to(np.asarray(found.threshold.value, dtype=np.float64), (n,))[rows]
+    line = found.limits[rows]
     known = np.concatenate([low, high, line])
     known = known[np.isfinite(known)]
     least, most = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
@@ -146,10 +146,7 @@ def envelope(scores: NDArray[np.floating], most: int) -> tuple[NDArray[np.intp],
 
 
 def _threshold_line(found: Detection, rows: NDArray[np.intp], at: Any) -> tuple[Any, Any]:
-    value = np.asarray(found.threshold.value)
-    if value.ndim:
-        return at, value[rows]
-    return at[[0, -1]], np.repeat(value, 2)
+    return at, found.limits[rows]
 
 
 def _time(found: Detection) -> NDArray[np.datetime64] | None:

@@ -51,7 +51,7 @@ def report_data(
     model = detector.model_
     rules = rules or Rules(join=detector.config.length // 2)
     first = 0 if training is None else training[1]
-    nearly = _blamed_near_misses(detector, table, found, first, rules.join)
+    nearly = _blamed_near_misses(detector, table, found)
     points, rows = trajectory(detector, table)
     geometry = {} if detector.geometry_ is None else asdict(detector.geometry_)
     verdict = geometry.pop("verdict", None)
@@ -60,7 +60,7 @@ def report_data(
         channels=table.names,
         values=table.values,
         scores=found.scores,
-        threshold=found.threshold.value,
+        threshold=found.limits,
         time=table.time,
         time_zone=zone,
         signals=found.signals,
@@ -116,19 +116,18 @@ def plain_report_data(title: str, found: Detection, *, first: int = 0) -> Report
     import numpy as np
 
     from vace_ad.app.band import wander_of_table
-    from vace_ad.app.nearly import near_misses
     from vace_ad.frames.table import as_table
     from vace_ad.report import ReportData
 
     table = as_table(found.data)
-    nearly = near_misses(found, None, first=first)
+    nearly = sorted(found.near_misses, key=lambda event: event.start)
     wander, usual = wander_of_table(table.values, found.events), np.zeros(table.values.shape[1])
     return ReportData(
         title=title,
         channels=table.names,
         values=table.values,
         scores=found.scores,
-        threshold=found.threshold.value,
+        threshold=found.limits,
         time=table.time,
         signals=found.signals,
         events=_events(found.events, table, wander, usual),
@@ -171,14 +170,12 @@ def write_detection(
     return write_report(data, path)
 
 
-def _blamed_near_misses(
-    detector: VACE, table: Table, found: Detection, first: int, join: int
-) -> list[Event]:
+def _blamed_near_misses(detector: VACE, table: Table, found: Detection) -> list[Event]:
+    """The near misses in order of row, with their suspects."""
     from vace_ad.alarms.detection import explain
-    from vace_ad.app.nearly import near_misses
 
     blamed = []
-    for event in near_misses(found, detector.calibration_, first=first, join=join):
+    for event in sorted(found.near_misses, key=lambda event: event.start):
         who = explain(detector.model_, table, found.signals, event.start, event.end)
         blamed.append(event.with_blame(who.top(len(who.names)), who.signal))
     return blamed
@@ -189,14 +186,14 @@ def _what_if(
 ) -> list[WhatIf]:
     import numpy as np
 
-    from vace_ad.app.nearly import what_if
+    from vace_ad.app.whatif import what_if
 
     seconds = detector.facts_.get("step_seconds")
     if table.time is not None and len(table) > 1:
         seconds = float(np.median(np.diff(table.time).astype(np.int64))) / 1e9
     return what_if(
         found.scores,
-        found.threshold.value,
+        found.limits,
         rules,
         detector.calibration_,
         first=first,
@@ -222,7 +219,7 @@ def _events(
             peak=event.peak,
             severity=event.severity,
             probability=event.probability,
-            kind="anomaly" if event.kind == "anomaly" else "no data",
+            kind="no data" if event.kind == "no data" else "anomaly",
             signal=event.signal,
             shares=event.shares,
             band=expected_band(table.values, table.names, event, wander, usual),

@@ -155,11 +155,11 @@ def write_results(
 
 def write_page(run: Run, path: Path) -> None:
     """Write the report of a run."""
-    from vace_ad import __version__
     from vace_ad.app.page import report_data
     from vace_ad.frames.table import Table
     from vace_ad.frames.zones import steady_clock
     from vace_ad.report import write_report
+    from vace_ad.version import __version__
 
     source = run.loaded.source
     facts = {

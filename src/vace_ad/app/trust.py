@@ -26,6 +26,7 @@ def trust(detector: VACE, table: Table, found: Detection) -> list[str]:
         _coverage(detector, table, found),
         _scored(found),
         *_threshold(detector, found),
+        _budgets(found),
     ]
     return [sentence for sentence in sentences if sentence]
 
@@ -122,6 +123,14 @@ def _threshold(detector: VACE, found: Detection) -> list[str]:
     else:
         words.append("No part of the training stands out as a fault.")
     return words
+
+
+def _budgets(found: Detection) -> str:
+    """What other budgets would have given."""
+    if not found.budgets:
+        return ""
+    counts = ", ".join(f"{count:,} at {budget}" for budget, count in found.budgets.items())
+    return f"Other budgets would have given these numbers of anomalies: {counts}."
 
 
 def _percent(share: float) -> str:

@@ -46,6 +46,9 @@ def make_engine(encoders: Sequence[Encoder], n_channels: int, config: VACEConfig
     return NumpyEngine(encoders)
 
 
+_ABANDONED: list[Engine | None] = []  # by forked processes, never used nor freed
+
+
 class EngineSlot:
     """An engine that is made when first needed, in every process anew.
 
@@ -66,6 +69,8 @@ class EngineSlot:
     def engine(self) -> Engine:
         """The engine of this process."""
         if self._process != os.getpid():
+            # Freeing the other process's engine would wait for threads that a fork left behind.
+            _ABANDONED.append(self._made)
             self._forget()
         with self._lock:
             if self._made is None:

@@ -19,6 +19,17 @@ def thread_count() -> int:
     return _count(ThreadpoolController().select(user_api="blas"))
 
 
+def pool() -> Executor:
+    """Threads of this process that stay, for small parts of work."""
+    global _pool
+    if _pool is None or _pool[0] != os.getpid():  # a forked process has none of its parent's
+        _pool = (os.getpid(), ThreadPoolExecutor(thread_count(), "vace"))
+    return _pool[1]
+
+
+_pool: tuple[int, Executor] | None = None
+
+
 @contextmanager
 def workers() -> Iterator[Executor]:
     """That many threads, while BLAS itself uses one in each.

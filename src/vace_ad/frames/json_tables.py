@@ -15,6 +15,7 @@ from vace_ad.errors import TableReadError
 if TYPE_CHECKING:
     import polars as pl
 
+_LATEST = 9.2e9  # seconds since 1970 that fit into nanoseconds: the year 2261
 _DO = "give a list or lines of objects, or the answer of a Prometheus range query"
 
 
@@ -108,7 +109,11 @@ def _matrix(name: str, content: Mapping[str, Any]) -> list[Series]:
         raise TableReadError(f"{name} is {what}; {_DO}")
     try:
         return [
-            (one["metric"], [float(t) for t, _ in one["values"]], [v for _, v in one["values"]])
+            (
+                dict(one["metric"]),
+                [float(t) for t, _ in one["values"]],
+                [v for _, v in one["values"]],
+            )
             for one in answer["result"]
         ]
     except (KeyError, TypeError, ValueError) as error:
@@ -117,8 +122,8 @@ def _matrix(name: str, content: Mapping[str, Any]) -> list[Series]:
 
 def _exported(name: str, line: Mapping[str, Any]) -> Series:
     try:
-        return line["metric"], [t / 1e3 for t in line["timestamps"]], line["values"]
-    except (KeyError, TypeError) as error:
+        return dict(line["metric"]), [t / 1e3 for t in line["timestamps"]], list(line["values"])
+    except (KeyError, TypeError, ValueError) as error:
         raise TableReadError(f"{name} is a damaged export of series; save it again") from error
 
 
@@ -140,7 +145,7 @@ def _from_series(name: str, series: Sequence[Series], by: Sequence[str]) -> pl.D
         long.append(
             pl.DataFrame(
                 {
-                    "time": pl.Series([round(s * 1e3) for s in seconds], dtype=pl.Int64),
+                    "time": pl.Series(_milliseconds(name, seconds), dtype=pl.Int64),
                     "series": [_channel(own, common)] * len(seconds),
                     "value": pl.Series([_number(v) for v in values], dtype=pl.Float64),
                     **{key: [str(metric.get(key, ""))] * len(seconds) for key in by},
@@ -152,6 +157,13 @@ def _from_series(name: str, series: Sequence[Series], by: Sequence[str]) -> pl.D
     )
     stamps = pl.col("time").cast(pl.Datetime("ms")).cast(pl.Datetime("ns"))
     return wide.sort("time").with_columns(stamps.dt.replace_time_zone("UTC"))
+
+
+def _milliseconds(name: str, seconds: Sequence[float]) -> list[int]:
+    for second in seconds:
+        if not abs(second) < _LATEST:  # also what is not a number
+            raise TableReadError(f"{name} holds the time {second}, which is none since 1970")
+    return [round(second * 1e3) for second in seconds]
 
 
 def _channel(labels: Mapping[str, str], common: set[str]) -> str:

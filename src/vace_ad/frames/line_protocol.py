@@ -59,6 +59,10 @@ def read_line_protocol(name: str, data: bytes) -> pl.DataFrame:
     titles = list(dict.fromkeys(key for _, pairs in points for key, _ in pairs))
     largest = max(abs(stamp) for stamp, _ in points)
     unit = next(unit for least, unit in _EPOCHS if largest >= least)
+    if largest * unit >= 2**63:
+        raise TableReadError(
+            f"{name} holds the time {largest}, which is none since 1970; mend that line"
+        )
     columns: dict[str, Any] = {
         "time": pl.Series([stamp * unit for stamp, _ in points], dtype=pl.Int64)
         .cast(pl.Datetime("ns"))

@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from vace_ad.errors import InputError
 from vace_ad.frames.time import duration_words
 
-# A table that would grow beyond this is a mistake in the step, not a wish.
-_MOST_ROWS = 200_000_000
+# A table that would grow beyond this is a mistake in the step, or in a single time, not a wish.
+_MOST_CELLS = 200_000_000
+_FEW_ROWS, _GROWTH = 1_000_000, 20  # so many rows are fine; of more, at most so many times as many
 
 
 def resample(
@@ -28,11 +29,12 @@ def resample(
             f"resampling to {duration_words(every)} would invent rows: the table's step is "
             f"{duration_words(step)}; give at least that"
         )
-    first = stamps[0] // every
-    n_spans = int(stamps[-1] // every - first) + 1
-    if n_spans * values.shape[1] > _MOST_ROWS:
+    first = int(stamps[0]) // every
+    n_spans = int(stamps[-1]) // every - first + 1  # Python's numbers: this may not overflow
+    if n_spans * values.shape[1] > _MOST_CELLS or n_spans > max(_FEW_ROWS, _GROWTH * len(stamps)):
         raise InputError(
-            f"resampling to {duration_words(every)} makes {n_spans:,} rows; give a longer span"
+            f"resampling to {duration_words(every)} makes {n_spans:,} rows of {len(stamps):,}; "
+            "give a longer span, or look for a wrong time"
         )
     span = stamps // every - first  # (n,), never decreasing
     starts = np.flatnonzero(np.diff(span, prepend=-1))  # first row of each span that has rows

@@ -32,10 +32,9 @@ CUT = Piece(None, 0)
 
 def missing_cells(values: NDArray[Any]) -> NDArray[np.bool_]:
     """Which cells hold no measurement, (n_rows, n_channels)."""
-    if values.dtype.kind != "f":
-        return np.zeros(values.shape, bool)
-    largest = min(LARGEST, np.finfo(values.dtype).max)
-    return np.asarray(~(np.abs(values) <= largest))  # NaN compares false
+    if values.dtype.kind == "f" and values.dtype.itemsize < 8:  # cannot hold LARGEST
+        return np.asarray(~np.isfinite(values))
+    return np.asarray(~(np.abs(values) <= LARGEST))  # NaN compares false
 
 
 def run_edges(mask: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -183,6 +183,10 @@ def make_config(data: Mapping[str, Any], file: Path | None = None) -> Config:
         raise ConfigError('[model] needs one of file = "pump.vace" or learn = "14d"')
     if checked["align"]["fill"] == "hold" and checked["align"]["step"] is None:
         raise ConfigError('align.fill = "hold" needs align.step, such as step = "10s"')
+    if data["source"].get("kind") == "mqtt" and checked["align"]["step"] is None:
+        raise ConfigError(
+            'source.kind = "mqtt" brings single readings; [align] step = "10s" makes rows of them'
+        )
     config = Config(
         source=_part(data["source"], "source", "source"),
         sinks=_sinks(data.get("sink", [])),

@@ -7,7 +7,7 @@ import threading
 import time
 from typing import Any
 
-from vace_ad.live.sinks import Sink, SinkError, SinkRefusedError
+from vace_ad.live.sinks import Sink, SinkRefusedError
 from vace_ad.live.sources import Backoff
 from vace_ad.live.status import Status
 from vace_ad.live.store import Queued, Store
@@ -77,7 +77,7 @@ class Delivery:
             self._status.counts["refused"] += 1
             self.sent = messages[-1].seq
             return True
-        except SinkError as error:
+        except Exception as error:  # a plug-in may fail in any way; its thread must go on
             self._failed(error)
             return False
         self.sent = messages[-1].seq
@@ -112,5 +112,5 @@ class Delivery:
             if again:
                 self.sink.send(again)
             self._repeated = time.monotonic()
-        except SinkError as error:
+        except Exception as error:
             self._failed(error)

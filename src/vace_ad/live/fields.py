@@ -148,6 +148,12 @@ def url(*schemes: str) -> Check:
     return check
 
 
+def shown_url(url: str) -> str:
+    """An address as far as it may be shown: path and query of a hook are often a secret."""
+    parts = urlsplit(url)
+    return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+
+
 def address(value: Any) -> tuple[str, int]:
     """A host and a port to listen on."""
     match = re.fullmatch(r"\[?([^\[\]]+?)\]?:(\d{1,5})", value) if isinstance(value, str) else None

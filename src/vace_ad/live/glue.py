@@ -24,6 +24,7 @@ class VaceModel:
     def __init__(self, detector: Any, identity: str, budget: Budget) -> None:
         self._detector, self._budget = detector, budget
         self.identity = identity
+        self.step: int | None = detector.model_.step  # nanoseconds between the rows of the fit
         self.channels: tuple[str, ...] = tuple(detector.channels_)
 
     def stream(self) -> Stream:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
+import queue
 import re
-from collections.abc import Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
-from vace_ad.errors import VaceError
 from vace_ad.live.alarms import identity
 from vace_ad.live.config import Config
 from vace_ad.live.core import Core, Model
@@ -27,7 +28,9 @@ class Models:
         self._file: Path | None = config.model["file"]
         self._cache: dict[Path, Model] = {}
         self._fits: dict[str, Future[Model]] = {}
-        self._workers = ThreadPoolExecutor(1, "fit")
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        # a daemon: a fit of minutes must not hold up the end of the process
+        threading.Thread(target=self._work, name="fit", daemon=True).start()
         self.shared = self._file is not None and "{entity}" not in str(self._file)
         if self.shared and self._file is not None:
             self._load(self._file)  # a file that is wrong stops the start, not the first row
@@ -71,15 +74,27 @@ class Models:
         assert path is not None
         channels = tuple(entity.channels)
         log.info("%s: learning from %d rows of %d channels", entity.name, len(rows), len(channels))
-        self._fits[entity.name] = self._workers.submit(self._core.fit, rows, channels, time, path)
+        fit = self._fits[entity.name] = Future()
 
-    def done(self) -> Iterator[tuple[str, Model | VaceError]]:
+        def job() -> None:
+            try:
+                fit.set_result(self._core.fit(rows, channels, time, path))
+            except Exception as error:  # numpy's too: one entity must not end the watch
+                fit.set_exception(error)
+
+        self._jobs.put(job)
+
+    def _work(self) -> None:
+        while True:
+            self._jobs.get()()
+
+    def done(self) -> Iterator[tuple[str, Model | Exception]]:
         """The fits that have come to an end since the last time."""
         for name in [name for name, fit in self._fits.items() if fit.done()]:
             fit = self._fits.pop(name)
             try:
                 model = fit.result()
-            except VaceError as error:
+            except Exception as error:
                 yield name, error
                 continue
             path = self._path(name)
@@ -91,7 +106,3 @@ class Models:
     def busy(self) -> bool:
         """Whether a fit is under way."""
         return bool(self._fits)
-
-    def close(self) -> None:
-        """Do not wait for fits: they begin again at the next start."""
-        self._workers.shutdown(wait=False, cancel_futures=True)

@@ -10,7 +10,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from vace_ad.errors import ModelFileError, VaceError
+from vace_ad.errors import ModelFileError
+from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import Life, Message, body
 from vace_ad.live.alarms import Rules as AlarmRules
 from vace_ad.live.align import Rule as AlignRule
@@ -31,6 +32,7 @@ log = logging.getLogger("vace_ad.live")
 _WAIT = 0.2  # seconds that a read may take
 _SNAPSHOT_SECONDS = 0.1  # of one commit, spent on snapshots
 _TICK = 1.0
+_FORGET = 3600  # ticks between looks for old alarms
 
 
 class Watch:
@@ -59,6 +61,7 @@ class Watch:
         self._pending, self._dirty = Pending(), dict[str, Entity]()
         self._taken_out: dict[str, int] = {}  # of the outbox, by sink
         self._came: int | None = None  # clock of the first record that is not kept yet
+        self._batch: int | None = None  # clock when the batch at work came
         self._stopping = threading.Event()
         self._ticked = self._kept = time.monotonic()
         self._silence = Silence(Life("", self._setup.alarms), config.alarms["silence_after"])
@@ -68,6 +71,12 @@ class Watch:
         model = self.models.any()
         if model is None:
             return
+        step, wanted = getattr(model, "step", None), self.config.align["step"]
+        if step and wanted and abs(step - wanted) > 0.01 * step:
+            log.warning(
+                "the model was fitted on rows every %s, align.step is %s: scores will be off; "
+                "make them the same", duration_words(step), duration_words(wanted),
+            )  # fmt: skip
         before = self.store.meta("model")
         if before is not None and before != model.identity:
             raise ModelFileError(
@@ -120,7 +129,9 @@ class Watch:
             self._finish()
             self.checkpoint()
             self._stopping.wait(_WAIT / 4)
-            return self.models.busy
+            fitting = {n: one for n, one in self.entities.items() if one.phase == FITTING}
+            self._dirty |= fitting  # what has come is enough to learn from
+            return bool(fitting)
         if self._due(now, batch):
             self.checkpoint()
         return True
@@ -142,7 +153,6 @@ class Watch:
             self._tick()
             self.checkpoint()
         self.source.close()
-        self.models.close()
         end = time.monotonic() + 3
         for delivery in self.deliveries:
             delivery.stop(max(0.1, end - time.monotonic()))
@@ -158,7 +168,7 @@ class Watch:
         """Work off a batch: every entity's records together."""
         counts = self.status.counts
         now = time.time_ns()
-        self._came = self._came or now
+        self._batch, self._came = now, self._came or now
         if batch.bad:
             counts["bad"] += batch.bad
             log.warning("%d pieces from the source were no records: %s", batch.bad, batch.why)
@@ -172,6 +182,7 @@ class Watch:
                 self._raise(entity.take(records, counts, limit))
                 self._dirty[name] = entity
         self._silence.heard(by_name, now)
+        self._batch = None
         self._pending.position = batch.position
 
     def _entity(self, name: str, counts: Counter[str], n: int) -> Entity | None:
@@ -224,7 +235,7 @@ class Watch:
         for name, found in self.models.done():
             self.checkpoint()
             entity = self.entities.get(name) or self._load(name)
-            if isinstance(found, VaceError):
+            if isinstance(found, Exception):
                 log.warning("%s: could not learn: %s; learning goes on", ascii(name), found)
                 entity.learn_longer()
             else:
@@ -236,7 +247,7 @@ class Watch:
 
     def _raise(self, messages: Sequence[Message]) -> None:
         """Put news of alarms into the transaction, for every sink."""
-        came = self._came or time.time_ns()
+        came = self._batch or time.time_ns()
         for message in messages:
             text = body(message, self.config.link)
             self._pending.alarms.append((message.alarm, text))
@@ -257,6 +268,10 @@ class Watch:
         if self.source.live and not self._stopping.is_set():
             self._silent(problem)
         self._to_disk()
+        if status.counts["rounds"] % _FORGET == 1:
+            # by the rows' own time: a replay of last year is not old
+            newest = max((one.seen for one in self.entities.values()), default=0)
+            self.store.forget(min(newest, time.time_ns()) - self.config.state["history"])
         status.phases = Counter(phase.split(",")[0] for phase in self.known.values())
         status.loaded = len(self.entities)
         status.waiting, status.n_open = self.store.waiting(), self.store.n_open()

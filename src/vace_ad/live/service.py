@@ -17,6 +17,7 @@ from vace_ad.errors import ConfigError
 from vace_ad.frames.time import duration_words
 from vace_ad.live.config import Config, load_config
 from vace_ad.live.core import Core
+from vace_ad.live.fields import shown_url
 from vace_ad.live.runner import Watch, make_source
 from vace_ad.live.store import Store
 
@@ -137,7 +138,11 @@ def _state_words(path: Path) -> str:
 def _shown(settings: dict[str, Any]) -> str:
     known = {key: value for key, value in settings.items() if value not in (None, (), {})}
     hidden = {key for key in known if any(word in key for word in ("password", "token"))}
-    shown = (f"{key} {value}" for key, value in known.items() if key not in hidden)
+    shown = (
+        f"{key} {shown_url(value) if key == 'url' else value}"
+        for key, value in known.items()
+        if key not in hidden
+    )
     return ", ".join(shown) or "standard output"
 
 

@@ -72,7 +72,7 @@ class Spike(Signal):
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""
-        return SpikeEvidence(self, live)
+        return SpikeEvidence(self)
 
     def constants(self) -> dict[str, Any]:
         """The least height."""
@@ -100,9 +100,9 @@ class Spike(Signal):
 class SpikeEvidence(Evidence):
     """Spikes along a stream."""
 
-    def __init__(self, spike: Spike, live: bool) -> None:
+    def __init__(self, spike: Spike) -> None:
         super().__init__(1)
-        self._spike, self._live = spike, live
+        self._spike = spike
         self._usual = PastAverage(spike.usual, spike.half_life)
         self._begin()
 
@@ -112,37 +112,26 @@ class SpikeEvidence(Evidence):
 
     def add(self, rows: Array) -> Array:
         """The evidence that is complete after these rows."""
-        before = len(self._rows)
         self._rows.add(self._spike.normal.scaled(rows))
-        n, start = len(self._rows), self._usual.value
-        done, after = self._weighed(n - REACH)
-        if self._live:
-            # A row is judged by what was usual among the rows that were complete when it came.
-            usual = np.concatenate([start.repeat(len(rows) - len(after)), after])
-            heights = self._causal_heights(before)
-            self.now = (_evidence(heights, self._spike.edge) / (1 + usual))[None]
+        n = len(self._rows)
+        done = self._weighed(n - REACH)
+        # What has just become complete: a row on its own cannot be told from a step.
+        self.now = np.pad(done, ((0, 0), (len(rows) - done.shape[1], 0)))
         self._rows.drop(max(0, n - 2 * REACH))
         self._given = max(0, len(self._rows) - REACH)
         return done
 
-    def _weighed(self, end: int) -> tuple[Array, Array]:
-        """Evidence (1, m) of rows of the buffer up to `end`; what is usual after each, (m,)."""
+    def _weighed(self, end: int) -> Array:
+        """Evidence (1, m) of rows of the buffer up to `end`."""
         if end <= self._given:
-            return np.empty((1, 0)), np.empty(0)
+            return np.empty((1, 0))
         heights = stand_out(self._rows.first(len(self._rows)))[self._given : end]
         found = _evidence(heights, self._spike.edge)[:, None]  # (m, 1)
-        usual = self._usual.add(found)
-        return (found / (1 + usual)).T, np.concatenate([usual[1:, 0], self._usual.value])
-
-    def _causal_heights(self, first: int) -> Array:
-        """How far the rows of the buffer from `first` on stand out from the nine up to them."""
-        rows = self._rows.first(len(self._rows))
-        middle = np.arange(first, len(rows)) - REACH  # whose nine rows end with each
-        return np.abs(rows[first:] - medians(rows)[np.maximum(middle, 0)])
+        return np.asarray((found / (1 + self._usual.add(found))).T)
 
     def end(self) -> Array:
         """The evidence that is left of the stretch."""
-        done, _ = self._weighed(len(self._rows))
+        done = self._weighed(len(self._rows))
         self._begin()
         return done
 

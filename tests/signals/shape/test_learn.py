@@ -21,7 +21,7 @@ SMALL = {"patch_length": 16, "widths": (6, 8, 8, 5), "channel_expansion": 2, "en
 
 def make(n_rows=600, **settings):
     rng = np.random.default_rng(0)
-    config = VACEConfig(**{**SMALL, **settings})
+    config = VACEConfig.from_preset(None, **{**SMALL, **settings})
     rows = np.sin(np.arange(n_rows)[:, None] / [4, 7]) + 0.1 * rng.normal(size=(n_rows, 2))
     return PatchSet([rows], config.patch_length, np.ones(2)), config
 
@@ -68,8 +68,8 @@ def test_held_out_evidence_does_not_know_the_patch_it_judges():
     last = len(embedded.numbers) * 3 // 4 + 1
     embedded.embeddings[last:] += 5
     learned = learn_statistics(embedded, patches, config, [0])
-    (evidence,) = learned.shape.encoders
-    held_out = np.expm1(learned.held_out[last:]) * evidence.position_unit
+    (evidence,) = learned.encoders
+    held_out = np.expm1(learned.held_out[0, last:]) * evidence.position_unit
     knowing = evidence.position.score(embedded.embeddings[last:, 0])
     assert held_out.min() > 10 * knowing.max()
 

@@ -6,7 +6,8 @@ environment variable VACE_TSPULSE_WEIGHTS; none are shipped or fetched. Everythi
 config.json; a network of another kind is refused.
 
 Which head scores is a setting, and it matters: the leaderboard's rows take another head for each
-data set (see docs/errata.md). `tspulse` is the head "time", the authors' own default.
+data set (see docs/errata.md). `tspulse` is the head "time", which the
+authors are said to take where a data set has no labelled tuning series.
 
 One window a row is slow on a CPU: `tspulse-stride16` scores one window in 16 and interpolates,
 `tspulse-tuned-small` also caps what is learned from. They are not the published systems.

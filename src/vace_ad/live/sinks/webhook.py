@@ -60,4 +60,4 @@ def post(caller: Caller, url: str, data: Any, headers: Mapping[str, str]) -> Non
         caller.send(url, json.dumps(data).encode(), headers)
     except RequestError as error:
         final = error.status and 400 <= error.status < 500 and error.status not in _LATER
-        raise (SinkRefusedError if final else SinkError)(f"{url} {error}") from None
+        raise (SinkRefusedError if final else SinkError)(f"{f.shown_url(url)} {error}") from None

@@ -85,7 +85,14 @@ class KafkaSource:
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
         """Go on from what we kept, unless another member of the group went further."""
-        for one, committed in zip(partitions, consumer.committed(partitions, 10), strict=True):
+        from confluent_kafka import KafkaException
+
+        try:
+            group = consumer.committed(partitions, 10)
+        except KafkaException as error:
+            self.problem = f"the group's offsets cannot be read: {error}"
+            group = partitions
+        for one, committed in zip(partitions, group, strict=True):
             ours = self._next.get(one.topic, {}).get(str(one.partition), -1)
             if max(ours, committed.offset) >= 0:
                 one.offset = max(ours, committed.offset)

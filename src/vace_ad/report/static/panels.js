@@ -191,10 +191,9 @@ class Panel {
     if (!line.length) return;
     context.save();
     context.beginPath();
-    context.moveTo(plot.left, 0);
+    context.moveTo(line[0][0], 0); // rows of the training may have no threshold
     for (const [x, y] of line) context.lineTo(x, y);
-    context.lineTo(plot.left + plot.width, line[line.length - 1][1]);
-    context.lineTo(plot.left + plot.width, 0);
+    context.lineTo(line[line.length - 1][0], 0);
     context.clip();
     drawCurve(context, this.curves[0], plot.left, 1 / ratio, toY, { colour: colours.event, thickness: 1.6 });
     context.restore();

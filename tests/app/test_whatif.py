@@ -3,12 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vace_ad.alarms.budget import Threshold
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.detection import Detection
-from vace_ad.alarms.events import Event
 from vace_ad.alarms.runs import Rules
-from vace_ad.app.nearly import NEAR_MISSES, near_misses, what_if
+from vace_ad.app.whatif import what_if
 
 N = 4000
 
@@ -32,34 +29,8 @@ def calibration() -> Calibration:
     return Calibration.from_scores(np.random.default_rng(1).gamma(2, 0.1, N))
 
 
-def detection(scores: np.ndarray) -> Detection:
-    return Detection(scores, {}, Threshold(6.0, ""), (Event(1000, 1020, 1010),), ())
-
-
-def test_the_strongest_below_the_threshold_are_named_without_events_and_training(
-    scores: np.ndarray, calibration: Calibration
-) -> None:
-    found = near_misses(detection(scores), calibration, first=500, join=10)
-    by_score = sorted(found, key=lambda event: -event.score)
-    assert [1995 < by_score[0].start < 2020, 2995 < by_score[1].start < 3020] == [True, True]
-    assert all(event.start >= 500 and not 990 < event.peak < 1030 for event in found)
-    assert all(event.start <= event.peak < event.end for event in found)
-    assert [event.start for event in found] == sorted(event.start for event in found)
-    assert by_score[0].probability < by_score[1].probability < 0.01
-    assert np.isnan(by_score[0].severity)
-    assert len(found) <= NEAR_MISSES
-
-
-def test_where_nothing_stands_out_the_strongest_alone_is_named(calibration: Calibration) -> None:
-    flat = np.random.default_rng(2).uniform(0, 0.1, N)
-    found = near_misses(Detection(flat, {}, Threshold(6.0, ""), (), ()), calibration)
-    assert [event.peak for event in found] == [int(flat.argmax())]
-
-
-def test_without_scores_nothing_is_named(calibration: Calibration) -> None:
-    empty = Detection(np.full(9, np.nan), {}, Threshold(6.0, ""), (), ())
-    assert near_misses(empty, calibration) == []
-    assert what_if(empty.scores, 6.0, Rules(), calibration) == []
+def test_without_scores_nothing_is_told(calibration: Calibration) -> None:
+    assert what_if(np.full(9, np.nan), 6.0, Rules(), calibration) == []
 
 
 def test_other_thresholds_count_events_as_the_rules_do(

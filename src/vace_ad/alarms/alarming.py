@@ -1,0 +1,147 @@
+"""What makes an alarm: a budget, the threshold it means for a model, and rules for events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.alarms.blame import Wander
+from vace_ad.alarms.budget import DEFAULT_ROWS, PERIODS, Budget, Threshold, choose_threshold
+from vace_ad.alarms.calibration import Calibration
+from vace_ad.alarms.events import ANOMALY, Event
+from vace_ad.alarms.runs import Rules, runs_above
+from vace_ad.alarms.severity import chance, ratio_at, severity
+from vace_ad.alarms.watcher import Fixed, Watcher, make_watcher
+from vace_ad.config import VACEConfig
+from vace_ad.signals.normal import Normal
+
+Array = NDArray[np.float64]
+
+NEAR_MISSES = 5  # told at most
+NEAR = 0.5  # of the threshold that a near miss has at least
+
+
+class Learned(Protocol):
+    """What alarms need of a model."""
+
+    @property
+    def config(self) -> VACEConfig:
+        """The settings."""
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The names of the channels."""
+
+    @property
+    def normal(self) -> Normal:
+        """What normal rows look like."""
+
+    @property
+    def wander(self) -> Wander:
+        """How far channels wander in training."""
+
+    @property
+    def calibration(self) -> Calibration:
+        """How scores are distributed in normal operation."""
+
+    @property
+    def calibration_scores(self) -> Array:
+        """Scores of training rows by statistics that did not see them."""
+
+    @property
+    def step(self) -> int | None:
+        """Nanoseconds between training rows."""
+
+
+@dataclass(frozen=True)
+class Alarming:
+    """A budget made ready for a model."""
+
+    model: Learned
+    threshold: Threshold
+    rules: Rules
+    rate: float | None  # alarms a row; None where a person set a threshold or a share of rows
+    step: int | None  # nanoseconds between rows
+
+    @classmethod
+    def of(
+        cls, model: Learned, budget: Budget | None, rules: Rules | None, step: int | None
+    ) -> Self:
+        """Under a budget, by default one alarm in 10,000 rows."""
+        budget = budget or Budget()
+        rules = rules or Rules(join=model.config.length // 2)
+        step = step or model.step
+        threshold = choose_threshold(budget, model.calibration, rules, step)
+        return cls(model, threshold, rules, budget.rate(step), step)
+
+    def watcher(self) -> Watcher | Fixed:
+        """Who judges scores under this budget."""
+        return make_watcher(
+            self.model.calibration,
+            self.model.calibration_scores,
+            self.threshold.value,
+            self.rate,
+            self.model.config.adapt,
+        )
+
+    def event(
+        self,
+        scores: Array,
+        ratio: Array,
+        run: Sequence[int],  # rows above the threshold
+        rows: Sequence[int],  # of the fault
+        kind: str = ANOMALY,
+    ) -> Event:
+        """An event of these rows, as strong as the run that gave it away."""
+        start, end = rows
+        peak = run[0] + int(np.nanargmax(ratio[run[0] : run[1]]))
+        strength = float(ratio[peak])
+        rate = self.rate or 1.0 / DEFAULT_ROWS
+        rare = chance(strength, rate, self.model.calibration.spacing)
+        return Event(
+            start,
+            end,
+            min(max(peak, start), end - 1),
+            kind,
+            score=float(scores[peak]),
+            ratio=strength,
+            probability=rare,
+            severity=severity(rare, rate) if kind == ANOMALY else float("nan"),
+            alarm=max(run[0], start) if kind == ANOMALY else None,
+        )
+
+    def other_budgets(self, ratio: Array) -> dict[str, int]:
+        """How many anomalies there would have been under a few other budgets."""
+        if self.rate is None:
+            return {}
+        rates = {f"1 in {n:,} rows": 1 / n for n in (1_000, 10_000, 100_000)}
+        if self.step:
+            rates = {f"1 a {name}": self.step / span for name, span in PERIODS.items()}
+        spacing = self.model.calibration.spacing
+        return {
+            words: len(runs_above(ratio, ratio_at(self.rate, rate, spacing), self.rules))
+            for words, rate in rates.items()
+            if rate * spacing < 0.5
+        }
+
+
+def near_misses(ratio: Array, runs: NDArray[np.intp], apart: int) -> NDArray[np.intp]:
+    """The strongest stretches (n, 2) that lie below the threshold, away from events."""
+    free = ratio.copy()
+    for start, end in runs.tolist():
+        free[max(0, start - apart) : end + apart] = np.nan
+    found: list[tuple[int, int]] = []
+    while len(found) < NEAR_MISSES and not np.isnan(free).all():
+        peak = int(np.nanargmax(free))
+        if not free[peak] >= NEAR:
+            break
+        high = np.flatnonzero(~(free >= 0.8 * free[peak]))  # where the stretch has ended
+        start = int(high[high < peak].max(initial=-1)) + 1
+        end = int(high[high > peak].min(initial=len(free)))
+        found.append((start, end))
+        free[max(0, start - apart) : end + apart] = np.nan
+    return np.array(found, dtype=np.intp).reshape(-1, 2)

@@ -1,0 +1,116 @@
+"""Sharp events: onset and end from row-level evidence, after an alarm was found.
+
+A score looks at many rows at a time, so rows above a threshold begin before a fault and end after
+it. Here each row around an alarm is held against the rows before it, channel by channel, and the
+stretch with the most evidence is the event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.alarms.alarming import Learned
+from vace_ad.alarms.blame import LEVEL_SHARE
+from vace_ad.frames.segments import missing_cells
+from vace_ad.signals.normal import Normal
+from vace_ad.signals.rows import added
+
+Array = NDArray[np.float64]
+
+REACH = 48  # rows by which an event may grow on either side
+GAP, BEFORE = 40, 120  # rows that end so early before an alarm, and so many of them or a whole
+# period, are what it is held against
+PAST = 2_000  # rows before an alarm that tell how much a channel varies of late
+CHANNELS = 8  # that speak loudest
+LEAST = 20  # rows to be held against; with fewer, training's mean stands in
+SHARE = 0.55  # of the strong rows' evidence that a row must have to belong to the event
+
+
+def sharpen(
+    values: NDArray[Any],
+    runs: NDArray[np.intp],
+    signals: Mapping[str, Array],
+    first: int,
+    model: Learned,
+) -> NDArray[np.intp]:
+    """The runs (n, 2) of rows above a threshold, each cut or grown to its fault.
+
+    None reaches into its neighbour, nor before row `first`.
+    """
+    sharp = runs.copy()
+    for i, (start, end) in enumerate(runs.tolist()):
+        low = max(start - REACH, first if i == 0 else int(runs[i - 1, 1]))
+        high = min(end + REACH, len(values) if i == len(runs) - 1 else int(runs[i + 1, 0]))
+        bad = single_readings(signals, start, end)
+        if bad is not None:
+            sharp[i] = bad
+            continue
+        found = loudest_stretch(row_evidence(values, low, high, start, model))
+        if found is not None:
+            sharp[i] = low + found[0], low + found[1]
+    return sharp
+
+
+def single_readings(signals: Mapping[str, Array], start: int, end: int) -> tuple[int, int] | None:
+    """The rows of a run that spikes alone explain: nothing else rises as much where they are."""
+    spike = signals.get("spike")
+    if spike is None or not np.nan_to_num(spike[start:end]).max() > 0:
+        return None
+    inside = {name: np.nan_to_num(line[start:end]) for name, line in signals.items()}
+    peak = int(np.argmax(inside["spike"]))
+    rises = {name: line[peak] - np.median(line) for name, line in inside.items()}
+    if max(rises, key=lambda name: rises[name]) != "spike":
+        return None
+    # Spread over the rows around, the same readings also speak in other lines, nowhere else more.
+    others = added(line for name, line in inside.items() if name != "spike")
+    if others.max() > others[peak] + inside["spike"][peak]:
+        return None
+    rows = np.flatnonzero(inside["spike"] > 0.5 * inside["spike"][peak])
+    return start + int(rows[0]), start + int(rows[-1]) + 1
+
+
+def row_evidence(values: NDArray[Any], low: int, high: int, alarm: int, model: Learned) -> Array:
+    """How far rows [low, high) lie off the rows before the alarm, in the loudest channels, (n,)."""
+    normal, wander = model.normal, model.wander
+    until = max(alarm - GAP, 0)
+    past = _filled(values[max(0, until - PAST) : until], normal)
+    rows = _filled(values[low:high], normal)
+    before = past[-max(BEFORE, model.config.length) :]
+    if len(before) >= LEAST:
+        middle, lately = np.median(before, axis=0), past.std(axis=0)
+    else:
+        before, middle, lately = normal.mean[None], normal.mean, wander.deviation
+    floor = LEVEL_SHARE * np.maximum(np.abs(middle), np.abs(rows).max(axis=0))
+    unit = np.hypot(np.sqrt(wander.deviation * lately), floor) + 1e-9 * normal.scale
+    usual = np.quantile(np.log1p(np.abs(before - middle) / unit), 0.9, axis=0)
+    excess = np.maximum(np.log1p(np.abs(rows - middle) / unit) - usual, 0)
+    loudest = np.argsort(-excess.mean(axis=0), kind="stable")[:CHANNELS]
+    return np.asarray(excess[:, loudest].mean(axis=1))
+
+
+def loudest_stretch(evidence: Array) -> tuple[int, int] | None:
+    """The half-open stretch with the largest sum of what is above a share of the strong rows."""
+    known = evidence[evidence > 0]
+    if not len(known):
+        return None
+    total = np.insert(np.cumsum(evidence - SHARE * np.quantile(known, 0.9)), 0, 0.0)
+    lowest = np.minimum.accumulate(total)
+    end = int(np.argmax(total - lowest))
+    start = int(np.flatnonzero(total[: end + 1] == lowest[end])[-1])
+    return start, max(end, start + 1)
+
+
+def _filled(values: NDArray[Any], normal: Normal) -> Array:
+    """Values as float64; a missing cell says nothing, so it has the channel's median here."""
+    gone = missing_cells(values)
+    known = np.asarray(values, np.float64)
+    if not gone.any():
+        return known
+    middle = np.where(gone.all(axis=0), normal.mean, 0.0)
+    some = ~gone.all(axis=0)
+    middle[some] = np.nanmedian(np.where(gone, np.nan, known)[:, some], axis=0)
+    return np.where(gone, middle, known)

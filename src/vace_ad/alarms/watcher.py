@@ -1,0 +1,189 @@
+"""Thresholds that go on learning: a score against the recent past of its own series.
+
+Training tells where to start. Then the middle and the spread of the last thousand scores take its
+place as they come, and the threshold follows the peaks of independent stretches of the past. So the
+budget is kept on what is scored and not only on what was trained on. Both look at the past alone,
+and neither is moved by a few high rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.alarms.calibration import Calibration
+
+Array = NDArray[np.float64]
+
+WINDOW, PRIOR = 1_000, 1_000  # scores of the recent past; how many of them training counts as
+LEAST = 64  # scores from which on the past counts
+EVERY = 32  # rows between two looks at the recent past
+TAIL_EVERY = 8  # blocks of peaks between two looks at the tail
+TAIL_LEAST, TAIL_PRIOR = (
+    20,
+    100,
+)  # blocks from which on the tail counts; how many training counts as
+TAIL_MOST = 4_096  # blocks kept
+TAIL_SHARE = 0.3  # of the blocks' peaks that make the tail
+WINSOR = 1.5  # thresholds at which a peak counts no more: it was no normal one
+WITHIN = (0.5, 3.0)  # of the first threshold that later ones stay
+# Statistics that miss a quarter of the training find its own regimes strange, so held-out scores
+# run too high: the first threshold grows with the root of what they ask for.
+FIRST = 1.1
+FLOOR_SHARE = 0.25  # of training's spread that is added to every spread
+
+
+class Judged(NamedTuple):
+    """Rows against their threshold."""
+
+    ratio: Array  # (n,), evidence over threshold: above 1 is an alarm; NaN where no score is
+    limit: Array  # (n,), the threshold as a score
+
+
+@dataclass(frozen=True)
+class Start:
+    """What training says of scores."""
+
+    middle: float
+    spread: float  # from the middle to the highest tenth
+    threshold: float  # of standardised scores
+    rate: float  # alarms a row
+    spacing: int  # rows that share evidence
+
+    @classmethod
+    def of(cls, held_out: Array, limit: float, rate: float, spacing: int) -> Self:
+        """From held-out training scores, and the limit that they alone would set."""
+        known = held_out[np.isfinite(held_out)]
+        middle, high = np.quantile(known, [0.5, 0.9])
+        spread = max(float(high - middle), 1e-9)
+        beyond = (limit - middle) / (spread * (1 + FLOOR_SHARE))
+        first = FIRST * float(np.sqrt(max(beyond, 1.0)))
+        return cls(float(middle), spread, first, rate, spacing)
+
+    @property
+    def floor(self) -> float:
+        """Added to every spread."""
+        return FLOOR_SHARE * self.spread
+
+
+class Watcher:
+    """Judges scores as they come; the same whatever the chunks."""
+
+    def __init__(self, start: Start) -> None:
+        self._start = start
+        self._n = 0  # rows judged
+        self._past = np.empty(0)  # the last WINDOW + spacing scores
+        self._middle, self._spread = start.middle, start.spread
+        self._threshold = start.threshold
+        self._peaks = np.empty(0)  # the highest standardised score of each block of the past
+        self._peak, self._in_block = -np.inf, 0  # of the block under way
+
+    def add(self, scores: Array) -> Judged:
+        """Judge the next rows."""
+        parts, at = [], 0
+        while at < len(scores):
+            m = min(len(scores) - at, EVERY - self._n % EVERY)
+            parts.append(self._block(scores[at : at + m]))
+            at += m
+        if not parts:
+            return Judged(np.empty(0), np.empty(0))
+        return Judged(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+    def _block(self, scores: Array) -> Judged:
+        start = self._start
+        if self._n % EVERY == 0:
+            self._look_back()
+        wide = self._spread + start.floor
+        y = (scores - self._middle) / wide
+        judged = Judged(y / self._threshold, np.full(len(y), self._middle + wide * self._threshold))
+        self._n += len(scores)
+        self._past = np.concatenate([self._past, scores])[-(WINDOW + start.spacing) :]
+        self._keep_peaks(y)
+        return judged
+
+    def _look_back(self) -> None:
+        """Middle and spread of the recent past, blended with training's."""
+        start = self._start
+        known = self._past[: max(0, len(self._past) - start.spacing)]
+        known = known[np.isfinite(known)]
+        if len(known) < LEAST:
+            return
+        middle, high = np.quantile(known, [0.5, 0.9])
+        own = len(known) / (len(known) + PRIOR)
+        self._middle = own * float(middle) + (1 - own) * start.middle
+        self._spread = own * float(high - middle) + (1 - own) * start.spread
+
+    def _keep_peaks(self, y: Array) -> None:
+        """Peaks of blocks as long as rows share evidence, and the tail they make."""
+        for value in y.tolist():
+            self._peak = max(self._peak, value) if value == value else self._peak
+            self._in_block += 1
+            if self._in_block == self._start.spacing:
+                if np.isfinite(self._peak):
+                    self._peaks = np.append(self._peaks, self._peak)[-TAIL_MOST:]
+                    if len(self._peaks) % TAIL_EVERY == 0:
+                        self._follow_tail()
+                self._peak, self._in_block = -np.inf, 0
+
+    def _follow_tail(self) -> None:
+        """The threshold that the peaks of the past would keep to the budget, blended."""
+        start, n = self._start, len(self._peaks) - 1  # the last block may be an alarm under way
+        if n < TAIL_LEAST:
+            return
+        peaks = np.minimum(self._peaks[:n], WINSOR * self._threshold)
+        level = float(np.quantile(peaks, 1 - TAIL_SHARE))
+        above = peaks[peaks > level] - level
+        scale = float(above.mean()) if len(above) else 0.0
+        wanted = level + scale * max(np.log(TAIL_SHARE / (start.rate * start.spacing)), 0.0)
+        wanted = float(np.clip(wanted, WITHIN[0] * start.threshold, WITHIN[1] * start.threshold))
+        own = n / (n + TAIL_PRIOR)
+        self._threshold = float(np.exp((1 - own) * np.log(start.threshold) + own * np.log(wanted)))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that was learned from the rows."""
+        numbers = [self._middle, self._spread, self._threshold, self._peak]
+        return {
+            "past": self._past,
+            "peaks": self._peaks,
+            "numbers": np.array(numbers),
+            "counts": np.array([self._n, self._in_block]),
+        }
+
+    def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take back a state."""
+        self._past, self._peaks = state["past"], state["peaks"]
+        self._middle, self._spread, self._threshold, self._peak = state["numbers"].tolist()
+        self._n, self._in_block = (int(n) for n in state["counts"])
+
+
+class Fixed:
+    """A threshold that stays: where a person sets it, or learning is off."""
+
+    def __init__(self, limit: float) -> None:
+        self._limit = limit
+
+    def add(self, scores: Array) -> Judged:
+        """Judge the next rows."""
+        least = max(abs(self._limit), 1e-12)
+        ratio = 1 + (scores - self._limit) / least
+        return Judged(ratio, np.full(len(scores), self._limit))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Nothing."""
+        return {}
+
+    def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Nothing to take back."""
+
+
+def make_watcher(
+    calibration: Calibration, held_out: Array, limit: float, rate: float | None, adapt: bool
+) -> Watcher | Fixed:
+    """Who judges scores: a learner where there is a budget to keep, else a fixed limit."""
+    if rate is None or not adapt:
+        return Fixed(limit)
+    return Watcher(Start.of(held_out, limit, rate, calibration.spacing))
