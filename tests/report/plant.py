@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
-from vace_ad.report import ReportData, ReportEvent
+from vace_ad.report import ReportData, ReportEvent, WhatIf
 
 NAMES = (
     "pump_1.current", "pump_1.vibration", "pump_2.current", "pump_2.vibration",
@@ -59,6 +59,13 @@ def make_plant(
             "direction": "a familiar shape moving in an unfamiliar way",
         },
         "events": events,
+        "near_misses": [_near_miss(int(n_rows * at), values, names) for at in (0.42, 0.71)],
+        "what_if": [WhatIf(s / 10, 5 - s // 4, "about one a week") for s in range(-20, 21)],
+        "trust": [
+            "It learned from 9,000 rows, which is 6 days 6 h of operation.",
+            "Training shows a pattern of about 24 hours, seen 6 times.",
+            "99.8 % of the rows have a score; in the others too many values are missing.",
+        ],
         "training": (0, int(n_rows * 0.3)),
         "trajectory": _path(rng, rows, spans, n_rows),
         "trajectory_rows": rows,
@@ -84,6 +91,8 @@ def _fault(
     """Put the i-th fault into the table and say who is to blame."""
     guilty = (3 * i + 1) % len(names)
     scale, length = values[:, guilty].std(), end - start
+    blamed = [(guilty + k) % len(names) for k in (0, 1, 4, 7)]
+    band = {names[c]: _range(values[start - 60 : start, c]) for c in blamed}
     shapes = (
         np.full(length, 5.0), np.linspace(0, 7, length), np.full(length, 12.0),
         4 * np.sin(np.arange(length) / 3), -np.minimum(np.arange(length) / 40, 6.0),
@@ -94,8 +103,22 @@ def _fault(
     return ReportEvent(
         start, end, (start + end) // 2, severity=(62, 88, 41, 74, 97)[i],
         probability=10.0 ** -(3 + i), signal=("position", "direction")[i % 2],
-        shares=list(dict(shares).items()),
+        shares=list(dict(shares).items()), band=band,
     )  # fmt: skip
+
+
+def _near_miss(start: int, values: NDArray[np.float64], names: list[str]) -> ReportEvent:
+    band = {names[0]: _range(values[start - 60 : start, 0])}
+    return ReportEvent(
+        start, start + 30, start + 5, probability=2e-3, shares=[(names[0], 0.5)], band=band,
+        near_miss=True,
+    )  # fmt: skip
+
+
+def _range(rows: NDArray[np.float64]) -> tuple[float, float]:
+    """Return where a channel is expected after these rows."""
+    middle, reach = float(np.median(rows)), 5 * float(rows.std())
+    return middle - reach, middle + reach
 
 
 def _surprise(

@@ -33,6 +33,6 @@ def readout(page: Chromium, channel: str) -> str:
         page.js(
             "[...document.querySelectorAll('.panel')].find((p) => "
             f"p.querySelector('b').textContent === {channel!r})"
-            ".querySelector('header span').textContent"
+            ".querySelector('header > span').textContent"
         )
     )

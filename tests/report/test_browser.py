@@ -26,6 +26,8 @@ def test_it_loads_light_dark_and_on_a_phone(show: Open, plant: ReportData) -> No
 
 def test_curves_are_drawn(show: Open, plant: ReportData) -> None:
     page = show(plant)
+    page.js("research.open = true")
+    page.settle()
     inked = page.js(
         "[...document.querySelectorAll('.panel canvas, #overview, .cloud canvas, .suspect canvas')]"
         ".map((c) => new Set(new Uint32Array(c.getContext('2d').getImageData(0, 0, c.width,"
@@ -142,6 +144,8 @@ def test_the_tab_key_reaches_everything_and_shows_where_it_is(
 
 def test_fingers_move_and_pinch(show: Open, plant: ReportData) -> None:
     page = show(plant, size=PHONE)
+    page.js("stack.scrollIntoView()")
+    page.settle()
     whole = span(page)
     middle, y = on_curves(page, 0.5)
     page.touch("touchStart", (middle - 20, y), (middle + 20, y))

@@ -37,9 +37,13 @@ def test_hostile_names_stay_text(show: Open) -> None:
         "<!--<script>",
         "{{script}} ${window.pwned = 1} \u2028 \u202e",
     ]
-    event = ReportEvent(900, 990, 950, 50, 1e-3, signal=names[1], shares=[(n, 0.1) for n in names])
+    blamed = [(name, 0.1) for name in names]
+    bands = dict.fromkeys(names, (1.0, 2.0))
+    event = ReportEvent(900, 990, 950, 50, 1e-3, signal=names[1], shares=blamed, band=bands)
+    near = ReportEvent(700, 720, 705, shares=blamed, near_miss=True)
     data = make_plant(
-        2000, 6, title=names[1], channels=names, events=[event], verdict=names[2], command=names[3],
+        2000, 6, title=names[1], channels=names, events=[event], near_misses=[near],
+        trust=names, verdict=names[2], command=names[3],
         signals={names[1]: np.zeros(2000)}, signal_words={names[1]: names[2]}, notes=[names[0]],
         facts={names[2]: names[3]}, alarm_words=names[0], time_zone=names[1],
     )  # fmt: skip
@@ -48,7 +52,7 @@ def test_hostile_names_stay_text(show: Open) -> None:
     page.key("n")
     page.settle()
     assert page.js("window.pwned") is None
-    for where in (".suspect .line b", "#chooser li span", ".panel.channel b"):
+    for where in (".suspect .line b", "#chooser li .name", ".panel.channel b"):
         texts = page.js(f"[...document.querySelectorAll('{where}')].map((e) => e.textContent)")
         assert sorted(texts) == sorted(names), where
     assert page.js("document.title.trim()") == names[1]
@@ -86,7 +90,7 @@ def test_tiny_tables_are_shown(show: Open, n_rows: int) -> None:
 def test_a_million_rows_stay_responsive_and_lose_no_spike(show: Open) -> None:
     n_rows = 1_000_000
     data = make_plant(n_rows, 5)
-    spike, top = 123_456, 50 * float(np.abs(data.values[:, 0]).max())
+    spike, top = data.events[1].start + 40, 50 * float(np.abs(data.values[:, 0]).max())
     data.values[spike, 0] = top
     page = show(data)
     start, end = window(page)

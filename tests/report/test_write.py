@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 from importlib.resources import files
 from pathlib import Path
@@ -48,8 +49,10 @@ def test_hostile_text_adds_no_element(tmp_path: Path) -> None:
         words = dict.fromkeys(("title", "verdict", "alarm_words", "command", "time_zone"), text)
         names = [f"{text}{i}" for i in range(4)]
         blamed = ReportEvent(900, 990, 950, 50, 0.1, signal=text, shares=[(names[0], 1.0)])
+        near = ReportEvent(700, 710, 705, shares=[(names[1], 1.0)], near_miss=True)
         data = make_plant(
-            2000, 4, channels=names, events=[blamed], signals={text: np.zeros(2000)},
+            2000, 4, channels=names, events=[blamed], near_misses=[near], trust=[text],
+            signals={text: np.zeros(2000)},
             signal_words={text: text}, notes=[text], facts={text: text}, geometry={text: 1.0},
             **words,
         )  # fmt: skip
@@ -70,6 +73,19 @@ def test_the_limit_on_size_holds_and_the_page_says_what_is_missing(tmp_path: Pat
     assert path.stat().st_size < 1_000_000
     assert "lowest and highest value of every 16 rows" in path.read_text()
     assert "Every row of the table is in this file" in written(data, path)
+
+
+def test_a_million_rows_and_thousands_of_events_stay_below_five_megabytes(tmp_path: Path) -> None:
+    data = make_plant(1_000_000, 12)
+    path = tmp_path / "report.html"
+    write_report(data, path)
+    assert path.stat().st_size < 5_000_000
+    one = data.events[0]
+    bursts = [
+        replace(one, start=row, end=row + 9, peak=row) for row in range(300_000, 900_000, 300)
+    ]
+    write_report(replace(data, events=bursts), path)
+    assert path.stat().st_size < 5_000_000
 
 
 def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path, monkeypatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from os import PathLike
 from typing import Any
 
 import numpy as np
@@ -56,6 +57,33 @@ class Detection:
         from vace_ad.frames.write import frame_like
 
         return frame_like(self.data, event_columns(self.events))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw score, threshold and events; takes and returns matplotlib axes."""
+        from vace_ad.app.figure import plot
+
+        return plot(self, ax)
+
+    def report(self, path: str | PathLike[str], detector: Any = None, *, first: int = 0) -> None:
+        """Write the report page; the `detector` adds how far it can be trusted here.
+
+        Rows before `first` are those of the training, as in `detect`.
+        """
+        from vace_ad.app.page import write_detection
+
+        write_detection(self, path, detector, first=first)
+
+    def __repr__(self) -> str:
+        """What was found, in a few lines."""
+        from vace_ad.app.figure import text
+
+        return text(self)
+
+    def _repr_html_(self) -> str:
+        """The same with a small picture, for notebooks."""
+        from vace_ad.app.figure import html
+
+        return html(self)
 
 
 def find_events(

@@ -6,16 +6,20 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from os import PathLike
+
     import numpy as np
     from numpy.typing import NDArray
 
-    from vace_ad.alarms import Event
+    from vace_ad.alarms import Event, Rules
+    from vace_ad.alarms.blame import Wander
     from vace_ad.alarms.detection import Detection
     from vace_ad.detector import VACE
     from vace_ad.frames.table import Table
-    from vace_ad.report import ReportData, ReportEvent
+    from vace_ad.report import ReportData, ReportEvent, WhatIf
 
-_POINTS = 3000  # of the trajectory at most
+_POINTS = 1500  # of the trajectory at most: it is folded away, and costs a pass of the encoder
 
 VERDICTS = {
     "healthy": "The embedding spreads over several directions, as the score assumes.",
@@ -37,10 +41,17 @@ def report_data(
     notes: list[str],
     facts: dict[str, str],
     command: str,
+    rules: Rules | None = None,
 ) -> ReportData:
     """Everything the page shows."""
+    from vace_ad.alarms import Rules
+    from vace_ad.app.trust import trust
     from vace_ad.report import ReportData
 
+    model = detector.model_
+    rules = rules or Rules(join=detector.config.length // 2)
+    first = 0 if training is None else training[1]
+    nearly = _blamed_near_misses(detector, table, found)
     points, rows = trajectory(detector, table)
     geometry = {} if detector.geometry_ is None else asdict(detector.geometry_)
     verdict = geometry.pop("verdict", None)
@@ -49,12 +60,15 @@ def report_data(
         channels=table.names,
         values=table.values,
         scores=found.scores,
-        threshold=found.threshold.value,
+        threshold=found.limits,
         time=table.time,
         time_zone=zone,
         signals=found.signals,
-        signal_words=detector.model_.lines,
-        events=[_event(event) for event in found.events],
+        signal_words=model.lines,
+        events=_events(found.events, table, model.wander, model.normal.mean),
+        near_misses=_events(nearly, table, model.wander, model.normal.mean, near_miss=True),
+        what_if=_what_if(detector, table, found, first, rules),
+        trust=trust(detector, table, found),
         training=training,
         trajectory=points,
         trajectory_rows=rows,
@@ -97,16 +111,119 @@ def trajectory(
     return z @ directions[:2].T, index + length // 2
 
 
-def _event(event: Event) -> ReportEvent:
+def plain_report_data(title: str, found: Detection, *, first: int = 0) -> ReportData:
+    """What the page can show of a detection alone, without the detector that made it."""
+    import numpy as np
+
+    from vace_ad.app.band import wander_of_table
+    from vace_ad.frames.table import as_table
+    from vace_ad.report import ReportData
+
+    table = as_table(found.data)
+    nearly = sorted(found.near_misses, key=lambda event: event.start)
+    wander, usual = wander_of_table(table.values, found.events), np.zeros(table.values.shape[1])
+    return ReportData(
+        title=title,
+        channels=table.names,
+        values=table.values,
+        scores=found.scores,
+        threshold=found.limits,
+        time=table.time,
+        signals=found.signals,
+        events=_events(found.events, table, wander, usual),
+        near_misses=_events(nearly, table, wander, usual, near_miss=True),
+        training=(0, first) if first else None,
+        alarm_words=found.threshold.words,
+        notes=found.notes,
+    )
+
+
+def write_detection(
+    found: Detection, path: str | PathLike[str], detector: VACE | None = None, *, first: int = 0
+) -> None:
+    """Write the report of a detection; with the detector it also says how far to trust it.
+
+    Rows before `first` are those of the training.
+    """
+    from pathlib import Path
+
+    from vace_ad import __version__
+    from vace_ad.frames.table import as_table
+    from vace_ad.report import write_report
+
+    title = Path(path).stem
+    if detector is None:
+        return write_report(plain_report_data(title, found, first=first), path)
+    table = as_table(found.data).aligned(detector.channels_)
+    facts = {"seed": str(detector.config.random_state), "vace-ad": __version__}
+    data = report_data(
+        title,
+        detector,
+        table,
+        found,
+        training=(0, first) if first else None,
+        zone=None,
+        notes=list(found.notes),
+        facts=facts,
+        command="",
+    )
+    return write_report(data, path)
+
+
+def _blamed_near_misses(detector: VACE, table: Table, found: Detection) -> list[Event]:
+    """The near misses in order of row, with their suspects."""
+    from vace_ad.alarms.detection import explain
+
+    blamed = []
+    for event in sorted(found.near_misses, key=lambda event: event.start):
+        who = explain(detector.model_, table, found.signals, event.start, event.end)
+        blamed.append(event.with_blame(who.top(len(who.names)), who.signal))
+    return blamed
+
+
+def _what_if(
+    detector: VACE, table: Table, found: Detection, first: int, rules: Rules
+) -> list[WhatIf]:
+    import numpy as np
+
+    from vace_ad.app.whatif import what_if
+
+    seconds = detector.facts_.get("step_seconds")
+    if table.time is not None and len(table) > 1:
+        seconds = float(np.median(np.diff(table.time).astype(np.int64))) / 1e9
+    return what_if(
+        found.scores,
+        found.limits,
+        rules,
+        detector.calibration_,
+        first=first,
+        step_seconds=seconds,
+    )
+
+
+def _events(
+    events: Sequence[Event],
+    table: Table,
+    wander: Wander,
+    usual: NDArray[np.float64],
+    *,
+    near_miss: bool = False,
+) -> list[ReportEvent]:
+    from vace_ad.app.band import expected_band
     from vace_ad.report import ReportEvent
 
-    return ReportEvent(
-        start=event.start,
-        end=event.end,
-        peak=event.peak,
-        severity=event.severity,
-        probability=event.probability,
-        kind="anomaly" if event.kind == "anomaly" else "no data",
-        signal=event.signal,
-        shares=event.shares,
-    )
+    return [
+        ReportEvent(
+            start=event.start,
+            end=event.end,
+            peak=event.peak,
+            severity=event.severity,
+            probability=event.probability,
+            kind="no data" if event.kind == "no data" else "anomaly",
+            signal=event.signal,
+            shares=event.shares,
+            band=expected_band(table.values, table.names, event, wander, usual),
+            near_miss=near_miss,
+        )
+        for event in events
+    ]

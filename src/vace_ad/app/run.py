@@ -181,5 +181,6 @@ def write_page(run: Run, path: Path) -> None:
         notes=run.notes,
         facts=facts,
         command=run.command,
+        rules=run.rules,
     )
     write_report(data, path)

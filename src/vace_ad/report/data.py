@@ -35,6 +35,17 @@ class ReportEvent:
     kind: Kind = "anomaly"
     signal: str | None = None  # the leading one, a key of ReportData.signals
     shares: Sequence[tuple[str, float]] = ()  # (channel, share of the score), highest first
+    band: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # channel -> low, high
+    near_miss: bool = False  # stayed below the threshold
+
+
+@dataclass(frozen=True)
+class WhatIf:
+    """What another threshold would have given."""
+
+    shift: float  # added to the threshold
+    events: int  # anomalies there would be
+    words: str = ""  # what to expect on normal data, e.g. "about 3 false alarms a week"
 
 
 @dataclass(frozen=True)
@@ -45,12 +56,15 @@ class ReportData:
     channels: Sequence[str]  # D names, any text
     values: NDArray[np.floating]  # (n, D), NaN where missing
     scores: NDArray[np.floating]  # (n,), high = anomalous, NaN where no patch covers the row
-    threshold: float
+    threshold: float | NDArray[np.floating]  # or one a row, (n,)
     time: NDArray[np.datetime64] | None = None  # (n,) never decreasing; shown as it stands
     time_zone: str | None = None  # a label beside the axis, e.g. "UTC"
     signals: Mapping[str, NDArray[np.floating]] = field(default_factory=dict)  # name -> (n,)
     signal_words: Mapping[str, str] = field(default_factory=dict)  # name -> what it watches
     events: Sequence[ReportEvent] = ()  # in order of start
+    near_misses: Sequence[ReportEvent] = ()  # strong stretches below the threshold, by start
+    what_if: Sequence[WhatIf] = ()  # by rising shift
+    trust: Sequence[str] = ()  # whether the detector can be trusted here, in sentences
     training: tuple[int, int] | None = None  # rows [start, end) that the fit saw, if any here
     trajectory: NDArray[np.floating] | None = None  # (k, 2), the embedding in two dimensions
     trajectory_rows: NDArray[np.integer] | None = None  # (k,), the row each point stands for
@@ -72,6 +86,21 @@ class ReportData:
         """How many rows the table has."""
         return len(self.values)
 
+    @property
+    def level(self) -> float:
+        """The threshold as one number: the middle one where there is one a row."""
+        known = np.ravel(np.asarray(self.threshold, dtype=np.float64))
+        known = known[np.isfinite(known)]
+        return float(np.median(known)) if len(known) else float("nan")
+
+    @property
+    def line(self) -> NDArray[np.floating] | None:
+        """The threshold of each row (n,), or None where it is the same for all."""
+        line = np.asarray(self.threshold)
+        if line.ndim == 0 or not np.isfinite(line).any() or np.ptp(line[np.isfinite(line)]) == 0:
+            return None
+        return line
+
     def _check_table(self) -> int:
         if self.values.ndim != 2 or 0 in self.values.shape:
             raise InputError(
@@ -87,6 +116,10 @@ class ReportData:
         for name, column in columns.items():
             if column is not None and column.shape != (n,):
                 raise InputError(f"{name!r} has shape {column.shape}; expected ({n},), as values")
+        if np.shape(self.threshold) not in ((), (n,)):
+            raise InputError(
+                f"threshold has shape {np.shape(self.threshold)}; give one number or ({n},)"
+            )
         if self.time is not None:
             stamps = self.time.astype("datetime64[ns]").view(np.int64)
             if np.isnat(self.time).any() or bool((np.diff(stamps) < 0).any()):
@@ -97,8 +130,9 @@ class ReportData:
 
     def _check_events(self, n: int) -> None:
         known = set(self.channels)
-        for event in self.events:
-            foreign = [name for name, _ in event.shares if name not in known]
+        for event in (*self.events, *self.near_misses):
+            blamed = [*(name for name, _ in event.shares), *event.band]
+            foreign = [name for name in blamed if name not in known]
             if foreign:
                 raise InputError(
                     f"an event blames {foreign[0]!r}, which is not among the table's "

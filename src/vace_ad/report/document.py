@@ -18,6 +18,7 @@ from vace_ad.report.words import length, odds, stamp
 
 SHOWN_AT_FIRST = 6  # channels drawn before anyone chooses
 BLAMED = 6  # suspects detailed for an event
+LEAST_SHARE = 0.005  # of the blame: less would be shown as 0 %
 MAX_POINTS = 20_000  # of the trajectory, outside events
 
 
@@ -26,12 +27,14 @@ def document(
     clock: Clock,
     embedding: Embedding,
     order: list[int],
+    events: Mapping[str, list[dict[str, Any]]],
     blobs: Mapping[str, bytes],
 ) -> dict[str, Any]:
     """Return what the scripts need to know; curves are in the packed part, by length."""
-    names = ["Score", *data.signals, *(data.channels[i] for i in order)]
-    roles = ["score"] + ["signal"] * len(data.signals) + ["channel"] * len(order)
-    columns = [-1] * (1 + len(data.signals)) + order
+    first = evidence(data)
+    names = [*(name for name, _, _ in first), *(data.channels[i] for i in order)]
+    roles = [*(role for _, role, _ in first), *["channel"] * len(order)]
+    columns = [-1] * len(first) + order
     chars = [[list(map(len, level)) for level in tiles] for tiles in embedding.tiles]
     series = [
         {"name": name, "role": role, "column": column, "chars": lengths}
@@ -39,7 +42,9 @@ def document(
     ]
     return {
         "rows": data.n_rows,
-        "threshold": float(data.threshold) if np.isfinite(data.threshold) else None,
+        "threshold": data.level if np.isfinite(data.level) else None,
+        "whatIf": [[float(w.shift), int(w.events), w.words] for w in data.what_if],
+        "file": data.title,
         "training": None if data.training is None else [int(row) for row in data.training],
         "time": {
             "origin": clock.origin_ms, "zone": data.time_zone, "step": clock.step,
@@ -50,8 +55,25 @@ def document(
         "series": series,
         "shown": SHOWN_AT_FIRST,
         "signalWords": dict(data.signal_words),
-        "events": [_event(event, data, clock) for event in data.events],
+        **events,
     }  # fmt: skip
+
+
+def event_records(data: ReportData, clock: Clock) -> dict[str, list[dict[str, Any]]]:
+    """Return events and near misses as the scripts need them."""
+    return {
+        "events": [_event(event, data, clock) for event in data.events],
+        "nearly": [_event(event, data, clock) for event in data.near_misses],
+    }
+
+
+def evidence(data: ReportData) -> list[tuple[str, str, NDArray[np.floating]]]:
+    """Return what is drawn above the channels: (name, role, line (n,)), the score first."""
+    lines = [("Score", "score", data.scores)]
+    lines += [(name, "signal", line) for name, line in data.signals.items()]
+    if data.line is not None:
+        lines.append(("Threshold", "threshold", data.line))
+    return lines
 
 
 def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]:
@@ -59,6 +81,7 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
     first = max(0, event.start - 1) if gap else event.start
     last = min(event.start, data.n_rows - 1) if gap else event.end - 1
     shares = sorted(event.shares, key=lambda pair: -pair[1])[:BLAMED]
+    shares = [pair for i, pair in enumerate(shares) if i == 0 or pair[1] >= LEAST_SHARE]
     place = {name: i for i, name in enumerate(data.channels)}
     return {
         "start": int(event.start),
@@ -72,6 +95,12 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
         "peak": None if gap else stamp(data, event.peak, clock),
         "lasts": length(event, data, clock),
         "odds": odds(event.probability),
+        "near": event.near_miss,
+        "band": {
+            str(place[name]): [_short(low), _short(high)]
+            for name, (low, high) in event.band.items()
+            if np.isfinite(low) and np.isfinite(high)
+        },
         "blame": [
             {
                 "column": place[name],
@@ -81,6 +110,11 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
             for name, share in shares
         ],
     }
+
+
+def _short(value: float) -> float:
+    """A number with the digits that can be seen."""
+    return float(f"{value:.7g}")
 
 
 def pack_clock(clock: Clock) -> bytes:

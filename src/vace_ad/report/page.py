@@ -6,7 +6,6 @@ text as text, and the page's own security policy lets no other script or style r
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from html import escape
 
@@ -15,7 +14,18 @@ import numpy as np
 from vace_ad.report.budget import Embedding
 from vace_ad.report.clock import Clock
 from vace_ad.report.data import ReportData, ReportEvent
-from vace_ad.report.words import DIAGNOSTICS, duration, length, number, odds, plural, stamp
+from vace_ad.report.words import (
+    DIAGNOSTICS,
+    duration,
+    length,
+    number,
+    odds,
+    plural,
+    shortened,
+    stamp,
+)
+
+NAMED = 0.1  # share of the blame that names a second suspect in the table
 
 
 def headline(data: ReportData, clock: Clock) -> str:
@@ -33,7 +43,7 @@ def headline(data: ReportData, clock: Clock) -> str:
     text += stamp(data, worst.start, clock)
     text += f" and lasted {length(worst, data, clock)}"
     if worst.shares:
-        text += f"; first suspect: {max(worst.shares, key=lambda pair: pair[1])[0]}"
+        text += f"; first suspect: {shortened(max(worst.shares, key=lambda pair: pair[1])[0], 48)}"
     return escape(text + ".")
 
 
@@ -46,14 +56,21 @@ def summary(data: ReportData, clock: Clock) -> str:
     if data.training is not None:
         start, end = data.training
         parts.append(f"learned from {(end - start) / data.n_rows:.0%} of the rows")
-    threshold = f"threshold {number(data.threshold)}"
+    varies = "about " if data.line is not None else ""
+    threshold = f"threshold {varies}{number(data.level)}"
     parts.append(f"{threshold}, {data.alarm_words}" if data.alarm_words else threshold)
     return "".join(f"<li>{escape(part)}</li>" for part in parts)
 
 
-def events_table(data: ReportData, clock: Clock) -> str:
-    """Return the body of the table of events, one row each."""
-    return "\n".join(_event_row(i, e, data, clock) for i, e in enumerate(data.events))
+def events_table(data: ReportData, clock: Clock, events: Sequence[ReportEvent]) -> str:
+    """Return the body of the table of events or near misses, one row each."""
+    return "\n".join(_event_row(i, e, data, clock) for i, e in enumerate(events))
+
+
+def trust(data: ReportData) -> str:
+    """Return what speaks for and against trusting the detector here, as list items."""
+    lines = data.trust or ["Nothing was recorded about the training of this detector."]
+    return "".join(f"<li>{escape(line)}</li>" for line in lines)
 
 
 def geometry(data: ReportData) -> str:
@@ -96,26 +113,31 @@ def _event_row(i: int, event: ReportEvent, data: ReportData, clock: Clock) -> st
     start = max(0, event.start - 1) if event.start == event.end else event.start
     chance = odds(event.probability)
     severe = np.isfinite(event.severity)
-    names = [name for name, _ in sorted(event.shares, key=lambda pair: -pair[1])[:2]]
-    what = f'<span class="blame">{", ".join(map(_breakable, names))}</span>' if names else ""
+    blamed = sorted(event.shares, key=lambda pair: -pair[1])[:2]
+    ranked = [name for i, (name, share) in enumerate(blamed) if i == 0 or share >= NAMED]
+    short = [escape(shortened(name, 30)) for name in ranked]
+    names = " ".join(
+        f"<span>{name}{',' * (i + 1 < len(short))}</span>" for i, name in enumerate(short)
+    )
+    what = f'<span class="blame" title="{escape(", ".join(ranked))}">{names}</span>'
+    what = what if ranked else ""
     if event.kind == "no data":
         what = '<span class="tag">no data</span>'
     bar = (
         f'<b>{event.severity:.0f}</b><svg viewBox="0 0 100 10" preserveAspectRatio="none" '
         f'aria-hidden="true"><rect width="{event.severity:.0f}" height="10"/></svg>'
     )
+    if event.near_miss:
+        bar = f"<small>{escape(chance or '–')}</small>"
+        severe = True
+    word = "near" if event.near_miss else "event"
     return (
-        f'<tr data-event="{i}"><td class="index">{i + 1}</td>'
-        f'<td class="when"><a href="#event-{i + 1}">{escape(stamp(data, start, clock))}</a>'
+        f'<tr data-{word}="{i}"><td class="index">{i + 1}</td>'
+        f'<td class="when"><a href="#{word}-{i + 1}">{escape(stamp(data, start, clock))}</a>'
         f"<small>{escape(length(event, data, clock))}</small>{what}</td>"
         f'<td class="severity"{f""" title="by chance: {chance}" """ if chance else ""}>'
         f"{bar if severe else '–'}</td></tr>"
     )
-
-
-def _breakable(name: str) -> str:
-    """Escape a name and let long ones break where a reader would break them."""
-    return re.sub(r"([./_:-])(?=\w)", r"\1<wbr>", escape(name))
 
 
 def _detail(data: ReportData, embedding: Embedding, watched: Sequence[int]) -> str:

@@ -47,6 +47,14 @@ def number(value: float, digits: int = 4) -> str:
     return f"{value:,.0f}" if 1 <= abs(value) < 1e9 else f"{value:.{digits - 1}e}"
 
 
+def shortened(name: str, longest: int = 36) -> str:
+    """Return a long name without its middle: what tells names apart is often at the end."""
+    if len(name) <= longest:
+        return name
+    tail = longest // 2
+    return f"{name[: longest - tail - 1]}…{name[-tail:]}"
+
+
 def plural(count: int, word: str) -> str:
     """Return e.g. "1 event" or "1,204 events"."""
     return f"{count:,} {word}" + ("" if count == 1 else "s")

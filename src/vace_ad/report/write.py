@@ -18,15 +18,23 @@ from vace_ad.report.budget import embed
 from vace_ad.report.clock import make_clock
 from vace_ad.report.context import channels_by_blame, surroundings
 from vace_ad.report.data import ReportData
-from vace_ad.report.document import SHOWN_AT_FIRST, document, pack_clock, pack_trajectory
+from vace_ad.report.document import (
+    SHOWN_AT_FIRST,
+    document,
+    event_records,
+    evidence,
+    pack_clock,
+    pack_trajectory,
+)
 
-BUDGET = 25_000_000  # bytes: opens quickly, still goes through mail
+BUDGET = 4_800_000  # bytes: opens quickly, goes through every mail
 WORDS_AT_MOST = 400_000  # bytes kept free for the page itself
 
 # In the order in which they are joined into one script.
 SCRIPTS = (
     "format", "dom", "clock", "store", "view", "gestures", "curve",
-    "panels", "overview", "timeline", "trajectory", "detail", "chooser", "app",
+    "panels", "overview", "timeline", "trajectory", "detail", "chooser", "eventlist",
+    "download", "whatif", "app",
 )  # fmt: skip
 
 
@@ -39,22 +47,28 @@ def write_report(data: ReportData, path: str | os.PathLike[str], *, budget: int 
     clock = make_clock(data.time, data.n_rows)
     blobs = {"clock": pack_clock(clock), **pack_trajectory(data)}
     order = channels_by_blame(data)
-    columns = [data.scores, *data.signals.values(), *(data.values[:, i] for i in order)]
-    watched = range(1 + len(data.signals) + min(SHOWN_AT_FIRST, len(order)))
-    fixed = WORDS_AT_MOST + sum(map(len, blobs.values()))
-    spans = [surroundings(event, data.n_rows) for event in data.events]
+    first = evidence(data)
+    columns = [*(line for _, _, line in first), *(data.values[:, i] for i in order)]
+    watched = range(len(first) + min(SHOWN_AT_FIRST, len(order)))
+    events = event_records(data, clock)
+    table = page.events_table(data, clock, data.events)
+    fixed = WORDS_AT_MOST + sum(map(len, blobs.values())) + len(json.dumps(events)) + len(table)
+    looked_at = (*data.events, *data.near_misses)
+    spans = [surroundings(event, data.n_rows) for event in looked_at]
     embedding = embed(columns, spans, budget - fixed)
 
     slots = {
         "title": escape(data.title),
         "headline": page.headline(data, clock),
         "summary": page.summary(data, clock),
-        "events": page.events_table(data, clock),
+        "events": table,
+        "nearly": page.events_table(data, clock, data.near_misses),
+        "trust": page.trust(data),
         "geometry": page.geometry(data),
         "notes": page.notes(data, embedding, watched),
         "facts": page.facts(data),
         "command": escape(data.command),
-        "document": _json_in_html(document(data, clock, embedding, order, blobs)),
+        "document": _json_in_html(document(data, clock, embedding, order, events, blobs)),
         **_style_and_script(),
     }
     tiles = (tile for series in embedding.tiles for level in series for tile in level)

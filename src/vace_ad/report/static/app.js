@@ -1,5 +1,7 @@
 // Puts the parts together once the page is there.
 
+const BEFORE = 60; // rows before an event that the expected range is taken from
+
 const doc = JSON.parse($("document").textContent);
 
 function trouble(error) {
@@ -15,10 +17,13 @@ async function start() {
   const clock = new Clock(doc.time, new Float64Array(knots, 0, doc.time.knots), new Float64Array(knots, doc.time.knots * 8), doc.rows);
   const trajectory = store.blobs.trajectory ? new Trajectory(await store.bytes(store.blobs.trajectory), doc.training) : null;
 
-  for (const event of doc.events) event.at = stretch(event, clock);
+  for (const event of [...doc.events, ...doc.nearly]) event.at = stretch(event, clock);
+  for (const event of [...doc.events, ...doc.nearly]) event.before = Math.max(event.around[0], event.start - BEFORE);
+  doc.events.forEach((event, i) => { event.name = `event ${i + 1}`; });
+  doc.nearly.forEach((event, i) => { event.name = `near miss ${i + 1}`; });
 
   const view = new View(clock);
-  const timeline = new Timeline(doc, store, clock, view, { picked: (event) => { select(event); reveal(rows.get(event)); } });
+  const timeline = new Timeline(doc, store, clock, view, { picked: (event) => { select(event); list.reveal(event); } });
   const channels = store.series.filter((series) => series.role === "channel");
   const chooser = new Chooser($("chooser"), channels, doc.shown, { changed: () => timeline.show(chooser.shown) });
   const detail = new Detail(doc, store, clock, trajectory, {
@@ -26,43 +31,49 @@ async function start() {
   });
   store.ready = () => { timeline.draw(); later(() => detail.draw()); };
 
-  const rows = new Map([...$("events").tBodies[0].rows].map((row) => [doc.events[row.dataset.event], row]));
+  const list = new EventList(doc, { chosen: (event) => select(event, true) });
 
   /** Choose an event; `jump` also brings the timeline to it. */
   function select(event, jump = false) {
     timeline.selected = event;
-    for (const [other, row] of rows) row.setAttribute("aria-current", String(other === event));
+    list.mark(event);
+    chooser.follow(event.blame.map(({ column }) => detail.byColumn.get(column)));
     detail.show(event);
     timeline.draw();
     if (!jump) return;
-    reveal(rows.get(event));
+    list.reveal(event);
     const from = clock.place(event.around[0]), to = clock.place(event.around[1] - 1), margin = 0.6 * (to - from);
     view.glide(from - margin, to + margin);
     const box = $("timeline").getBoundingClientRect();
     if (box.bottom < 160 || box.top > innerHeight - 160) $("timeline").scrollIntoView({ behavior: STILL.matches ? "auto" : "smooth" });
-    $("announce").textContent = `Event ${doc.events.indexOf(event) + 1} of ${doc.events.length}, ${event.from}`;
+    $("announce").textContent = `${$("detail-title").textContent}, ${event.from}`;
   }
 
   function step(by) {
-    if (!doc.events.length) return;
-    const now = doc.events.indexOf(timeline.selected);
-    select(doc.events[(now + by + doc.events.length) % doc.events.length], true);
+    const events = list.visible; // in the order of the table, without those filtered out
+    if (!events.length) return;
+    const now = events.indexOf(timeline.selected);
+    select(events[now < 0 && by < 0 ? events.length - 1 : (now + by + events.length) % events.length], true);
   }
 
-  for (const [event, row] of rows) row.addEventListener("click", () => select(event, true));
-  wireButtons(view, timeline, detail, rows, step);
+  wireButtons(view, timeline, detail, step);
+  wireWhatIf(doc, timeline);
+  wireDownloads(doc, list, timeline);
   listenToKeys(view, { stack: $("stack"), step });
 
   timeline.show(chooser.shown);
   timeline.drawLegend();
-  const named = () => doc.events[Number(location.hash.replace("#event-", "")) - 1];
-  addEventListener("hashchange", () => { if (named() && named() !== timeline.selected) select(named(), true); });
-  const asked = named();
+  const address = () => {
+    const [, kind, place] = location.hash.match(/^#(event|near)-(\d+)$/) ?? [];
+    return (kind === "near" ? doc.nearly : doc.events)[Number(place) - 1];
+  };
+  addEventListener("hashchange", () => { if (address() && address() !== timeline.selected) select(address(), true); });
+  const asked = address();
   const worst = doc.events.reduce((best, event) => ((event.severity ?? -1) > (best?.severity ?? -2) ? event : best), null);
   if (asked) select(asked, true); else if (worst) select(worst); else detail.show(null);
 }
 
-function wireButtons(view, timeline, detail, rows, step) {
+function wireButtons(view, timeline, detail, step) {
   const on = (id, action) => $(id).addEventListener("click", action);
   on("zoom-in", () => view.zoom(0.5));
   on("zoom-out", () => view.zoom(2));
@@ -74,13 +85,6 @@ function wireButtons(view, timeline, detail, rows, step) {
     $("choose").setAttribute("aria-expanded", String(!$("chooser").hidden));
   });
   $("fit").addEventListener("change", () => { timeline.fit = $("fit").checked; timeline.draw(); });
-  const order = (id, other, before) => on(id, () => {
-    $("events").tBodies[0].append(...[...rows].sort(([a], [b]) => before(a, b)).map(([, row]) => row));
-    $(id).setAttribute("aria-pressed", "true");
-    $(other).setAttribute("aria-pressed", "false");
-  });
-  order("by-time", "by-severity", (a, b) => a.start - b.start);
-  order("by-severity", "by-time", (a, b) => (b.severity ?? -1) - (a.severity ?? -1));
   on("theme", () => repaint(timeline, detail, document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (change) => repaint(timeline, detail, change.matches ? "dark" : "light"));
   const selectIt = () => getSelection().selectAllChildren($("command")); // where copying is not allowed, to do it by hand
@@ -96,12 +100,6 @@ function repaint(timeline, detail, theme) {
   timeline.draw();
   timeline.drawLegend();
   detail.draw();
-}
-
-/** Scroll the table of events, and only it, so that a row can be seen. */
-function reveal(row) {
-  const box = $("events-scroll"), top = row.offsetTop - 40;
-  if (top < box.scrollTop || row.offsetTop + row.offsetHeight > box.scrollTop + box.clientHeight) box.scrollTop = top;
 }
 
 let waiting = 0;

@@ -1,4 +1,4 @@
-// One event: what it is in words, who is to blame, and its path through the embedding.
+// One event: what it is in words, who is to blame; for researchers, its path in the embedding.
 
 class Detail {
   constructor(doc, store, clock, trajectory, { isShown, toggle }) {
@@ -6,37 +6,44 @@ class Detail {
     this.byColumn = new Map(store.series.filter((series) => series.column >= 0).map((series) => [series.column, series]));
     this.cloud = make("canvas", { role: "img" });
     this.body = $("detail-body");
+    this.research = $("research-body");
+    $("research").addEventListener("toggle", () => this.draw());
     new ResizeObserver(() => this.draw()).observe(this.body);
   }
 
   show(event) {
     this.event = event;
     this.charts = [];
-    const place = this.doc.events.indexOf(event) + 1;
-    $("detail-title").textContent = event ? `Event ${place} of ${this.doc.events.length}` : "No events";
-    this.body.replaceChildren(make("p", { className: "lead", textContent: event ? this.#words(event) : "No stretch of this table became an event." }));
-    const parts = make("div", { className: "two" });
-    if (event?.blame.length) parts.append(this.#suspects(event));
-    if (this.trajectory) parts.append(this.#path(event));
-    this.body.append(parts);
+    const all = event?.near ? this.doc.nearly : this.doc.events;
+    $("detail-title").textContent = event ? `${event.near ? "Near miss" : "Event"} ${all.indexOf(event) + 1} of ${all.length}` : "No events";
+    this.body.replaceChildren(make("p", { className: "lead", textContent: event ? this.#words(event) : this.#nothing() }));
+    if (event?.blame.length) this.body.append(this.#suspects(event));
+    if (this.trajectory) this.research.replaceChildren(this.#path(event));
     this.draw();
   }
 
   draw() {
     for (const chart of this.charts) this.#curve(chart);
-    if (this.trajectory && this.cloud.isConnected) this.trajectory.draw(this.cloud, this.event);
+    if (this.trajectory && $("research").open) this.trajectory.draw(this.cloud, this.event);
+  }
+
+  #nothing() {
+    const near = this.doc.nearly.length ? " The strongest stretches below the threshold are listed as near misses." : "";
+    return `No stretch of this table became an event.${near}`;
   }
 
   #words(event) {
     const { from, to, lasts, peak, severity, odds, signal, kind } = event;
+    const what = this.doc.signalWords[signal] || signal;
     const when = lasts === "1 row" ? `At ${from}` : `From ${fromTo(from, to)} (${lasts})`;
     if (kind === "no data") {
       return event.start === event.end ? `${when} the table has no rows. Silence is often a fault of its own.` : `${when} values are missing. Silence is often a fault of its own.`;
     }
-    let text = `${when}, highest at ${sameDay(peak, from)}.`;
+    let text = `${when}, strongest at ${sameDay(peak, from)}.`;
+    if (event.near) text += " It stayed below the threshold, so it is no event.";
     if (severity !== null) text += ` Severity ${severity} of 100.`;
-    if (odds) text += ` Chance of such a score in normal data: ${odds}.`;
-    if (signal) text += ` Leading signal: ${signal}${this.doc.signalWords[signal] ? ` (${this.doc.signalWords[signal]})` : ""}.`;
+    if (what) text += ` What stood out: ${what}.`;
+    if (odds) text += odds.startsWith("less") ? ` In normal operation ${odds.replace("less", "fewer")} rows look as strange.` : ` In normal operation about ${odds}${odds.endsWith("%") ? " of rows look" : " rows looks"} as strange.`;
     return text;
   }
 
@@ -55,17 +62,18 @@ class Detail {
       button.addEventListener("click", () => { this.toggle(series); label(); });
       label();
       list.append(make("li", { className: "suspect" },
-        make("div", { className: "line" }, make("b", {}, ...breakable(series.name)),
+        make("div", { className: "line" }, named("b", series.name),
           make("span", { className: "share" }, bar, make("span", { textContent: `${(100 * share).toFixed(0)} %` })), button),
-        canvas, this.#typical(typical)));
+        canvas, this.#typical(typical, event.band[column])));
       this.charts.push({ canvas, series, first: this.charts.length === 0 });
     }
-    return make("div", {}, make("h3", { textContent: "Suspects: share of the score, and the curve before, during and after" }), list);
+    return make("div", {}, make("h3", { textContent: "Suspects, with their share of the blame" }), list);
   }
 
-  #typical([before, during, after]) {
-    const size = Math.max(...[before, during, after].filter((v) => v !== null).map(Math.abs), 0);
-    const line = make("p", { className: "typical" }, "typically ");
+  #typical([before, during, after], band) {
+    const large = Math.max(...[before, during, after, ...(band ?? [])].filter((v) => v !== null).map(Math.abs), 0);
+    const size = band ? Math.min(large, Math.max(band[1] - band[0], large / 1000)) : large; // tells the ends of the range apart
+    const line = make("p", { className: "typical" }, band ? `expected ${number(band[0], size)} to ${number(band[1], size)}; typically ` : "typically ");
     if (before !== null) line.append(`${number(before, size)} before, `);
     line.append(make("b", { textContent: during === null ? "nothing" : number(during, size) }), " during");
     if (after !== null) line.append(`, ${number(after, size)} after`);
@@ -77,9 +85,11 @@ class Detail {
     const from = clock.place(event.around[0]), to = clock.place(event.around[1] - 1);
     const top = first ? 16 : 2, plot = { left: 0, width, top, height: height - top, toX: (place) => ((place - from) / (to - from || 1)) * width };
     const ratio = canvas.width / Math.max(1, width), curve = trace(series, clock, from, to, width * ratio);
-    const span = curve.most - curve.least || 1;
-    const toY = (value) => top + 5 + ((curve.most - value) / span) * (height - top - 10);
+    const band = event.band[series.column];
+    const least = Math.min(curve.least, band?.[0] ?? Infinity), most = Math.max(curve.most, band?.[1] ?? -Infinity);
+    const toY = (value) => top + 5 + ((most - value) / (most - least || 1)) * (height - top - 10);
     shade(context, [event], null, plot);
+    if (band) drawBand(context, band, event, clock, plot, toY);
     drawCurve(context, curve, 0, 1 / ratio, toY, { colour: colours.curve, thickness: 1.5 });
     context.fillStyle = colours.line;
     context.fillRect(0, height - 1, width, 1);

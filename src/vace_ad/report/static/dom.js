@@ -12,8 +12,16 @@ function make(tag, set = {}, ...inside) {
   return element;
 }
 
-/** A name as text that may break after its dots, dashes and strokes, where a reader would break it. */
-const breakable = (name) => name.split(/(?<=[./_:-])(?=\w)/).flatMap((part) => [make("wbr"), part]).slice(1);
+const TAIL = 14; // characters at the end of a long name that are always shown
+
+/** A name that, where it does not fit, loses its middle: names often differ at the end only. */
+function named(tag, name) {
+  const element = make(tag, { className: "name", title: name });
+  const cut = name.length > 2 * TAIL ? name.length - TAIL : name.length;
+  element.append(make("span", { textContent: name.slice(0, cut) }));
+  if (cut < name.length) element.append(make("span", { className: "tail", textContent: name.slice(cut) }));
+  return element;
+}
 
 /** Fit a canvas to its place on the page; returns its context, one unit being one CSS pixel. */
 function prepare(canvas) {
@@ -35,7 +43,7 @@ const colours = {};
 function readColours() {
   const style = getComputedStyle(document.documentElement);
   for (const name of ["page", "card", "ink", "soft", "faint", "line", "grid", "accent", "curve", "score", "event", "event-fill",
-    "event-strong", "none", "none-fill", "train", "train-fill", "signal-0", "signal-1", "signal-2", "signal-3", "signal-4", "signal-5"]) {
+    "event-strong", "none", "none-fill", "train", "train-fill", "band", "band-line", "signal-0", "signal-1", "signal-2", "signal-3", "signal-4", "signal-5"]) {
     colours[name] = style.getPropertyValue(`--${name}`).trim();
   }
 }

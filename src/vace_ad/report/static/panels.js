@@ -25,6 +25,7 @@ function shade(context, events, selected, { left, width, top, height, toX }) {
   context.beginPath();
   context.rect(left, top, width, height);
   context.clip();
+  if (selected && !events.includes(selected)) events = [...events, selected]; // a near miss
   let shaded = -Infinity; // where many short events share a pixel, it is shaded once
   for (const event of events) {
     const [a, b] = inPixels(event.at, toX), chosen = event === selected;
@@ -63,14 +64,26 @@ function hatch(context, a, b, top, height, chosen) {
   context.restore();
 }
 
+/** Where a channel was expected during an event: a band from the rows before to its end. */
+function drawBand(context, [low, high], event, clock, { left, width, toX }, toY) {
+  const a = Math.max(left, toX(clock.place(event.before))), b = Math.min(left + width, inPixels(event.at, toX)[1]);
+  if (b <= a) return;
+  const top = toY(high), bottom = Math.max(toY(low), top + 1);
+  context.fillStyle = colours.band;
+  context.fillRect(a, top, b - a, bottom - top);
+  context.fillStyle = colours["band-line"];
+  context.fillRect(a, top - 0.5, b - a, 1);
+  context.fillRect(a, bottom - 0.5, b - a, 1);
+}
+
 class Panel {
-  /** `lines`: [{series, colour, dash}]; `threshold` draws a level and colours what is above it. */
-  constructor(kind, title, lines, threshold = null) {
-    Object.assign(this, { kind, lines, threshold });
+  /** `lines`: [{series, colour, dash}]; `alarm`: {level, series, shift}, the threshold to draw. */
+  constructor(kind, title, lines, alarm = null) {
+    Object.assign(this, { kind, lines, alarm });
     this.value = make("span");
     this.canvas = make("canvas", { role: "img", "aria-label": `Curve of ${title}` });
     this.blame = make("em");
-    this.element = make("div", { className: `panel ${kind}` }, make("header", {}, make("b", { textContent: title, title }), this.blame, this.value), this.canvas);
+    this.element = make("div", { className: `panel ${kind}` }, make("header", {}, named("b", title), this.blame, this.value), this.canvas);
     this.curves = [];
   }
 
@@ -82,8 +95,11 @@ class Panel {
     const plot = { left, width: width - left, top, height: height - top - 4, bottom: height };
     plot.toX = (place) => left + ((place - frame.from) / (frame.to - frame.from)) * plot.width;
     this.curves = this.lines.map(({ series }) => trace(series, frame.clock, frame.from, frame.to, plot.width * ratio));
-    const [least, most] = this.#range(frame);
+    const band = this.#band(frame, plot);
+    this.#threshold = this.alarm && this.#alarmLine(frame, plot, ratio);
+    const [least, most] = this.#held ?? this.#range(frame, band);
     const toY = (value) => plot.top + ((most - value) / (most - least)) * plot.height;
+    this.scale = { least, most, toY, toValue: (y) => most - ((y - plot.top) / plot.height) * (most - least) };
 
     this.#grid(context, frame, plot, toY, least, most);
     shade(context, frame.events, frame.selected, { ...plot, top: 0, height });
@@ -91,12 +107,44 @@ class Panel {
     context.beginPath();
     context.rect(left, 0, plot.width, height);
     context.clip();
+    if (band) drawBand(context, band, frame.selected, frame.clock, plot, toY);
     this.lines.forEach((line, i) => drawCurve(context, this.curves[i], left, 1 / ratio, toY, { ...line, colour: colours[line.colour] }));
-    if (this.threshold !== null) this.#alarm(context, plot, toY, ratio);
+    if (this.#threshold) this.#alarm(context, plot, toY, ratio);
     context.restore();
     if (this.kind === "score") this.#numbers(context, frame, plot);
     const guilt = frame.selected?.blame.find(({ column }) => column === this.lines[0].series.column);
-    this.blame.textContent = guilt ? `${(100 * guilt.share).toFixed(0)} % of event ${frame.events.indexOf(frame.selected) + 1}` : "";
+    this.blame.textContent = guilt ? `${(100 * guilt.share).toFixed(0)} % of ${frame.selected.name}` : "";
+  }
+
+  #threshold = null; // what was drawn last: [[x, value], ...] from left to right
+  #held = null; // lowest and highest value while somebody drags the threshold
+
+  /** Keep the height as it is, so that a threshold being dragged follows the hand. */
+  hold(on) { this.#held = on ? [this.scale.least, this.scale.most] : null; }
+
+  /** The threshold's place at `x`, in pixels from the top. */
+  thresholdY(x) {
+    const line = this.#threshold;
+    if (!line?.length) return null;
+    const i = line.findIndex(([at]) => at >= x), [, value] = line[i < 0 ? line.length - 1 : i];
+    return this.scale.toY(value);
+  }
+
+  #band(frame, plot) {
+    const band = frame.selected?.band?.[this.lines[0].series.column];
+    if (!band || this.kind !== "channel") return null;
+    const [a, b] = inPixels(frame.selected.at, plot.toX);
+    return b < plot.left || a > plot.left + plot.width ? null : band;
+  }
+
+  #alarmLine(frame, plot, ratio) {
+    const { level, series, shift } = this.alarm;
+    if (!series) return [[plot.left, level + shift], [plot.left + plot.width, level + shift]];
+    const curve = trace(series, frame.clock, frame.from, frame.to, plot.width * ratio), line = [];
+    const add = (column, value) => { if (value === value) line.push([plot.left + column / ratio, value + shift]); };
+    if (curve.x) curve.x.forEach((x, i) => add(x, curve.y[i]));
+    else curve.low.forEach((low, c) => add(c + 0.5, (low + curve.high[c]) / 2));
+    return line;
   }
 
   /** Put the values under the crosshair into the heading. */
@@ -106,10 +154,11 @@ class Panel {
       .map((curve, i) => (this.curves.length > 1 ? `${this.lines[i].series.name} ` : "") + readOff(curve, (x - gutter()) * ratio)).join("  ·  ");
   }
 
-  #range(frame) {
+  #range(frame, band) {
     const extents = frame.fit ? this.curves : this.lines.map(({ series }) => wholeExtent(series));
     let least = Math.min(...extents.map((e) => e.least)), most = Math.max(...extents.map((e) => e.most));
-    if (this.threshold !== null) { least = Math.min(least, this.threshold); most = Math.max(most, this.threshold); }
+    for (const [, value] of this.#threshold ?? []) { least = Math.min(least, value); most = Math.max(most, value); }
+    if (band && frame.fit) { least = Math.min(least, band[0]); most = Math.max(most, band[1]); }
     if (!(least <= most)) return [0, 1];
     const slack = (most - least) * 0.06 || Math.abs(most) * 0.05 || 1;
     return [least - slack, most + slack];
@@ -138,18 +187,20 @@ class Panel {
   }
 
   #alarm(context, plot, toY, ratio) {
-    const y = toY(this.threshold);
+    const line = this.#threshold.map(([x, value]) => [x, toY(value)]);
+    if (!line.length) return;
     context.save();
     context.beginPath();
-    context.rect(plot.left, 0, plot.width, y);
+    context.moveTo(line[0][0], 0); // rows of the training may have no threshold
+    for (const [x, y] of line) context.lineTo(x, y);
+    context.lineTo(line[line.length - 1][0], 0);
     context.clip();
     drawCurve(context, this.curves[0], plot.left, 1 / ratio, toY, { colour: colours.event, thickness: 1.6 });
     context.restore();
     context.strokeStyle = colours.event;
     context.setLineDash([5, 4]);
     context.beginPath();
-    context.moveTo(plot.left, y);
-    context.lineTo(plot.left + plot.width, y);
+    line.forEach(([x, y], i) => (i ? context.lineTo(x, y) : context.moveTo(x, y)));
     context.stroke();
     context.setLineDash([]);
   }

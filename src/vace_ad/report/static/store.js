@@ -1,6 +1,6 @@
 // The packed curves: tiles found by their place in one long text, unpacked when first needed.
 
-const KEPT_TILES = 300; // unpacked at a time, 128 or 256 kB each; the longest unused go first
+const KEPT_TILES = 1200; // unpacked at a time, 32 or 64 kB each; the longest unused go first
 
 class Store {
   constructor(doc, text) {

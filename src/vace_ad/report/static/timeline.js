@@ -2,6 +2,9 @@
 
 const DASHES = [[], [6, 3], [2, 3], [8, 3, 2, 3], [1, 2], [12, 4]]; // told apart without colour, too
 
+/** Colour and dash of the i-th line; the seventh has the first one's colour with another dash. */
+const lineStyle = (i) => ({ colour: `signal-${i % 6}`, dash: DASHES[(i + Math.floor(i / 6)) % DASHES.length] });
+
 const MANY = 16; // panels beyond which only those on the screen are drawn
 
 class Timeline {
@@ -10,10 +13,13 @@ class Timeline {
     this.training = doc.training && stretch({ start: doc.training[0], end: doc.training[1] }, clock);
     const score = store.series[0];
     const signals = store.series.filter((series) => series.role === "signal");
-    this.fixed = [new Panel("score", "Score", [{ series: score, colour: "score" }], doc.threshold)];
+    const line = store.series.find((series) => series.role === "threshold") ?? null;
+    this.alarm = doc.threshold === null ? null : { level: doc.threshold, series: line, shift: 0 };
+    this.score = new Panel("score", "Score", [{ series: score, colour: "score" }], this.alarm);
+    this.fixed = [this.score];
     if (signals.length) {
-      this.fixed.push(new Panel("signals", "Signals",
-        signals.map((series, i) => ({ series, colour: `signal-${i % 6}`, dash: DASHES[i % DASHES.length] }))));
+      this.fixed.push(new Panel("signals", "Evidence",
+        signals.map((series, i) => ({ series, ...lineStyle(i) }))));
     }
     this.panels = [];
     this.overview = new Overview($("overview"), view, clock, score, doc.events);
@@ -132,7 +138,7 @@ class Timeline {
 
   #click(place) {
     const slack = (5 / this.plot().width) * this.view.span;
-    const near = this.doc.events.filter((event) => {
+    const near = [...this.doc.events, ...this.doc.nearly.filter((event) => event === this.selected)].filter((event) => {
       const [a, b] = event.at;
       return place >= a - slack && place <= b + slack;
     });
@@ -152,12 +158,13 @@ class Timeline {
     if (doc.events.some((event) => event.kind === "anomaly")) add("event", "event");
     if (doc.events.some((event) => event.kind === "no data")) add("none", "no data");
     if (doc.training) add("train", "rows the detector learned from");
+    if ([...doc.events, ...doc.nearly].some((event) => Object.keys(event.band).length)) add("expected", "expected range");
     if (doc.threshold !== null) add("threshold", "threshold");
     signals.forEach(({ name }, i) => {
       const line = make("canvas", { className: "line" });
       const words = doc.signalWords[name] ? `${name}: ${doc.signalWords[name]}` : name;
       items.push(make("span", {}, line, words));
-      (this.keys ??= []).push({ line, colour: `signal-${i % 6}`, dash: DASHES[i % DASHES.length] });
+      (this.keys ??= []).push({ line, ...lineStyle(i) });
     });
     $("legend").append(...items);
   }

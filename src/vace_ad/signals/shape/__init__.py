@@ -57,8 +57,8 @@ class Shape(Signal):
 
     key: ClassVar[str] = "shape"
     lines: ClassVar[Mapping[str, str]] = {
-        "position": "the shape of the curves over a patch",
-        "direction": "how that shape changes from patch to patch",
+        "position": "the shape of the curves",
+        "direction": "how the shape of the curves changes",
     }
 
     encoders: tuple[Encoder, ...]

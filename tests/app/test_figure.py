@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import replace
+from xml.etree import ElementTree
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vace_ad.alarms.budget import Threshold
+from vace_ad.alarms.detection import Detection
+from vace_ad.alarms.events import Event
+from vace_ad.app.figure import LISTED, envelope, html, picture, plot, text
+from vace_ad.errors import MissingExtraError
+
+N = 5000
+HOSTILE = "<script>alert(1)</script>"
+
+
+def detection(n_events: int = 2) -> Detection:
+    scores = np.random.default_rng(0).gamma(2, 0.2, N)
+    scores[:50] = np.nan
+    events = [
+        Event(1000 + 300 * i, 1040 + 300 * i, 1010 + 300 * i, severity=10.0 * i + 5,
+              shares=((HOSTILE, 0.75), ("b", 0.25), ("c", 0.0)))
+        for i in range(n_events)
+    ]  # fmt: skip
+    frame = pd.DataFrame(
+        {"a": np.zeros(N)}, index=pd.date_range("2026-01-01", periods=N, freq="min")
+    )
+    threshold = Threshold(3.0, "about one false alarm a week")
+    limits = np.where(np.arange(N) < 50, np.nan, 3.0)
+    return Detection(scores, {}, threshold, limits, tuple(events), (), {}, (), data=frame)
+
+
+def test_the_text_says_what_was_found() -> None:
+    said = repr(detection()).splitlines()
+    assert said[0] == (
+        "Detection: 2 anomalies in 5,000 rows, threshold 3 (about one false alarm a week)"
+    )
+    assert "row 1,000  40 rows  severity 5" in said[1]
+    assert "b 25%" in said[1]
+    assert "c 0%" not in said[1]
+    assert len(said) == 3
+
+
+def test_of_many_events_the_most_severe_are_listed_in_order_of_row() -> None:
+    said = text(detection(9)).splitlines()
+    assert len(said) == 1 + LISTED + 1
+    assert [int(x) for x in re.findall(r"severity (\d+)", "\n".join(said))] == [45, 55, 65, 75, 85]
+    assert said[-1].strip() == "and 4 more"
+
+
+def test_nothing_found_and_silence_have_their_words() -> None:
+    nothing = detection(0)
+    assert repr(nothing).startswith("Detection: 0 anomalies in 5,000 rows")
+    silent = replace(nothing, events=(Event(7, 7, 7, "no data"),))
+    assert "0 anomalies and 1 without data" in repr(silent)
+    assert "a gap in time  no data" in repr(silent)
+
+
+def test_the_card_is_sound_markup_with_a_picture_and_no_foreign_element() -> None:
+    card = detection()._repr_html_()
+    tree = ElementTree.fromstring(card)
+    assert tree.find(".//script") is None
+    assert len(tree.findall(".//svg/rect")) == 2
+    assert len(tree.findall(".//tr")) == 2
+    assert len(card) < 60_000
+    assert html(detection(0)).count("<tr>") == 0
+
+
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_tiny_and_empty_scores_are_drawn(n_rows: int) -> None:
+    tiny = Detection(
+        np.full(n_rows, np.nan), {}, Threshold(np.inf, ""), np.full(n_rows, np.inf), (), (), {}, ()
+    )
+    assert ElementTree.fromstring(picture(tiny)).tag == "svg"
+
+
+def test_the_envelope_keeps_every_spike() -> None:
+    scores = np.zeros(10_001)
+    scores[[77, 9999]] = 5, -5
+    rows, low, high = envelope(scores, 100)
+    assert len(rows) <= 100
+    assert high[rows.searchsorted(77, side="right") - 1] == 5
+    assert low[rows.searchsorted(9999, side="right") - 1] == -5
+
+
+def test_a_plot_takes_axes_and_gives_them_back() -> None:
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("agg")
+    import matplotlib.pyplot as plt
+
+    _, ax = plt.subplots()
+    found = detection()
+    assert plot(found, ax) is ax
+    assert len(ax.patches) == 2
+    assert ax.get_title(loc="left").startswith("2 anomalies")
+    new = found.plot()
+    assert new is not ax
+    new.figure.canvas.draw()
+    line = replace(found, limits=np.linspace(2, 3, N))
+    assert line.plot().lines[-1].get_ydata()[-1] == pytest.approx(3, abs=0.01)
+    plt.close("all")
+
+
+def test_without_matplotlib_the_install_line_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
+    with pytest.raises(MissingExtraError, match=r"vace-ad\[plot\]"):
+        detection().plot()

@@ -1,0 +1,89 @@
+"""From a detector and its detection to the data of the page, and its words about trust."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vace_ad import VACE
+from vace_ad.alarms.detection import Detection
+from vace_ad.app.page import plain_report_data, report_data
+from vace_ad.app.trust import rhythm_words, trust
+from vace_ad.frames.table import as_table
+
+TRAIN = 2400
+Fitted = tuple[VACE, pd.DataFrame, Detection]
+
+
+@pytest.fixture(scope="module")
+def fitted() -> Fitted:
+    rng = np.random.default_rng(0)
+    t = np.arange(4000)
+    values = np.sin(2 * np.pi * t / 96)[:, None] * [1, 2, 3] + 0.1 * rng.normal(size=(4000, 3))
+    values[3000:3030, 1] += 4
+    index = pd.date_range("2026-01-01", periods=4000, freq="15min")
+    frame = pd.DataFrame(values, columns=["a", "b", "c"], index=index)
+    detector = VACE(random_state=0).fit(frame[:TRAIN])
+    return detector, frame, detector.detect(frame, first=TRAIN)
+
+
+def test_the_page_gets_bands_near_misses_other_thresholds_and_trust(fitted: Fitted) -> None:
+    detector, frame, found = fitted
+    data = report_data(
+        "t", detector, as_table(frame), found, training=(0, TRAIN), zone=None, notes=[], facts={},
+        command="",
+    )  # fmt: skip
+    event = max(data.events, key=lambda event: event.severity)
+    low, high = event.band["b"]
+    assert low < high < frame["b"][3000:3030].max()
+    assert all(near.near_miss and near.start >= TRAIN for near in data.near_misses)
+    assert data.near_misses
+    now = next(one for one in data.what_if if one.shift == 0)
+    assert now.events == len(found.anomalies)
+    assert any("a pattern of about 24 hours, seen 25 times" in line for line in data.trust)
+    assert any(
+        line.startswith("It learned from 2,400 rows, which is 25 days") for line in data.trust
+    )
+
+
+def test_trust_says_what_speaks_against_it(fitted: Fitted) -> None:
+    detector, frame, found = fitted
+    moved = frame.copy()
+    moved["c"] += 50
+    words = " ".join(trust(detector, as_table(moved), found))
+    assert "1 channel lies mostly outside it" in words
+    half = replace(found, scores=np.where(np.arange(4000) < 2000, np.nan, 1.0), events=())
+    assert any(
+        line.startswith("50 % of the rows") for line in trust(detector, as_table(frame), half)
+    )
+
+
+@pytest.mark.parametrize(
+    ("facts", "said"),
+    [
+        ({"rhythm": {"period": 288, "rise": 0.5}, "step_seconds": 300.0}, "about 24 hours."),
+        ({"rhythm": {"period": 60, "rise": 0.5}, "step_seconds": 1.0}, "about 60 seconds."),
+        ({"rhythm": {"period": 60, "rise": 0.5}, "rows": 600}, "about 60 rows, seen 10 times."),
+        ({"rhythm": {"period": 0, "rise": 0.0}}, "no clear repeating pattern"),
+    ],
+)
+def test_the_rhythm_in_words(facts: dict[str, object], said: str) -> None:
+    assert said in rhythm_words(facts)
+
+
+def test_a_detection_writes_its_report_with_and_without_its_detector(
+    fitted: Fitted, tmp_path: Path
+) -> None:
+    detector, _, found = fitted
+    found.report(tmp_path / "with.html", detector, first=TRAIN)
+    text = (tmp_path / "with.html").read_text()
+    assert "Training shows a pattern" in text
+    found.report(tmp_path / "without.html", first=TRAIN)
+    assert "Nothing was recorded about the training" in (tmp_path / "without.html").read_text()
+    assert len(re.findall(r'<tr data-event="', text)) == len(found.events)
+    assert plain_report_data("t", found).events[0].band
