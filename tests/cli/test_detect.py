@@ -105,7 +105,7 @@ def test_standard_input(vace: Runner, plant: Path, monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_training_rows(vace: Runner, plant: Path, options: list[str], words: str) -> None:
-    assert words in vace("detect", plant, "--explain", "0", *options, *QUICK).out
+    assert words in vace("detect", plant, *options, *QUICK).out
 
 
 def test_training_file(vace: Runner, plant: Path, tmp_path: Path) -> None:
@@ -141,9 +141,7 @@ def test_resampling(vace: Runner, tmp_path: Path) -> None:
     jitter = pl.Series(rng.integers(-20_000, 20_000, ROWS)).cast(pl.Duration("ms"))
     table = frame().with_columns(pl.col("time") + jitter)
     table.write_parquet(tmp_path / "t.parquet")
-    told = json.loads(
-        vace("detect", tmp_path / "t.parquet", "--json", "--explain", "0", *QUICK).out
-    )
+    told = json.loads(vace("detect", tmp_path / "t.parquet", "--json", *QUICK).out)
     assert any("the step is irregular" in note for note in told["notes"])
     even = vace("detect", tmp_path / "t.parquet", "--resample", "2min", "--json", *QUICK)
     record = json.loads(even.out)
@@ -160,7 +158,7 @@ def test_contaminated_training_is_told(vace: Runner, tmp_path: Path) -> None:
         .alias("speed")
     )
     table.write_csv(tmp_path / "t.csv")
-    answer = vace("detect", tmp_path / "t.csv", "--train-share", "0.6", "--explain", "0", *QUICK)
+    answer = vace("detect", tmp_path / "t.csv", "--train-share", "0.6", *QUICK)
     assert "the training part holds 1 stretch unlike the rest" in answer.out
 
 
@@ -168,7 +166,7 @@ def test_earlier_results_are_replaced_or_kept_whole(
     vace: Runner, plant: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     out = tmp_path / "results"
-    options = ["detect", plant, "--out", out, "--explain", "0", *QUICK]
+    options = ["detect", plant, "--out", out, *QUICK]
     assert vace(*options, "--format", "csv").status == 0
     assert (out / "scores.csv").is_file()
     before = (out / "run.json").read_text()
@@ -243,7 +241,7 @@ def test_bad_options(vace: Runner, plant: Path, options: list[str], expected: st
 
 def test_alarms_in_time_need_time(vace: Runner, tmp_path: Path) -> None:
     frame().drop("time").write_csv(tmp_path / "t.csv")
-    options = ["detect", tmp_path / "t.csv", "--alarms-per-week", "1", "--explain", "0", *QUICK]
+    options = ["detect", tmp_path / "t.csv", "--alarms-per-week", "1", *QUICK]
     bad(vace(*options), "no time column")
     assert vace(*options, "--step", "1min").status == 0
 
@@ -270,7 +268,7 @@ def test_disk_full(
         raise error
 
     monkeypatch.setattr("vace_ad.frames.write.write_frame", full)
-    answer = vace("detect", plant, "--out", tmp_path / "r", "--explain", "0", *QUICK)
+    answer = vace("detect", plant, "--out", tmp_path / "r", *QUICK)
     bad(answer, "no space left")
     assert list(tmp_path.iterdir()) == []
 
@@ -283,7 +281,7 @@ def test_interrupt(
 
     monkeypatch.setattr("vace_ad.report.write_report", stop)
     bad(
-        vace("detect", plant, "--out", tmp_path / "r", "--explain", "0", *QUICK),
+        vace("detect", plant, "--out", tmp_path / "r", *QUICK),
         "interrupted; nothing was written",
     )
     assert list(tmp_path.iterdir()) == []

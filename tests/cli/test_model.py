@@ -45,7 +45,7 @@ def test_fit_then_score_finds_the_fault(vace: Runner, model: Path, tmp_path: Pat
 
 def test_scores_to_a_file_and_to_standard_output(vace: Runner, model: Path, tmp_path: Path) -> None:
     frame().write_csv(tmp_path / "new.csv")
-    options = ["score", tmp_path / "new.csv", "--model", model, "--explain", "0"]
+    options = ["score", tmp_path / "new.csv", "--model", model]
     assert vace(*options, "--scores", tmp_path / "s.csv").status == 0
     written = pl.read_csv(tmp_path / "s.csv")
     assert written.height == ROWS
