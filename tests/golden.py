@@ -17,6 +17,7 @@ FILE = Path(__file__).with_name("golden.json")
 EVERY = 7  # rows of which one is kept
 PRESETS = {
     "default": {},
+    "shape": {"shape": "always"},
     "paper": {"preset": "paper", "iterations": 2, "stride": 8},
     "released": {"preset": "released", "iterations": 2, "stride": 8},
 }

@@ -15,13 +15,15 @@ KEPT = json.loads(golden.FILE.read_text())
 def test_every_case_is_kept():
     assert set(KEPT) == {f"{case} {p}" for case in golden.CASES for p in golden.PRESETS}
     for name in golden.CASES:
-        assert set(KEPT[f"{name} default"]) == {
+        assert set(KEPT[f"{name} shape"]) == {
             "position",
             "direction",
             "level",
             "scale",
             "spike",
             "relation",
+            "forecast",
+            "distance",
         }
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from importlib import import_module
 from os import PathLike
 from typing import Any
 
@@ -60,30 +61,27 @@ class Detection:
 
     def plot(self, ax: Any = None) -> Any:
         """Draw score, threshold and events; takes and returns matplotlib axes."""
-        from vace_ad.app.figure import plot
-
-        return plot(self, ax)
+        return _view("figure").plot(self, ax)
 
     def report(self, path: str | PathLike[str], detector: Any = None, *, first: int = 0) -> None:
         """Write the report page; the `detector` adds how far it can be trusted here.
 
         Rows before `first` are those of the training, as in `detect`.
         """
-        from vace_ad.app.page import write_detection
-
-        write_detection(self, path, detector, first=first)
+        _view("page").write_detection(self, path, detector, first=first)
 
     def __repr__(self) -> str:
         """What was found, in a few lines."""
-        from vace_ad.app.figure import text
-
-        return text(self)
+        return str(_view("figure").text(self))
 
     def _repr_html_(self) -> str:
         """The same with a small picture, for notebooks."""
-        from vace_ad.app.figure import html
+        return str(_view("figure").html(self))
 
-        return html(self)
+
+def _view(name: str) -> Any:
+    """A module that shows detections, by name: it is made of this one, not the other way round."""
+    return import_module(f"vace_ad.app.{name}")
 
 
 def find_events(
