@@ -436,10 +436,9 @@ def distance(train, rows, half_life, warm, farthest=5.0, weight=0.5):
     return weight * spread(np.array(raw) / (1 + used), 96)
 
 
-def autocorrelation(rows, span, lags):
-    """Mean over varying channels of the autocorrelation of overlapping looks, trend removed."""
+def autocorrelation(rows, span, looks, lags):
+    """Mean over varying channels of the autocorrelation of looks, trend removed; how many channels."""
     n, d = rows.shape
-    looks = max(1, min(64, 2 * (n // span) - 1))
     slope = np.linspace(-1, 1, span)
     total = np.zeros((d, lags + 1))
     for start in np.linspace(0, n - span, looks).astype(int):
@@ -450,14 +449,15 @@ def autocorrelation(rows, span, lags):
             for lag in range(lags + 1):
                 total[c, lag] += line[: span - lag] @ line[lag:] / (span - lag)
     varying = [each / each[0] for each in total if each[0] > 1e-12]
-    return sum(varying) / len(varying) if varying and lags >= 10 else None
+    return (sum(varying) / len(varying) if varying and lags >= 10 else None), d
 
 
 def rhythm(train):
     """The period of training rows and how far the autocorrelation rises there; 0, 0 for none."""
     n = len(train)
     span = min(2048, n)
-    line = autocorrelation(scaled(train, train), span, min(400, span // 2))
+    looks = max(1, min(64, 2 * (n // span) - 1))
+    line, d = autocorrelation(scaled(train, train), span, looks, min(400, span // 2))
     if line is None:
         return 0, 0.0
     rises = {}
@@ -467,7 +467,7 @@ def rhythm(train):
     if not rises:
         return 0, 0.0
     period = min(lag for lag in rises if rises[lag] >= 0.8 * max(rises.values()))
-    if n < 4 * period or rises[period] < 6 / math.sqrt(train.size):
+    if n < 4 * period or rises[period] < 8 / math.sqrt(min(n, looks * span) * d):
         return 0, 0.0
     return period, rises[period]
 
