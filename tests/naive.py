@@ -437,7 +437,7 @@ def distance(train, rows, half_life, warm, farthest=5.0, weight=0.5):
 
 
 def autocorrelation(rows, span, looks, lags):
-    """Mean over varying channels of the autocorrelation of looks, trend removed; how many channels."""
+    """Mean over varying channels of the autocorrelation of looks, trend removed; how many vary."""
     n, d = rows.shape
     slope = np.linspace(-1, 1, span)
     total = np.zeros((d, lags + 1))
@@ -449,7 +449,7 @@ def autocorrelation(rows, span, looks, lags):
             for lag in range(lags + 1):
                 total[c, lag] += line[: span - lag] @ line[lag:] / (span - lag)
     varying = [each / each[0] for each in total if each[0] > 1e-12]
-    return (sum(varying) / len(varying) if varying and lags >= 10 else None), d
+    return (sum(varying) / len(varying) if varying and lags >= 10 else None), len(varying)
 
 
 def rhythm(train):

@@ -53,6 +53,13 @@ def test_white_noise_has_no_rhythm(n, d):
         assert not found.clear, seed
 
 
+def test_constant_channels_make_noise_no_surer():
+    for seed in range(40):
+        rows = np.full((800, 20), 3.0)
+        rows[:, 4] = np.random.default_rng(seed).normal(size=800)
+        assert not find_rhythm([rows]).clear, seed
+
+
 @pytest.mark.parametrize("rows", [np.full((1000, 3), 7.0), np.zeros((1000, 1)), np.ones((1, 2))])
 def test_a_constant_table_has_no_rhythm(rows):
     assert find_rhythm([rows]) == Rhythm(0, 0.0)

@@ -81,5 +81,5 @@ def _autocorrelation(rows: Array) -> tuple[Array, int]:
     varies = total[0] > 1e-12
     if not varies.any() or lags < 10:
         return np.empty(0), 0
-    n_values = min(len(rows), looks * span) * rows.shape[1]
+    n_values = min(len(rows), looks * span) * int(varies.sum())
     return np.asarray((total[:, varies] / total[0, varies]).mean(axis=1)), n_values
