@@ -136,23 +136,42 @@ def window_features(scaled, window, step):
     return np.array(out)
 
 
-def amplitude(scaled, low, high, usual, window, step, half_life):
-    """Evidence of level and scale, row by row: excess over the envelope less what is usual."""
-    features = window_features(scaled, window, step)
-    n_channels = scaled.shape[1]
-    above, below = np.zeros((2, 2 * n_channels))
-    keep = 0.5 ** (step / half_life)
-    sums = []
-    for feature in features:
-        evidence = np.zeros(2)
+def excess(features, low, high):
+    """How far each feature lies above and below its envelope, in widths, (2, n, n_features)."""
+    out = np.zeros((2, *features.shape))
+    for k, feature in enumerate(features):
         for j, value in enumerate(feature):
             width = max(high[j] - low[j], 0.3)
-            up, down = max(value - high[j], 0) / width, max(low[j] - value, 0) / width
-            fresh = max(up - above[j], 0) + max(down - below[j], 0)
-            evidence[j // n_channels] += math.log1p(fresh / (1 + above[j] + below[j]))
-            above[j] = keep * above[j] + (1 - keep) * up
-            below[j] = keep * below[j] + (1 - keep) * down
-        sums.append(evidence)
+            out[:, k, j] = max(value - high[j], 0) / width, max(low[j] - value, 0) / width
+    return out
+
+
+def lengths(values, n_lines):
+    """The Euclidean length of each line's share of the values."""
+    d = len(values) // n_lines
+    return [math.sqrt(sum(x * x for x in values[i * d : (i + 1) * d])) for i in range(n_lines)]
+
+
+def amplitude(scaled, low, high, usual, window, step, half_life, warm):
+    """Evidence of level and scale, row by row: excess over the envelope less what is usual.
+
+    What is usual starts at the mean of the windows that end within the first `warm` rows, or of
+    the first window.
+    """
+    outside = excess(window_features(scaled, window, step), low, high)  # (2, n, n_features)
+    n = outside.shape[1]
+    first = [k for k in range(n) if k * step + window <= warm] or [0]
+    above, below = (sum(side[k] for k in first) / len(first) for side in outside)
+    keep = 0.5 ** (step / half_life)
+    sums = []
+    for up, down in zip(*outside, strict=True):
+        fresh = []
+        for j in range(len(up)):
+            new = max(up[j] - above[j], 0) + max(down[j] - below[j], 0)
+            fresh.append(new / (1 + above[j] + below[j]))
+        sums.append(lengths(fresh, 2))
+        above = keep * above + (1 - keep) * up
+        below = keep * below + (1 - keep) * down
     n_windows = len(scaled) - window + 1
     rows = []
     for k in range(2):
@@ -283,16 +302,12 @@ def quantile(values, q):
 def learn_windows(train, window, step):
     """The envelope of one window length and its mean held-out evidence of level and scale."""
     features = window_features(train, window, step)
-    d = train.shape[1]
     starts = [k * step for k in range(len(features))]
     sums = np.zeros((2, len(features)))
     for fit, held in folds(starts, window):
-        low, high = envelope(features[fit])
-        for i in held:
-            for j, value in enumerate(features[i]):
-                width = max(high[j] - low[j], 0.3)
-                beyond = max(value - high[j], 0) / width + max(low[j] - value, 0) / width
-                sums[j // d, i] += math.log1p(beyond)
+        above, below = excess(features[held], *envelope(features[fit]))
+        for i, beyond in zip(held, above + below, strict=True):
+            sums[:, i] = lengths(beyond, 2)
     usual = []
     for k in range(2):
         every = between(sums[k], step, len(train) - window + 1)
@@ -306,7 +321,8 @@ def window_evidence(train, rows, patch_length, part, half_life):
     step = max(1, window // 8)
     window = min(8, window) * step
     low, high, usual = learn_windows(train, window, step)
-    return amplitude(rows, low, high, usual, window, step, half_life)
+    warm = min(48, patch_length)
+    return amplitude(rows, low, high, usual, window, step, half_life, warm)
 
 
 def learn_spikes(train, n_folds=4, reach=4):
@@ -327,6 +343,133 @@ def learn_spikes(train, n_folds=4, reach=4):
             evidence.append(math.log1p(total))
     edge = np.array([max(1.0, *heights[:, c]) for c in range(d)])
     return edge, sum(evidence) / len(evidence)
+
+
+def spread(line, width):
+    """The mean over `width` rows around each, as many of them as there are."""
+    half = width // 2  # rows before a row; with the row itself, as many from it on
+    out = []
+    for t in range(len(line)):
+        around = [line[u] for u in range(t - half, t + half) if 0 <= u < len(line)]
+        out.append(sum(around) / len(around))
+    return np.array(out)
+
+
+def beyond_edge(off, edge):
+    """log(1 + Σ log(1 + excess beyond the edge)) of one row."""
+    total = sum(math.log1p(max(0.0, abs(x) / e - 1)) for x, e in zip(off, edge, strict=True))
+    return math.log1p(total)
+
+
+def lags_of(rows, common, t, c, lags):
+    """What channel c of row t is predicted from: common movements, then itself, latest first."""
+    past = range(t - 1, t - lags - 1, -1)
+    return [x for u in past for x in common[u]] + [rows[u, c] for u in past]
+
+
+def ridge_weights(x, y, ridge=0.03):
+    """(XᵀX / n + r I)⁻¹ Xᵀy / n."""
+    x, y = np.array(x), np.array(y)
+    return np.linalg.solve(x.T @ x / len(x) + ridge * np.eye(x.shape[1]), x.T @ y / len(x))
+
+
+def learn_forecast(train, lags=6, n_common=8, n_folds=4, largest=20.0):
+    """From scaled training rows: directions, weights, edge and mean held-out evidence."""
+    rows = clipped(train, largest)
+    n, d = rows.shape
+    directions = np.linalg.eigh(sum(np.outer(row, row) for row in rows))[1][:, -n_common:]
+    common = rows @ directions
+    weights, off = [], np.zeros((n - lags, d))
+    for c in range(d):
+        x = np.array([lags_of(rows, common, t, c, lags) for t in range(lags, n)])
+        y = rows[lags:, c]
+        weights.append(ridge_weights(x, y))
+        for block in np.array_split(np.arange(n - lags), n_folds):
+            others = [t for t in range(n - lags) if t < block[0] or t > block[-1]]
+            other = ridge_weights(x[others], y[others])
+            for t in block:
+                off[t, c] = y[t] - sum(a * b for a, b in zip(x[t], other, strict=True))
+    edge = np.array([max(1.0, q) for q in quantile(np.abs(off), 0.999)])
+    evidence = [beyond_edge(row, edge) for row in off]
+    return directions, weights, edge, sum(evidence) / len(evidence)
+
+
+def forecast_raw(scaled, directions, weights, edge, lags=6, largest=20.0):
+    """Evidence of each scaled row of a stretch, whose first rows have no forecast."""
+    rows = clipped(scaled, largest)
+    common = rows @ directions
+    out = [0.0] * min(lags, len(rows))
+    for t in range(lags, len(rows)):
+        off = []
+        for c, w in enumerate(weights):
+            known = lags_of(rows, common, t, c, lags)
+            off.append(rows[t, c] - sum(a * b for a, b in zip(known, w, strict=True)))
+        out.append(beyond_edge(off, edge))
+    return np.array(out)
+
+
+def forecast(train, rows, half_life):
+    """The line of scaled rows after scaled training rows."""
+    *learned, usual = learn_forecast(train)
+    raw = forecast_raw(rows, *learned)
+    used, _ = past_average(raw, usual, half_life)
+    return spread(raw / (1 + used), 48)
+
+
+def learn_distance(train, farthest=5.0):
+    """The length of all but one in a thousand training rows, and the mean evidence."""
+    every = np.array([math.sqrt(sum(x * x for x in row)) for row in clipped(train, farthest)])
+    longest = max(quantile(every, 0.999), 1e-9)
+    return longest, sum(math.log1p(x / longest) for x in every) / len(every)
+
+
+def distance(train, rows, half_life, warm, farthest=5.0, weight=0.5):
+    """The line of scaled rows after scaled training rows."""
+    longest, usual = learn_distance(train, farthest)
+    near = clipped(rows, farthest)
+    first = near[:warm]
+    middles, _ = past_average(near, sum(first) / len(first), half_life)
+    raw = []
+    for row, middle in zip(near, middles, strict=True):
+        raw.append(math.log1p(math.sqrt(sum((row - middle) ** 2)) / longest))
+    used, _ = past_average(raw, usual, half_life)
+    return weight * spread(np.array(raw) / (1 + used), 96)
+
+
+def autocorrelation(rows, span, looks, lags):
+    """Mean over varying channels of the autocorrelation of looks, trend removed; how many vary."""
+    n, d = rows.shape
+    slope = np.linspace(-1, 1, span)
+    total = np.zeros((d, lags + 1))
+    for start in np.linspace(0, n - span, looks).astype(int):
+        for c in range(d):
+            line = rows[start : start + span, c]
+            line = line - sum(line) / span
+            line = line - slope * sum(slope * line) / sum(slope * slope)
+            for lag in range(lags + 1):
+                total[c, lag] += line[: span - lag] @ line[lag:] / (span - lag)
+    varying = [each / each[0] for each in total if each[0] > 1e-12]
+    return (sum(varying) / len(varying) if varying and lags >= 10 else None), len(varying)
+
+
+def rhythm(train):
+    """The period of training rows and how far the autocorrelation rises there; 0, 0 for none."""
+    n = len(train)
+    span = min(2048, n)
+    looks = max(1, min(64, 2 * (n // span) - 1))
+    line, d = autocorrelation(scaled(train, train), span, looks, min(400, span // 2))
+    if line is None:
+        return 0, 0.0
+    rises = {}
+    for lag in range(8, min(330, len(line) - 2) + 1):
+        if line[lag - 1] <= line[lag] > line[lag + 1]:
+            rises[lag] = line[lag] - min(line[: lag + 1])
+    if not rises:
+        return 0, 0.0
+    period = min(lag for lag in rises if rises[lag] >= 0.8 * max(rises.values()))
+    if n < 4 * period or rises[period] < 8 / math.sqrt(min(n, looks * span) * d):
+        return 0, 0.0
+    return period, rises[period]
 
 
 def compose(position, direction, position_unit, direction_unit, weight=1.0):
@@ -379,25 +522,30 @@ def shape_rows(encoders, z, stride, lag, near, n_rows, length):
 
 
 def default_score(train, rows, patch_length, half_life, shape):
-    """Every line of evidence of complete rows; `shape` is (2, n), its two lines."""
+    """Every line of evidence of complete rows; `shape` is (2, n), its lines before their weight.
+
+    The length of patches is given, so shape counts whatever the rhythm, but never less than half.
+    """
     own, seen = scaled(train, train), scaled(train, rows)
     level, scale = np.zeros((2, len(rows)))
-    for part, level_weight, scale_weight in ((1, 0.5, 1.0), (3, 0.5, 1.0), (12, 0.0, 0.5)):
+    for part, level_weight, scale_weight in ((1, 0.5, 1.0), (3, 0.5, 1.0), (12, 0.0, 0.25)):
         lines = window_evidence(own, seen, patch_length, part, half_life)
         level += level_weight * lines[0]
         scale += scale_weight * lines[1]
     edge, usual = learn_spikes(own)
-    spike = spikes(seen, edge, usual, half_life)
     own_left, unit_left = held_out_residuals(own)
     left = residuals(own, seen, unit_left)
     relation = sum(
         0.5 * window_evidence(own_left, left, patch_length, part, half_life)[1] for part in (1, 3)
     )
+    weight = min(max(2 * rhythm(train)[1], 0.5), 1.0)
     return {
-        "position": shape[0],
-        "direction": shape[1],
+        "position": weight * shape[0],
+        "direction": weight * shape[1],
         "level": level,
         "scale": scale,
-        "spike": spike,
+        "spike": spikes(seen, edge, usual, half_life),
         "relation": relation,
+        "forecast": forecast(own, seen, half_life),
+        "distance": distance(own, seen, half_life, min(48, patch_length)),
     }

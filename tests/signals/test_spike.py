@@ -11,7 +11,11 @@ import naive
 from signals.toys import fitted, run
 from vace_ad import VACE
 from vace_ad.alarms.detection import leading
+from vace_ad.config import VACEConfig
+from vace_ad.signals import Training
 from vace_ad.signals import spike as module
+from vace_ad.signals.normal import Normal
+from vace_ad.signals.rhythm import Rhythm
 from vace_ad.signals.spike import Spike, stand_out
 
 
@@ -86,10 +90,11 @@ def test_spikes_that_never_rest_lose_their_weight():
 
 
 def test_held_out_evidence_of_parts_and_of_a_training_as_short_as_one_row():
-    learned, held = fitted(Spike, [waves(200), waves(30, seed=2)])
+    learned, held = fitted(Spike, [waves(200), waves(30, seed=2)], patch_length=16)
     assert [part.shape for part in held] == [(1, 200), (1, 30)]
     assert learned.usual.shape == (1,)
-    tiny, held = fitted(Spike, [waves(1)])
+    row = [waves(1)]
+    tiny, held = Spike.fit(Training(row, *Normal.fit(row), Rhythm(0, 0.0), VACEConfig()))
     assert tiny.edge.tolist() == [1, 1, 1]
     assert held[0].tolist() == [[0]]
 
@@ -107,14 +112,10 @@ def test_the_detector_finds_a_single_bad_reading_and_says_so():
     assert detector.explain(rows[3000:], 2000, 2001).top(1)[0][0] == detector.channels_[1]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="an event is explained over all its rows: one row among a hundred is averaged away",
-)
-def test_the_event_of_a_single_bad_reading_names_its_channel_and_signal():
+def test_the_event_of_a_single_bad_reading_is_that_row_its_channel_and_its_signal():
     rows = waves(6000)
     rows[5000, 1] += 6
     found = VACE(random_state=0).fit(rows[:3000]).detect(rows[3000:])
     event = max(found.anomalies, key=lambda event: event.score)
-    assert event.start <= 2000 < event.end
+    assert (event.start, event.end) == (2000, 2001)
     assert (event.signal, event.shares[0][0]) == ("spike", "channel_1")

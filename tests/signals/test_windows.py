@@ -6,12 +6,11 @@ from hypothesis import strategies as st
 import naive
 from signals.toys import fitted, run
 from vace_ad.config import VACEConfig
-from vace_ad.signals.drift import past_average
 from vace_ad.signals.folds import contiguous_folds
 from vace_ad.signals.level_scale import LevelScale
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.window_rows import EnvelopeEvidence
-from vace_ad.signals.windows import Bounds, Envelope, Windowed
+from vace_ad.signals.windows import Bounds, Envelope, Windowed, by_line
 
 BOTH = Windowed(1, (("level", 1.0), ("scale", 1.0)))
 
@@ -21,23 +20,11 @@ def rows(n=400, d=3, seed=0):
     return 5 + rng.normal(size=(n, d)) * [1, 10, 0.1][:d]
 
 
-@given(n=st.integers(1, 60), half_life=st.floats(1, 100), cut=st.integers(0, 60))
-def test_the_past_average_equals_loops_and_does_not_mind_cuts(n, half_life, cut):
-    values = np.random.default_rng(n).normal(size=(n, 2))
-    start = np.array([0.5, 0.0])
-    got, state = past_average(values, start, half_life)
-    expected, last = naive.past_average(values, start, half_life)
-    np.testing.assert_allclose(got, expected, atol=1e-12)
-    np.testing.assert_allclose(state, last, atol=1e-12)
-    first, between = past_average(values[:cut], start, half_life)
-    second, end = past_average(values[cut:], between, half_life)
-    np.testing.assert_array_equal(np.concatenate([first, second]), got)
-    np.testing.assert_array_equal(end, state)
-
-
+@pytest.mark.parametrize("warm", [1, 12, 48])
 @pytest.mark.parametrize(("window", "half_life"), [(2, 30), (8, 50), (17, 200), (32, 1000)])
-def test_evidence_equals_loops(window, half_life):
+def test_evidence_equals_loops(window, half_life, warm):
     train, test = rows(), rows(150, seed=1)
+    test[:20, 0] += 3  # what the stream is used to from the start
     test[60:100, 1] += 40
     test[120:, 2] *= 3
     normal = Normal.units([train])
@@ -45,14 +32,30 @@ def test_evidence_equals_loops(window, half_life):
     scaled = normal.scaled(test)
     step = max(1, window // 8)
     assert (envelope.window, envelope.step) == (min(8, window) * step, step)
-    expected = naive.amplitude(
-        scaled, envelope.low, envelope.high, envelope.usual, envelope.window, step, half_life
-    )
-    for cuts in ([], range(1, 150), [7, 80]):
-        evidence = EnvelopeEvidence(envelope, 3, half_life)
+    learned = (envelope.low, envelope.high, envelope.usual)
+    expected = naive.amplitude(scaled, *learned, envelope.window, step, half_life, warm)
+    found = []
+    # A stream gives its signals at least `warm` rows to begin with.
+    for cuts in ([], range(warm, 150), [warm + 7, 80]):
+        evidence = EnvelopeEvidence(envelope, 3, half_life, warm)
         done = [evidence.add(part) for part in np.split(scaled, list(cuts))]
-        got = np.concatenate([*done, evidence.end()], axis=1)
-        np.testing.assert_allclose(got, expected, atol=1e-9)
+        found.append(np.concatenate([*done, evidence.end()], axis=1))
+        np.testing.assert_allclose(found[-1], expected, atol=1e-9)
+        np.testing.assert_array_equal(found[-1], found[0])
+
+
+def test_a_stream_that_starts_at_another_level_is_used_to_it():
+    signal, _ = fitted(LevelScale, [rows(2000)], patch_length=64)
+    test = rows(300, seed=1)
+    test[150:, 1] += 200
+    away = test + [20, 0, 0]
+    plain, shifted = run(signal, test)[0], run(signal, away)[0]
+    assert shifted[:80].max() < 0.2 * plain[180:].min()
+    assert shifted[180:].min() > 0.5 * plain[180:].min()
+
+
+def test_one_channel_far_outside_counts_more_than_many_a_little():
+    assert by_line(np.array([[3.0, 0, 0, 0, 1, 1]]), 2).tolist() == [[3.0], [2**0.5]]
 
 
 @pytest.mark.parametrize("window", [2, 8, 17, 32])
@@ -103,7 +106,7 @@ def test_weights_and_bounds_are_part_of_the_model():
         "windows": [
             [1, {"level": 0.5, "scale": 1.0}],
             [3, {"level": 0.5, "scale": 1.0}],
-            [12, {"scale": 0.5}],
+            [12, {"scale": 0.25}],
         ],
         "edge": 0.01,
         "narrowest": 0.3,

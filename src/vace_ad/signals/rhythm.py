@@ -18,7 +18,7 @@ SPAN = 2048  # rows of one look at the series; longer swings are no rhythm of it
 LOOKS = 64  # at most
 SHORTEST, LONGEST = 40, 330  # rows of a period that a patch can follow
 CLEAR = 0.1  # rise of the autocorrelation at the period above its lowest point before
-CHANCE = 6.0  # rise that noise may show, over the root of the number of values
+CHANCE = 8.0  # rise that white noise may show, over the root of the number of values seen
 TIMES = 4  # that training must show the period
 ROUND = 12  # rows that a patch length is a multiple of, so that many strides divide it
 
@@ -46,8 +46,8 @@ def with_rhythm(config: VACEConfig, rhythm: Rhythm) -> VACEConfig:
 def find_rhythm(parts: Sequence[Array]) -> Rhythm:
     """The first clear peak of the mean autocorrelation of all channels that vary."""
     longest = max(parts, key=len)
-    line = _autocorrelation(Normal.units(parts).scaled(longest))
-    if line is None:
+    line, n_values = _autocorrelation(Normal.units(parts).scaled(longest))
+    if not len(line):
         return Rhythm(0, 0.0)
     inner = line[1:-1]
     peaks = np.flatnonzero((inner >= line[:-2]) & (inner > line[2:])) + 1
@@ -56,14 +56,16 @@ def find_rhythm(parts: Sequence[Array]) -> Rhythm:
         return Rhythm(0, 0.0)
     rises = line[peaks] - np.minimum.accumulate(line)[peaks]
     first = int(np.flatnonzero(rises >= 0.8 * rises.max())[0])  # not one of its multiples
-    by_chance = CHANCE / np.sqrt(longest.size)
-    if len(longest) < TIMES * peaks[first] or rises[first] < by_chance:
+    if len(longest) < TIMES * peaks[first] or rises[first] < CHANCE / np.sqrt(n_values):
         return Rhythm(0, 0.0)
     return Rhythm(int(peaks[first]), float(rises[first]))
 
 
-def _autocorrelation(rows: Array) -> Array | None:
-    """Mean autocorrelation of stretches without their trend, over channels that vary."""
+def _autocorrelation(rows: Array) -> tuple[Array, int]:
+    """Mean autocorrelation of stretches without their trend, over channels that vary.
+
+    It is empty where there is none. Also how many values it was worked out from.
+    """
     span = min(SPAN, len(rows))
     lags = min(LONGEST + 70, span // 2)
     looks = max(1, min(LOOKS, 2 * (len(rows) // span) - 1))
@@ -78,5 +80,6 @@ def _autocorrelation(rows: Array) -> Array | None:
         total += products / (span - np.arange(lags + 1))[:, None]
     varies = total[0] > 1e-12
     if not varies.any() or lags < 10:
-        return None
-    return np.asarray((total[:, varies] / total[0, varies]).mean(axis=1))
+        return np.empty(0), 0
+    n_values = min(len(rows), looks * span) * int(varies.sum())
+    return np.asarray((total[:, varies] / total[0, varies]).mean(axis=1)), n_values

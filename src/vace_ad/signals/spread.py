@@ -37,6 +37,9 @@ class SpreadEvidence(Evidence):
 
     def add(self, rows: Array) -> Array:
         """The evidence that is complete after these rows."""
+        if not len(rows):
+            self.now = np.empty((1, 0))
+            return self.now
         found = self._found(rows)[:, None]  # (n, 1)
         self._n += len(rows)
         evidence = (found / (1 + self._usual.add(found))).T  # (1, n)
