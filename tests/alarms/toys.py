@@ -28,8 +28,8 @@ class Toy:
         self.config = VACEConfig(patch_length=PATCH, drift_half_life=200)
         self.simple = Simple(self.train[: len(self.train) // 2])
         held_out = self.simple(self.train[len(self.train) // 2 :])
-        scores = held_out["position"] + held_out["direction"]
-        self.calibration = Calibration.from_scores(scores, PATCH)
+        self.calibration_scores = held_out["position"] + held_out["direction"]
+        self.calibration = Calibration.from_scores(self.calibration_scores, PATCH)
         self.normal, _ = Normal.fit([self.train])
         self.wander = Wander.fit([self.train])
 
