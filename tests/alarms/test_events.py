@@ -1,46 +1,75 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from vace_ad.alarms.events import event_columns, events_from_scores, severity
-from vace_ad.alarms.runs import Rules
-from vace_ad.alarms.tail import Tail
+from vace_ad.alarms.events import NEAR_MISS, NO_DATA, Event, event_columns, with_time
 
 TIME = (np.datetime64("2026-01-01", "ns") + np.arange(10) * np.timedelta64(1, "m")).astype("M8[ns]")
-SCORES = np.array([0, 0, 5, 9, 0, 6, 0, 0, 0, 7], dtype=np.float64)
+EVENTS = (
+    Event(2, 6, 3, score=9.0, ratio=2.0, probability=1e-6, severity=66.0, alarm=3),
+    Event(9, 10, 9, score=7.0, ratio=1.2, probability=1e-5, severity=20.0, alarm=9),
+)
 
 
-def test_events_of_scores() -> None:
-    tail = Tail.fit(np.random.default_rng(0).exponential(size=2000))
-    first, second = events_from_scores(SCORES, 4.0, rules=Rules(join=1), tail=tail, time=TIME)
-    assert (first.start, first.end, first.peak, first.score) == (2, 6, 3, 9.0)
-    assert (second.start, second.end, second.peak) == (9, 10, 9)
-    assert (first.start_time, first.end_time, first.peak_time) == (TIME[2], TIME[5], TIME[3])
-    assert first.probability < second.probability < 0.05
-    assert 100 > first.severity > second.severity > 0
+def test_times_are_those_of_the_rows() -> None:
+    event = with_time(EVENTS[0], TIME)
+    assert (event.start_time, event.end_time) == (TIME[2], TIME[5])
+    assert (event.peak_time, event.alarm_time) == (TIME[3], TIME[3])
+    assert with_time(replace(EVENTS[0], alarm=None), TIME).alarm_time is None
 
 
-def test_without_tail_or_time() -> None:
-    (event,) = events_from_scores(SCORES, 8.0)
+def test_a_jump_lies_between_two_rows() -> None:
+    jump = with_time(Event(4, 4, 4, NO_DATA), TIME)
+    assert (jump.start_time, jump.end_time, jump.rows) == (TIME[3], TIME[4], 0)
+
+
+def test_without_strength_or_time() -> None:
+    event = Event(3, 4, 3)
     assert np.isnan(event.severity)
+    assert event.level == ""
     assert event.start_time is None
 
 
-def test_severity_scale() -> None:
-    assert severity(0.01, 0.01) == 0
-    assert severity(0.001, 0.01) == pytest.approx(50)
-    assert severity(1e-300, 0.01) < 100
-    assert severity(0.5, 0.01) == 0
+def test_an_id_stays_while_the_event_lasts() -> None:
+    """It hangs on the alarm's row, not on an onset that may be dated anew."""
+    event = EVENTS[0]
+    assert event.id == replace(event, start=1, end=9, peak=8, score=20.0).id == "anomaly-3"
+    assert event.id != EVENTS[1].id
+    assert Event(4, 9, 4, NO_DATA).id == "no-data-4"
+    assert Event(4, 9, 4, NEAR_MISS).id == "near-miss-4"
+
+
+@pytest.mark.parametrize(
+    ("severity", "word"), [(0.0, "low"), (50.1, "medium"), (70.0, "high"), (99.0, "critical")]
+)
+def test_severity_in_a_word(severity: float, word: str) -> None:
+    assert replace(EVENTS[0], severity=severity).level == word
 
 
 def test_columns() -> None:
-    events = events_from_scores(SCORES, 4.0, time=TIME)
+    events = [with_time(event, TIME) for event in EVENTS]
     events[0] = events[0].with_blame([("a", 0.7), ("b", 0.2), ("c", 0.08), ("d", 0.02)], "position")
     columns = event_columns(events)
-    assert columns["channels"] == ["a 70%, b 20%, c 8%", "", ""]
-    assert columns["signal"][0] == "position"
+    assert columns["channels"] == ["a 70%, b 20%, c 8%", ""]
+    assert columns["signal"] == ["position", ""]
+    assert columns["level"] == ["medium", "low"]
     assert columns["start_time"].dtype == "datetime64[ns]"
-    assert columns["rows"].tolist() == [2, 1, 1]
-    assert "start_time" not in event_columns(events_from_scores(SCORES, 4.0))
+    assert columns["alarm_time"].tolist() == TIME[[3, 9]].tolist()
+    assert columns["rows"].tolist() == [4, 1]
+    assert columns["score"].tolist() == [9.0, 7.0]
+    assert "start_time" not in event_columns(EVENTS)
     assert len(event_columns([])["start"]) == 0
+
+
+def test_a_jump_has_no_alarm_time() -> None:
+    columns = event_columns([with_time(Event(4, 4, 4, NO_DATA), TIME)])
+    assert np.isnat(columns["alarm_time"]).all()
+
+
+def test_blame_keeps_a_signal_that_is_known() -> None:
+    event = replace(EVENTS[0], signal="level")
+    assert event.with_blame([("a", 1.0)]).signal == "level"
+    assert event.with_blame([("a", 1.0)], "spike").signal == "spike"

@@ -23,13 +23,14 @@ class Toy:
     train: np.ndarray
     channels: tuple[str, ...]
     step: int | None = None  # nanoseconds
+    adapt: bool = False  # whether thresholds go on learning
 
     def __post_init__(self) -> None:
-        self.config = VACEConfig(patch_length=PATCH, drift_half_life=200)
+        self.config = VACEConfig(patch_length=PATCH, drift_half_life=200, adapt=self.adapt)
         self.simple = Simple(self.train[: len(self.train) // 2])
         held_out = self.simple(self.train[len(self.train) // 2 :])
-        scores = held_out["position"] + held_out["direction"]
-        self.calibration = Calibration.from_scores(scores, PATCH)
+        self.calibration_scores = held_out["position"] + held_out["direction"]
+        self.calibration = Calibration.from_scores(self.calibration_scores, PATCH)
         self.normal, _ = Normal.fit([self.train])
         self.wander = Wander.fit([self.train])
 

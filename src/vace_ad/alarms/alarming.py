@@ -123,10 +123,19 @@ class Alarming:
             rates = {f"1 a {name}": self.step / span for name, span in PERIODS.items()}
         spacing = self.model.calibration.spacing
         return {
-            words: len(runs_above(ratio, ratio_at(self.rate, rate, spacing), self.rules))
+            words: len(runs_above(ratio, self._ratio_at(rate), self.rules))
             for words, rate in rates.items()
             if rate * spacing < 0.5
         }
+
+    def _ratio_at(self, rate: float) -> float:
+        """The ratio of alarms that come at another rate, as whoever judges gives ratios."""
+        assert self.rate is not None
+        learned, limit = self.model.calibration, self.threshold.value
+        if self.model.config.adapt:
+            return ratio_at(self.rate, rate, learned.spacing)
+        other = learned.threshold_for(rate * learned.n_rows, self.rules)
+        return float(Fixed(limit).add(np.array([other])).ratio[0])
 
 
 def near_misses(ratio: Array, runs: NDArray[np.intp], apart: int) -> NDArray[np.intp]:

@@ -26,7 +26,8 @@ GAP, BEFORE = 40, 120  # rows that end so early before an alarm, and so many of 
 # period, are what it is held against
 PAST = 2_000  # rows before an alarm that tell how much a channel varies of late
 CHANNELS = 8  # that speak loudest
-LEAST = 20  # rows to be held against; with fewer, training's mean stands in
+LEAST = 20  # rows to be held against; with fewer, training's mean and deviation stand in
+USUAL = 1.64  # deviations that nine in ten rows of a normal law stay within
 SHARE = 0.55  # of the strong rows' evidence that a row must have to belong to the event
 
 
@@ -83,7 +84,8 @@ def row_evidence(values: NDArray[Any], low: int, high: int, alarm: int, model: L
     if len(before) >= LEAST:
         middle, lately = np.median(before, axis=0), past.std(axis=0)
     else:
-        before, middle, lately = normal.mean[None], normal.mean, wander.deviation
+        middle, lately = normal.mean, wander.deviation
+        before = (middle + USUAL * lately)[None]
     floor = LEVEL_SHARE * np.maximum(np.abs(middle), np.abs(rows).max(axis=0))
     unit = np.hypot(np.sqrt(wander.deviation * lately), floor) + 1e-9 * normal.scale
     usual = np.quantile(np.log1p(np.abs(before - middle) / unit), 0.9, axis=0)

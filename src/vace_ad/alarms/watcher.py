@@ -78,7 +78,7 @@ class Watcher:
         self._n = 0  # rows judged
         self._past = np.empty(0)  # the last WINDOW + spacing scores
         self._middle, self._spread = start.middle, start.spread
-        self._threshold = start.threshold
+        self._threshold = self._next = start.threshold  # of this look's rows; from the next look on
         self._peaks = np.empty(0)  # the highest standardised score of each block of the past
         self._peak, self._in_block = -np.inf, 0  # of the block under way
 
@@ -96,6 +96,7 @@ class Watcher:
     def _block(self, scores: Array) -> Judged:
         start = self._start
         if self._n % EVERY == 0:
+            self._threshold = self._next  # only now: chunks that end elsewhere must not matter
             self._look_back()
         wide = self._spread + start.floor
         y = (scores - self._middle) / wide
@@ -134,18 +135,18 @@ class Watcher:
         start, n = self._start, len(self._peaks) - 1  # the last block may be an alarm under way
         if n < TAIL_LEAST:
             return
-        peaks = np.minimum(self._peaks[:n], WINSOR * self._threshold)
+        peaks = np.minimum(self._peaks[:n], WINSOR * self._next)
         level = float(np.quantile(peaks, 1 - TAIL_SHARE))
         above = peaks[peaks > level] - level
         scale = float(above.mean()) if len(above) else 0.0
         wanted = level + scale * max(np.log(TAIL_SHARE / (start.rate * start.spacing)), 0.0)
         wanted = float(np.clip(wanted, WITHIN[0] * start.threshold, WITHIN[1] * start.threshold))
         own = n / (n + TAIL_PRIOR)
-        self._threshold = float(np.exp((1 - own) * np.log(start.threshold) + own * np.log(wanted)))
+        self._next = float(np.exp((1 - own) * np.log(start.threshold) + own * np.log(wanted)))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that was learned from the rows."""
-        numbers = [self._middle, self._spread, self._threshold, self._peak]
+        numbers = [self._middle, self._spread, self._threshold, self._next, self._peak]
         return {
             "past": self._past,
             "peaks": self._peaks,
@@ -156,7 +157,8 @@ class Watcher:
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back a state."""
         self._past, self._peaks = state["past"], state["peaks"]
-        self._middle, self._spread, self._threshold, self._peak = state["numbers"].tolist()
+        numbers = state["numbers"].tolist()
+        self._middle, self._spread, self._threshold, self._next, self._peak = numbers
         self._n, self._in_block = (int(n) for n in state["counts"])
 
 

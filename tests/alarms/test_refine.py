@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+from vace_ad import VACE
+from vace_ad.alarms.blame import Wander
+from vace_ad.alarms.refine import (
+    REACH,
+    loudest_stretch,
+    row_evidence,
+    sharpen,
+    single_readings,
+)
+from vace_ad.config import VACEConfig
+from vace_ad.signals.normal import Normal
+
+N = 3000
+
+
+class Learnt(NamedTuple):
+    """What row evidence asks of a model."""
+
+    config: VACEConfig
+    normal: Normal
+    wander: Wander
+
+
+def noise(seed: int = 0, channels: int = 6, n: int = N) -> np.ndarray:
+    """Noisy channels of their own levels and scales."""
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(n, channels)) * rng.uniform(0.5, 5, channels) + rng.uniform(
+        -20, 20, channels
+    )
+
+
+def learnt(values: np.ndarray) -> Learnt:
+    config = VACEConfig(patch_length=24)
+    return Learnt(config, Normal.fit([values])[0], Wander.fit([values]))
+
+
+def runs(*pairs: tuple[int, int]) -> np.ndarray:
+    return np.array(pairs, dtype=np.intp).reshape(-1, 2)
+
+
+@pytest.mark.parametrize("seed", range(5))
+@pytest.mark.parametrize(("early", "late"), [(0, 0), (23, 23), (-10, 30), (30, -5)])
+def test_a_level_fault_in_one_channel_has_its_rows(seed: int, early: int, late: int) -> None:
+    """Wherever the rows above the threshold begin and end, within reach."""
+    values = noise(seed)
+    model, channel = learnt(values[:1500]), seed % 6
+    values[2000:2060, channel] += 10 * values[:1500, channel].std()
+    found = sharpen(values, runs((2000 - early, 2060 + late)), {}, 0, model)  # type: ignore[arg-type]
+    assert abs(found[0, 0] - 2000) <= 2
+    assert abs(found[0, 1] - 2060) <= 2
+
+
+def test_neighbours_do_not_overlap() -> None:
+    values = noise()
+    model = learnt(values[:1500])
+    for start in (2000, 2040, 2085):
+        values[start : start + 25, 1] += 12 * values[:1500, 1].std()
+    given = runs((1995, 2030), (2035, 2070), (2080, 2115))
+    found = sharpen(values, given, {}, 0, model)  # type: ignore[arg-type]
+    assert (found[:, 0] < found[:, 1]).all()
+    assert (found[1:, 0] >= found[:-1, 1]).all()
+    # The third is held against rows that hold the first two, so its edges are less sharp.
+    assert np.abs(found[:2] - runs((2000, 2025), (2040, 2065))).max() <= 2
+    assert given.tolist() == [[1995, 2030], [2035, 2070], [2080, 2115]]  # left as it was
+
+
+def test_no_event_begins_before_the_first_row_or_out_of_reach() -> None:
+    values = noise()
+    model = learnt(values[:1500])
+    values[1900:2300, 2] += 10 * values[:1500, 2].std()
+    (found,) = sharpen(values, runs((2000, 2100)), {}, 1990, model)  # type: ignore[arg-type]
+    assert found[0] >= 1990
+    assert found[1] <= 2100 + REACH
+    (found,) = sharpen(values, runs((N - 5, N)), {}, 0, model)  # type: ignore[arg-type]
+    assert 0 <= found[0] < found[1] <= N
+
+
+def test_without_a_past_training_stands_in() -> None:
+    values = noise()
+    model = learnt(values[500:])
+    values[10:40, 3] += 12 * values[500:, 3].std()
+    (found,) = sharpen(values, runs((5, 50)), {}, 0, model)  # type: ignore[arg-type]
+    assert np.abs(found - (10, 40)).max() <= 2
+
+
+def test_missing_cells_say_nothing() -> None:
+    values = noise()
+    model = learnt(values[:1500])
+    values[2000:2040, 1] += 12 * values[:1500, 1].std()
+    values[1990:2050, 4] = np.nan
+    values[2010:2015, 1] = np.nan
+    (found,) = sharpen(values, runs((1990, 2050)), {}, 0, model)  # type: ignore[arg-type]
+    assert np.abs(found - (2000, 2040)).max() <= 2
+    evidence = row_evidence(values, 1950, 2090, 1990, model)  # type: ignore[arg-type]
+    assert np.isfinite(evidence).all()
+
+
+def test_evidence_looks_at_no_row_after_it() -> None:
+    values = noise()
+    model = learnt(values[:1500])
+    values[2000:2020, 0] += 50
+    before = row_evidence(values, 1990, 2020, 2000, model)  # type: ignore[arg-type]
+    values[2020:] = 1e6
+    np.testing.assert_array_equal(
+        before,
+        row_evidence(values, 1990, 2020, 2000, model),  # type: ignore[arg-type]
+    )
+
+
+def slow_stretch(evidence: np.ndarray) -> float:
+    """The largest sum over all stretches, by trying them all."""
+    above = evidence - 0.55 * np.quantile(evidence[evidence > 0], 0.9)
+    n = len(above)
+    return max(above[a:b].sum() for a in range(n) for b in range(a + 1, n + 1))
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_the_loudest_stretch_is_the_best_of_all(seed: int) -> None:
+    evidence = np.maximum(np.random.default_rng(seed).normal(size=40), 0)
+    found = loudest_stretch(evidence)
+    assert found is not None
+    start, end = found
+    above = evidence - 0.55 * np.quantile(evidence[evidence > 0], 0.9)
+    assert above[start:end].sum() == pytest.approx(slow_stretch(evidence))
+
+
+def test_no_evidence_is_no_stretch() -> None:
+    assert loudest_stretch(np.zeros(20)) is None
+    assert loudest_stretch(np.r_[np.zeros(9), 3.0, np.zeros(9)]) == (9, 10)
+
+
+def test_a_run_without_evidence_stays_as_it_was() -> None:
+    values = np.zeros((N, 2))
+    found = sharpen(values, runs((2000, 2030)), {}, 0, learnt(noise(channels=2)))  # type: ignore[arg-type]
+    assert found.tolist() == [[2000, 2030]]
+
+
+def test_single_readings_are_exactly_their_rows() -> None:
+    line, spike = np.zeros(100), np.zeros(100)
+    spike[[40, 42]] = 9.0, 6.0
+    assert single_readings({"level": line, "spike": spike}, 30, 60) == (40, 43)
+    spike[42] = 1.0  # an echo
+    assert single_readings({"level": line, "spike": spike}, 30, 60) == (40, 41)
+    line[40] = 20.0  # more than a spike
+    assert single_readings({"level": line, "spike": spike}, 30, 60) is None
+    line[40], line[50:55] = 0.0, 20.0  # and elsewhere
+    assert single_readings({"level": line, "spike": spike}, 30, 60) is None
+    assert single_readings({"level": line, "spike": np.zeros(100)}, 30, 60) is None
+    assert single_readings({"level": line}, 30, 60) is None
+
+
+@pytest.fixture(scope="module")
+def detector() -> VACE:
+    return VACE(patch_length=24).fit(noise(channels=4)[:2000])
+
+
+@pytest.mark.parametrize("row", [2300, 2511, 2800])
+def test_a_single_bad_reading_is_its_row(detector: VACE, row: int) -> None:
+    values = noise(channels=4)
+    values[row, 2] += 40 * values[:2000, 2].std()
+    found = detector.detect(values, first=2000)
+    strongest = max(found.anomalies, key=lambda event: event.ratio)
+    assert (strongest.start, strongest.end, strongest.peak) == (row, row + 1, row)
+    assert strongest.shares[0][0] == detector.channels_[2]
