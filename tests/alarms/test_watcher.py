@@ -135,6 +135,26 @@ def test_a_few_huge_peaks_do_not_raise_the_threshold_without_bound() -> None:
     assert (watcher().add(scores).ratio[2000:18_000:2000] > 1).all()
 
 
+@pytest.mark.parametrize(
+    "length",
+    [
+        50,
+        pytest.param(
+            150,
+            marks=pytest.mark.xfail(
+                strict=True, reason="more than a tenth of the window: the spread grows with it"
+            ),
+        ),
+    ],
+)
+def test_a_fault_does_not_hide_the_next_one(length: int) -> None:
+    scores = exponential(2000, np.random.default_rng(2))
+    scores[1200 : 1200 + length] += 100
+    scores[1600:1620] += 100
+    ratio = watcher().add(scores).ratio
+    assert ratio[1600:1620].min() > 0.5 * ratio[1200:1220].min()
+
+
 def test_the_threshold_stays_within_bounds_of_the_first() -> None:
     """Even where every block has a huge peak."""
     start = Start(middle=0.0, spread=1.0, threshold=4.0, rate=RATE, spacing=SPACING)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vace_ad.errors import ModelFileError, TooShortError
+from vace_ad.errors import ModelFileError, StateError, TooShortError
 
 DELAY = 3  # rows until a score is final
 LIMIT = 6.0
@@ -134,7 +134,7 @@ class FakeModel:
     def restore(self, data):
         state = json.loads(data)
         if state.pop("model") != self.identity:
-            raise ModelFileError("another model's state")
+            raise StateError("another model's state")
         stream = FakeStream(self)
         vars(stream).update(state)
         return stream

@@ -8,7 +8,7 @@ import pytest
 
 from live.fakes import FakeCore, FakeModel
 from live.feeds import CHANNELS, START, STEP, Receiver, config, feed, model, write
-from vace_ad.errors import ModelFileError
+from vace_ad.errors import StateError
 from vace_ad.live.runner import Watch
 from vace_ad.live.store import Pending, Store
 
@@ -202,7 +202,7 @@ def test_a_state_of_another_model_is_refused(tmp_path):
     write(tmp_path, feed(n_rows=20))
     once(tmp_path)
     FakeModel(CHANNELS, [1.0] * 3, [1.0] * 3).save(tmp_path / "model.json")
-    with pytest.raises(ModelFileError, match="belongs to another model"):
+    with pytest.raises(StateError, match="belongs to another model"):
         once(tmp_path)
 
 

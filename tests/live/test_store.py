@@ -2,7 +2,7 @@ import sqlite3
 
 import pytest
 
-from vace_ad.errors import ModelFileError
+from vace_ad.errors import StateError
 from vace_ad.live.alarms import Alarm
 from vace_ad.live.store import JournalRow, Pending, Store
 
@@ -85,11 +85,11 @@ def test_what_people_said_outlives_an_update(store):
 def test_foreign_files_are_refused(tmp_path):
     path = tmp_path / "state"
     path.write_bytes(b"not a database at all" * 100)
-    with pytest.raises(ModelFileError, match="no state of vace watch"):
+    with pytest.raises(StateError, match="no state of vace watch"):
         Store(path)
     old = tmp_path / "old"
     store = Store(old)
     store.commit(Pending(meta={"version": "99"}))
     store.close()
-    with pytest.raises(ModelFileError, match="format 99"):
+    with pytest.raises(StateError, match="format 99"):
         Store(old)

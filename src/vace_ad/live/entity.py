@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.errors import ModelFileError
+from vace_ad.errors import StateError
 from vace_ad.live.alarms import Life, Message
 from vace_ad.live.alarms import Rules as AlarmRules
 from vace_ad.live.align import Aligner, Row
@@ -235,7 +235,7 @@ class Entity:
         start = self._base
         if kept is not None and kept[0] > self._base:
             if kept[1] != model.identity:
-                raise ModelFileError(
+                raise StateError(
                     f"the state of {self.name!r} belongs to another model ({kept[1]}, not "
                     f"{model.identity}); take that model, or start with another [state] path"
                 )

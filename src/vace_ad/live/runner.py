@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from vace_ad.errors import ModelFileError
+from vace_ad.errors import ModelFileError, StateError
 from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import Life, Message, body
 from vace_ad.live.alarms import Rules as AlarmRules
@@ -79,7 +79,7 @@ class Watch:
             )  # fmt: skip
         before = self.store.meta("model")
         if before is not None and before != model.identity:
-            raise ModelFileError(
+            raise StateError(
                 f"{self.store.path} belongs to another model ({before}) than "
                 f"{self.config.model['file']} ({model.identity}); take that model back, or start "
                 "with another [state] path"

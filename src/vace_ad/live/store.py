@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from vace_ad.errors import ModelFileError
+from vace_ad.errors import StateError
 from vace_ad.live.alarms import Alarm
 
 VERSION = 1
@@ -80,12 +80,12 @@ class Store:
             self._db.execute("pragma synchronous = full")  # after a power cut, too
             self._db.executescript(_SCHEMA)
         except sqlite3.DatabaseError as error:
-            raise ModelFileError(f"{path} is no state of vace watch: {error}") from None
+            raise StateError(f"{path} is no state of vace watch: {error}") from None
         version = self.meta("version")
         if version is None:
             self._db.execute("insert or ignore into meta values ('version', ?)", (str(VERSION),))
         elif version != str(VERSION):
-            raise ModelFileError(
+            raise StateError(
                 f"{path} was written by another version (format {version}, this one reads "
                 f"{VERSION}); start with another [state] path"
             )

@@ -1,0 +1,115 @@
+"""The real detector behind live operation's protocol."""
+
+import numpy as np
+import pytest
+
+from vace_ad import VACE
+from vace_ad.alarms.budget import Budget
+from vace_ad.errors import ModelFileError, StateError
+from vace_ad.frames import Table
+from vace_ad.live.glue import VaceCore, VaceModel
+
+CHANNELS = ("flow", "level", "power")
+TRAIN, N, FAULT = 1200, 1700, (1500, 1540)
+STEP = 10 * 10**9
+TIME = np.datetime64("2026-01-01", "ns") + np.arange(N) * np.timedelta64(STEP, "ns")
+SMALL = {"patch_length": 24, "encoders": 1}
+
+
+def rows(seed=0):
+    rng = np.random.default_rng(seed)
+    waves = np.sin(2 * np.pi * np.arange(N)[:, None] / 24 + np.arange(3))
+    values = (waves + 0.1 * rng.normal(size=(N, 3))) * [1, 5, 30] + [0, 9, 99]
+    values[slice(*FAULT), 1] += 40
+    return values
+
+
+def fitted(seed=0):
+    return VACE(**SMALL).fit(Table(rows(seed)[:TRAIN], CHANNELS, TIME[:TRAIN]))
+
+
+@pytest.fixture(scope="module")
+def detector():
+    return fitted()
+
+
+@pytest.fixture(scope="module")
+def model(detector):
+    return VaceModel(detector, "a", Budget(1, "week"))
+
+
+def fed(stream, start, end, chunk=10):
+    found = []
+    for a in range(start, end, chunk):
+        b = min(a + chunk, end)
+        found += stream.add(rows()[a:b], TIME[a:b]).changes
+    return found
+
+
+def in_fault(change):
+    return FAULT[0] <= change.event.alarm + TRAIN < FAULT[1]
+
+
+def test_a_fault_opens_an_alarm_and_its_end_resolves_it(model):
+    told = [change for change in fed(model.stream(), TRAIN, N) if in_fault(change)]
+    assert (told[0].what, told[-1].what) == ("open", "resolve")
+    assert len({change.event.id for change in told}) == 1
+    event = told[-1].event
+    assert event.shares[0][0] == "level"
+    assert abs(event.start + TRAIN - FAULT[0]) <= 3
+    assert event.start_time == TIME[TRAIN + event.start]
+    assert event.severity > 90
+
+
+@pytest.mark.parametrize("at", [1300, 1520, 1545])
+def test_a_state_goes_on_the_same(model, at):
+    whole = fed(model.stream(), TRAIN, N)
+    stream = model.stream()
+    first = fed(stream, TRAIN, at, 10 if at % 10 == 0 else 5)
+    again = model.restore(stream.to_bytes())
+    later = fed(again, at, N)
+    key = [(change.what, change.event.id, change.event.start) for change in whole]
+    assert [(change.what, change.event.id, change.event.start) for change in first + later] == key
+
+
+def test_a_state_of_another_model_is_refused(model):
+    data = model.stream().to_bytes()
+    other = VaceModel(fitted(seed=1), "b", Budget(1, "week"))
+    with pytest.raises(StateError, match="another model"):
+        other.restore(data)
+    with pytest.raises(StateError):
+        model.restore(data[: len(data) // 2])
+
+
+def test_what_live_operation_shows_of_a_model(model):
+    assert model.channels == CHANNELS
+    assert model.step == STEP
+    ranges = model.ranges()
+    assert list(ranges) == list(CHANNELS)
+    clean = rows()[:TRAIN]
+    for place, (low, high) in enumerate(ranges.values()):
+        inside = (clean[:, place] >= low) & (clean[:, place] <= high)
+        assert inside.mean() > 0.95
+        assert high - low < 10 * clean[:, place].std()
+
+
+def test_models_are_files_that_load_the_same(detector, tmp_path):
+    core = VaceCore(Budget(1, "week"))
+    detector.save(tmp_path / "one.vace")
+    loaded = core.load(tmp_path / "one.vace")
+    assert loaded.identity == core.load(tmp_path / "one.vace").identity
+    fitted(seed=1).save(tmp_path / "two.vace")
+    assert core.load(tmp_path / "two.vace").identity != loaded.identity
+    stream = VaceModel(detector, "a", Budget(1, "week")).stream()
+    fed(stream, TRAIN, 1520)
+    again = loaded.restore(stream.to_bytes())  # the model in memory and its file are one
+    assert [change.what for change in fed(again, 1520, N) if in_fault(change)][-1] == "resolve"
+    with pytest.raises(ModelFileError, match="cannot be read"):
+        core.load(tmp_path / "none.vace")
+
+
+def test_a_fit_leaves_a_whole_file(tmp_path):
+    path = tmp_path / "models" / "pump.vace"
+    made = VaceCore(Budget(1, "week")).fit(rows()[:TRAIN], CHANNELS, TIME[:TRAIN], path)
+    assert made.channels == CHANNELS
+    assert [each.name for each in path.parent.iterdir()] == ["pump.vace"]
