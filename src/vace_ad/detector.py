@@ -21,7 +21,7 @@ from vace_ad.config import COMPUTING, VACEConfig
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.trajectory import embed
 from vace_ad.errors import ConfigError, InputError, NotFittedError, TooShortError, VaceWarning
-from vace_ad.frames.chunks import as_chunks
+from vace_ad.frames.chunks import as_chunks, gathered
 from vace_ad.frames.table import Table, as_table
 from vace_ad.model import Model
 from vace_ad.progress import Progress, silent
@@ -162,9 +162,9 @@ class VACE:
         for found in self._run(iter(chunks), silent):
             yield added(found.values())
 
-    def stream(self, *, budget: Budget | None = None, rules: Rules | None = None) -> Stream:
+    def stream(self, *, budget: Budget | str | None = None, rules: Rules | None = None) -> Stream:
         """A stream of rows that come one by one or many at a time; see :class:`Stream`."""
-        return Stream(self.model_, budget=budget, rules=rules)
+        return Stream(self.model_, budget=Budget.of(budget), rules=rules)
 
     def _run(self, data: Any, progress: Progress) -> Iterator[dict[str, Scores]]:
         model, n_rows = self.model_, 0
@@ -249,7 +249,7 @@ class VACE:
         return shape
 
     def _trajectory(self, data: Any, progress: Progress = silent) -> NDArray[np.float32]:
-        shape, table = self._shape(), as_table(data).aligned(self.channels_)
+        shape, table = self._shape(), as_table(gathered(data)).aligned(self.channels_)
         length = shape.config.length
         if len(table) < length:
             raise TooShortError(f"{len(table)} rows came; a patch has {length}")
@@ -268,7 +268,8 @@ class VACE:
         self,
         data: Any,
         *,
-        budget: Budget | None = None,
+        budget: Budget | str | None = None,
+        alarms_per_week: float | None = None,
         rules: Rules | None = None,
         first: int = 0,
         step: int | None = None,
@@ -277,11 +278,16 @@ class VACE:
         """The events of a table: when, how sure, which signal, which channels.
 
         `budget` says how many false alarms a person tolerates on normal data, by default one in
-        10,000 rows: ``Budget(1, "week")``. `rules` say what makes one event of the rows above the
-        threshold. Rows before `first`, such as those of the training, make no events. `step` is
-        the time between rows in nanoseconds where the table has no time.
+        10,000 rows: "1 per week" or ``Budget(1, "week")``, or `alarms_per_week`. `rules` say what
+        makes one event of the rows above the threshold. Rows before `first`, such as those of the
+        training, make no events. `step` is the time between rows in nanoseconds where the table
+        has no time.
         """
-        table = as_table(data).aligned(self.channels_)
+        if alarms_per_week is not None:
+            if budget is not None:
+                raise ConfigError("budget and alarms_per_week both came; give one of them")
+            budget = Budget(alarms_per_week, "week")
+        table = as_table(gathered(data)).aligned(self.channels_)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", VaceWarning)
             signals = self.signals(table, progress=progress)
@@ -289,7 +295,7 @@ class VACE:
             self.model_,
             table,
             signals,
-            budget=budget,
+            budget=Budget.of(budget),
             rules=rules,
             first=first,
             step=step,
@@ -298,13 +304,13 @@ class VACE:
         notes = [str(warning.message) for warning in caught]
         return replace(found, notes=(*notes, *found.notes), data=data)
 
-    def predict(self, data: Any, *, budget: Budget | None = None) -> NDArray[np.int8]:
+    def predict(self, data: Any, *, budget: Budget | str | None = None) -> NDArray[np.int8]:
         """1 for each row of an event, 0 for all others, (n_rows,)."""
         return self.detect(data, budget=budget).predictions
 
     def explain(self, data: Any, start: int, end: int) -> Blame:
         """Each channel's share of what happened in rows [start, end)."""
-        table = as_table(data).aligned(self.channels_)
+        table = as_table(gathered(data)).aligned(self.channels_)
         found = suspicion(table.values, start, end, self.model_.normal, self.model_.wander)
         return blame(table.names, found)
 

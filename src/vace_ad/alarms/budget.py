@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import Literal
 
@@ -17,6 +18,12 @@ DEFAULT_ROWS = 10_000
 
 # Below this many expected alarms, the calibration rows say little about the threshold.
 _FAR = 0.3
+
+
+_WORDS = re.compile(
+    r"(?P<amount>\d+(\.\d+)?) *(alarms? )?(((per|a|an) (?P<per>day|week|month))|"
+    r"(in (?P<rows>\d+) rows))"
+)
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,23 @@ class Budget:
             raise ConfigError(
                 f"{self.amount!r} alarms a {self.per} came; it must be more than 0, such as 1"
             )
+
+    @classmethod
+    def of(cls, budget: Budget | str | None) -> Budget:
+        """A budget as it is, from words such as "1 per week", or the default for None."""
+        if budget is None:
+            return cls()
+        if isinstance(budget, Budget):
+            return budget
+        found = _WORDS.fullmatch(budget.strip().lower())
+        if found is None:
+            raise ConfigError(
+                f"budget {budget!r} is not understood; write '1 per week' (or day, or month) or "
+                "'1 in 10000 rows'"
+            )
+        if found["rows"]:
+            return cls(float(found["amount"]) * DEFAULT_ROWS / float(found["rows"]), "rows")
+        return cls(float(found["amount"]), found["per"])  # type: ignore[arg-type]
 
     def rate(self, step: int | None) -> float | None:
         """Alarms a row on normal data, or None for a share or a threshold."""

@@ -8,7 +8,10 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from vace_ad.errors import TableReadError
+from vace_ad.frames.table import Table, as_table
 
 ROWS = 65_536  # that a Parquet file is read in
 
@@ -18,6 +21,21 @@ def as_chunks(data: Any) -> Iterator[Any] | None:
     if isinstance(data, str | PathLike):
         return parquet_chunks(Path(data))
     return data if isinstance(data, Iterator) else None
+
+
+def gathered(data: Any) -> Any:
+    """One table of what may come in pieces; a table as it is."""
+    chunks = as_chunks(data)
+    if chunks is None:
+        return data
+    tables = [as_table(chunk) for chunk in chunks]
+    if not tables:
+        raise TableReadError("an iterator without a table came; give at least one")
+    names = tables[0].names
+    values = np.concatenate([table.aligned(names).values for table in tables])
+    times = [table.time for table in tables if table.time is not None]
+    time = np.concatenate(times) if len(times) == len(tables) else None
+    return Table(values, names, time, tables[0].named)
 
 
 def parquet_chunks(path: Path, rows: int = ROWS) -> Iterator[Any]:
