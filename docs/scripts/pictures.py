@@ -2,7 +2,7 @@
 
     python docs/scripts/pictures.py
 
-Needs Chromium for the report's picture (`make browser`) and the extra `plot` for the demo's. Run it
+Needs Chromium for the report's picture (`make machine`) and the extra `plot` for the demo's. Run it
 after a change of scores, alarms or the report.
 """
 
@@ -51,7 +51,7 @@ def take_report(report: Path) -> None:
     """The first screen of a report, as a browser shows it."""
     chromium = shutil.which("chromium")
     if chromium is None:
-        sys.exit("Chromium is not installed: make browser")
+        sys.exit("Chromium is not installed: make machine")
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
     picture = DOCS / "report.png"
     subprocess.run(
