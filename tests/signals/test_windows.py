@@ -48,7 +48,7 @@ def test_a_stream_that_starts_at_another_level_is_used_to_it():
     signal, _ = fitted(LevelScale, [rows(2000)], patch_length=64)
     test = rows(300, seed=1)
     test[150:, 1] += 200
-    away = test + [20, 0, 0]
+    away = test + np.array([20, 0, 0])
     plain, shifted = run(signal, test)[0], run(signal, away)[0]
     assert shifted[:80].max() < 0.2 * plain[180:].min()
     assert shifted[180:].min() > 0.5 * plain[180:].min()
