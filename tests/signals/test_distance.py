@@ -39,7 +39,7 @@ def test_evidence_equals_loops_whatever_the_chunks(d, half_life, length):
         np.testing.assert_array_equal(run(signal, rows, cuts), whole)
 
 
-def test_held_out_evidence_of_every_part():
+def test_evidence_of_the_training_rows_of_every_part():
     parts = [noise(300), noise(80, seed=2)]
     signal, held = fitted(Distance, parts, patch_length=24)
     unit, usual = signal.learned

@@ -44,13 +44,14 @@ def test_evidence_equals_loops_whatever_the_chunks(d, half_life):
         np.testing.assert_array_equal(run(signal, rows, cuts), whole)
 
 
-def test_held_out_evidence_of_every_part():
+def test_evidence_of_the_training_rows_of_every_part():
     train = waves(300)
     train[150, 1] += 8
     parts = [train, waves(60, seed=2)]
     signal, held = fitted(Forecast, parts, patch_length=24)
     assert [line.shape for line in held] == [(1, 300), (1, 60)]
     scaled = [signal.normal.scaled(part) for part in parts]
+    # By the weights of all training rows; edge and mean evidence alone are held out.
     for part, line in zip(scaled, held, strict=True):
         weights = np.concatenate([signal.weights.common, signal.weights.own]).T
         raw = naive.forecast_raw(part, signal.weights.directions, weights, signal.edge)
