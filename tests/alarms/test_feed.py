@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -91,7 +93,7 @@ def test_each_alarm_is_opened_updated_and_resolved_in_order(changes: list[Change
 
 
 def test_an_update_tells_of_another_level(changes: list[Change]) -> None:
-    for before, after in zip(changes, changes[1:], strict=False):
+    for before, after in pairwise(changes):
         if after.what == "update":
             assert after.event.id == before.event.id
             assert after.event.level != before.event.level
