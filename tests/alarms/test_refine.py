@@ -28,6 +28,9 @@ class Learnt(NamedTuple):
     wander: Wander
 
 
+HIGH = np.full(N, 2.0)  # above the threshold all through
+
+
 def noise(seed: int = 0, channels: int = 6, n: int = N) -> np.ndarray:
     """Noisy channels of their own levels and scales."""
     rng = np.random.default_rng(seed)
@@ -52,7 +55,7 @@ def test_a_level_fault_in_one_channel_has_its_rows(seed: int, early: int, late: 
     values = noise(seed)
     model, channel = learnt(values[:1500]), seed % 6
     values[2000:2060, channel] += 10 * values[:1500, channel].std()
-    found = sharpen(values, runs((2000 - early, 2060 + late)), {}, 0, model)  # type: ignore[arg-type]
+    found = sharpen(values, runs((2000 - early, 2060 + late)), HIGH, {}, 0, model)  # type: ignore[arg-type]
     assert abs(found[0, 0] - 2000) <= 2
     assert abs(found[0, 1] - 2060) <= 2
 
@@ -63,7 +66,7 @@ def test_neighbours_do_not_overlap() -> None:
     for start in (2000, 2040, 2085):
         values[start : start + 25, 1] += 12 * values[:1500, 1].std()
     given = runs((1995, 2030), (2035, 2070), (2080, 2115))
-    found = sharpen(values, given, {}, 0, model)  # type: ignore[arg-type]
+    found = sharpen(values, given, HIGH, {}, 0, model)  # type: ignore[arg-type]
     assert (found[:, 0] < found[:, 1]).all()
     assert (found[1:, 0] >= found[:-1, 1]).all()
     # The third is held against rows that hold the first two, so its edges are less sharp.
@@ -75,10 +78,10 @@ def test_no_event_begins_before_the_first_row_or_out_of_reach() -> None:
     values = noise()
     model = learnt(values[:1500])
     values[1900:2300, 2] += 10 * values[:1500, 2].std()
-    (found,) = sharpen(values, runs((2000, 2100)), {}, 1990, model)  # type: ignore[arg-type]
+    (found,) = sharpen(values, runs((2000, 2100)), HIGH, {}, 1990, model)  # type: ignore[arg-type]
     assert found[0] >= 1990
     assert found[1] <= 2100 + REACH
-    (found,) = sharpen(values, runs((N - 5, N)), {}, 0, model)  # type: ignore[arg-type]
+    (found,) = sharpen(values, runs((N - 5, N)), HIGH, {}, 0, model)  # type: ignore[arg-type]
     assert 0 <= found[0] < found[1] <= N
 
 
@@ -86,7 +89,7 @@ def test_without_a_past_training_stands_in() -> None:
     values = noise()
     model = learnt(values[500:])
     values[10:40, 3] += 12 * values[500:, 3].std()
-    (found,) = sharpen(values, runs((5, 50)), {}, 0, model)  # type: ignore[arg-type]
+    (found,) = sharpen(values, runs((5, 50)), HIGH, {}, 0, model)  # type: ignore[arg-type]
     assert np.abs(found - (10, 40)).max() <= 2
 
 
@@ -96,7 +99,7 @@ def test_missing_cells_say_nothing() -> None:
     values[2000:2040, 1] += 12 * values[:1500, 1].std()
     values[1990:2050, 4] = np.nan
     values[2010:2015, 1] = np.nan
-    (found,) = sharpen(values, runs((1990, 2050)), {}, 0, model)  # type: ignore[arg-type]
+    (found,) = sharpen(values, runs((1990, 2050)), HIGH, {}, 0, model)  # type: ignore[arg-type]
     assert np.abs(found - (2000, 2040)).max() <= 2
     evidence = row_evidence(values, 1950, 2090, 1990, model)  # type: ignore[arg-type]
     assert np.isfinite(evidence).all()
@@ -138,7 +141,7 @@ def test_no_evidence_is_no_stretch() -> None:
 
 def test_a_run_without_evidence_stays_as_it_was() -> None:
     values = np.zeros((N, 2))
-    found = sharpen(values, runs((2000, 2030)), {}, 0, learnt(noise(channels=2)))  # type: ignore[arg-type]
+    found = sharpen(values, runs((2000, 2030)), HIGH, {}, 0, learnt(noise(channels=2)))  # type: ignore[arg-type]
     assert found.tolist() == [[2000, 2030]]
 
 

@@ -55,10 +55,6 @@ def test_a_channel_that_goes_its_own_way_within_its_range_is_found(detector):
     assert found.anomalies[0].shares[0][0] == detector.channels_[2]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="onset and end are sought in levels of single channels, where this fault shows nothing",
-)
 def test_the_event_of_such_a_channel_lies_where_the_fault_is(detector):
     (event,) = detector.detect(own_way()).anomalies
     assert event.start < 880

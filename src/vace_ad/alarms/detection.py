@@ -108,7 +108,7 @@ def find_events(
     ratio = np.concatenate([np.full(first, np.nan), judged.ratio])
     limits = np.concatenate([np.full(first, np.nan), judged.limit])
     runs = runs_above(ratio, 1.0, alarming.rules)
-    sharp = sharpen(table.values, runs, signals, first, model)
+    sharp = sharpen(table.values, runs, ratio, signals, first, model)
     events = []
     for done, (run, (start, end)) in enumerate(zip(runs.tolist(), sharp.tolist(), strict=True)):
         progress("explaining", done, len(runs))

@@ -34,6 +34,7 @@ SHARE = 0.55  # of the strong rows' evidence that a row must have to belong to t
 def sharpen(
     values: NDArray[Any],
     runs: NDArray[np.intp],
+    ratio: Array,
     signals: Mapping[str, Array],
     first: int,
     model: Learned,
@@ -51,9 +52,24 @@ def sharpen(
             sharp[i] = bad
             continue
         found = loudest_stretch(row_evidence(values, low, high, start, model))
-        if found is not None:
-            sharp[i] = low + found[0], low + found[1]
+        strong, near = strongest_rows(ratio, start, end), model.config.length // 2
+        meets = found is not None and (
+            low + found[0] - near < strong[1] and low + found[1] + near > strong[0]
+        )
+        sharp[i] = (low + found[0], low + found[1]) if found and meets else strong
     return sharp
+
+
+def strongest_rows(ratio: Array, start: int, end: int) -> tuple[int, int]:
+    """The rows of a run around its peak that have at least half of its height above 1.
+
+    For faults that no channel shows by its level, such as channels that part or stand still.
+    """
+    above = np.nan_to_num(ratio[start:end]) - 1
+    peak = int(np.argmax(above))
+    weak = np.flatnonzero(above < 0.5 * above[peak])
+    first = int(weak[weak < peak].max(initial=-1)) + 1
+    return start + first, start + int(weak[weak > peak].min(initial=end - start))
 
 
 def single_readings(signals: Mapping[str, Array], start: int, end: int) -> tuple[int, int] | None:
