@@ -108,7 +108,7 @@ def find_events(
     ratio = np.concatenate([np.full(first, np.nan), judged.ratio])
     limits = np.concatenate([np.full(first, np.nan), judged.limit])
     runs = runs_above(ratio, 1.0, alarming.rules)
-    sharp = sharpen(table.values, runs, ratio, signals, first, model)
+    sharp = sharpen(table.values, runs, ratio, first, model)
     events = []
     for done, (run, (start, end)) in enumerate(zip(runs.tolist(), sharp.tolist(), strict=True)):
         progress("explaining", done, len(runs))
@@ -154,13 +154,13 @@ def explain(
 
 
 def leading(signals: Mapping[str, Array], start: int, end: int) -> str | None:
-    """The signal that rose most above its usual level in rows [start, end)."""
+    """The signal that rose highest above its usual level in rows [start, end)."""
     rises = {}
     for name, line in signals.items():
         inside = line[start:end][~np.isnan(line[start:end])]
         known = line[~np.isnan(line)]
         if len(inside):
-            rises[name] = float(inside.mean()) - float(np.median(known))
+            rises[name] = float(inside.max()) - float(np.median(known))
     return max(rises, key=lambda name: rises[name]) if rises else None
 
 

@@ -7,7 +7,6 @@ stretch with the most evidence is the event.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,6 @@ from vace_ad.alarms.alarming import Learned
 from vace_ad.alarms.blame import LEVEL_SHARE
 from vace_ad.frames.segments import missing_cells
 from vace_ad.signals.normal import Normal
-from vace_ad.signals.rows import added
 
 Array = NDArray[np.float64]
 
@@ -35,7 +33,6 @@ def sharpen(
     values: NDArray[Any],
     runs: NDArray[np.intp],
     ratio: Array,
-    signals: Mapping[str, Array],
     first: int,
     model: Learned,
 ) -> NDArray[np.intp]:
@@ -47,47 +44,24 @@ def sharpen(
     for i, (start, end) in enumerate(runs.tolist()):
         low = max(start - REACH, first if i == 0 else int(runs[i - 1, 1]))
         high = min(end + REACH, len(values) if i == len(runs) - 1 else int(runs[i + 1, 0]))
-        bad = single_readings(signals, start, end)
-        if bad is not None:
-            sharp[i] = bad
-            continue
         found = loudest_stretch(row_evidence(values, low, high, start, model))
+        if found is None:
+            continue
+        first_row, last_row = low + found[0], low + found[1]
         strong, near = strongest_rows(ratio, start, end), model.config.length // 2
-        meets = found is not None and (
-            low + found[0] - near < strong[1] and low + found[1] + near > strong[0]
-        )
-        sharp[i] = (low + found[0], low + found[1]) if found and meets else strong
+        if first_row - near >= strong[1] or last_row + near <= strong[0]:
+            continue  # the fault shows in no level: the run says all that is known
+        sharp[i] = first_row, last_row
     return sharp
 
 
 def strongest_rows(ratio: Array, start: int, end: int) -> tuple[int, int]:
-    """The rows of a run around its peak that have at least half of its height above 1.
-
-    For faults that no channel shows by its level, such as channels that part or stand still.
-    """
+    """The rows of a run around its peak that have at least half of its height above 1."""
     above = np.nan_to_num(ratio[start:end]) - 1
     peak = int(np.argmax(above))
     weak = np.flatnonzero(above < 0.5 * above[peak])
     first = int(weak[weak < peak].max(initial=-1)) + 1
     return start + first, start + int(weak[weak > peak].min(initial=end - start))
-
-
-def single_readings(signals: Mapping[str, Array], start: int, end: int) -> tuple[int, int] | None:
-    """The rows of a run that spikes alone explain: nothing else rises as much where they are."""
-    spike = signals.get("spike")
-    if spike is None or not np.nan_to_num(spike[start:end]).max() > 0:
-        return None
-    inside = {name: np.nan_to_num(line[start:end]) for name, line in signals.items()}
-    peak = int(np.argmax(inside["spike"]))
-    rises = {name: line[peak] - np.median(line) for name, line in inside.items()}
-    if max(rises, key=lambda name: rises[name]) != "spike":
-        return None
-    # Spread over the rows around, the same readings also speak in other lines, nowhere else more.
-    others = added(line for name, line in inside.items() if name != "spike")
-    if others.max() > others[peak] + inside["spike"][peak]:
-        return None
-    rows = np.flatnonzero(inside["spike"] > 0.5 * inside["spike"][peak])
-    return start + int(rows[0]), start + int(rows[-1]) + 1
 
 
 def row_evidence(values: NDArray[Any], low: int, high: int, alarm: int, model: Learned) -> Array:

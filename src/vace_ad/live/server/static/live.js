@@ -15,7 +15,7 @@ function alarmCard(alarm) {
   const card = make("li", { className: `alarm${silent ? " nodata" : ""}${alarm.resolved ? " resolved" : ""}` });
   card.dataset.alarm = alarm.alarm;
   if (location.hash === `#alarm=${alarm.alarm}`) card.classList.add("chosen");
-  const name = make("button", { className: "link", type: "button" }, ...breakable(alarm.entity || "source"));
+  const name = make("button", { className: "link", type: "button" }, alarm.entity || "source");
   name.onclick = () => alarm.entity && choose(alarm.entity);
   const severity = alarm.severity === null ? "" : `severity ${Math.round(alarm.severity)}`;
   card.append(make("div", { className: "top" }, name, make("b", {}, silent ? "no data" : severity)));
@@ -68,7 +68,7 @@ async function loadStatus() {
 async function loadEntities() {
   const { total, entities } = await get(`/api/entities?limit=200&search=${encodeURIComponent(state.search)}`);
   $("entities").replaceChildren(...entities.map((entity) => {
-    const name = make("button", { className: "link", type: "button" }, ...breakable(entity.name));
+    const name = make("button", { className: "link", type: "button" }, entity.name);
     name.onclick = () => choose(entity.name);
     const words = entity.alarms ? "alarm" : entity.state;
     return make("li", entity.alarms ? { className: "firing" } : {}, name, make("span", {}, words));
@@ -86,14 +86,14 @@ async function loadDetail() {
   if (state.chosen === null) return;
   const entity = await get(`/api/entity?name=${encodeURIComponent(state.chosen)}`);
   $("detail").hidden = false;
-  $("name").replaceChildren(...breakable(entity.name));
+  $("name").replaceChildren(entity.name);
   $("state").textContent = entity.idle ? `${entity.state}; on disk, no rows for a while` : entity.state;
   drawScore(entity.scores);
   $("channels").replaceChildren(...entity.channels.map(({ name, value, low, high }) => {
     const out = value !== null && low !== null && (value < low || value > high);
     const size = high !== null ? high - low || Math.abs(high) || 1 : Math.abs(value ?? 1);
     const usual = low === null ? "" : `usual ${number(low, size)} to ${number(high, size)}`;
-    return make("li", out ? { className: "out" } : {}, make("span", {}, ...breakable(name)), make("b", {}, value === null ? "no data" : number(value, size)), make("small", {}, usual));
+    return make("li", out ? { className: "out" } : {}, make("span", {}, name), make("b", {}, value === null ? "no data" : number(value, size)), make("small", {}, usual));
   }));
 }
 
