@@ -86,7 +86,7 @@ class Model:
             facts,
         )
 
-    @property
+    @cached_property
     def lines(self) -> dict[str, str]:
         """The lines of evidence, and what each watches, in words."""
         return {name: words for s in self.signals for name, words in s.lines.items()}

@@ -70,6 +70,8 @@ class Segments:
 
         To be asked before they are added.
         """
+        if not missing_cells(rows).any():
+            return np.zeros(len(rows), bool)
         missing = missing_cells(np.concatenate([self._given, self._held, rows]))
         before = len(missing) - len(rows)
         edges = [0, *(before + cut for cut in cuts), len(missing)]
