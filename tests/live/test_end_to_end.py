@@ -51,6 +51,7 @@ def test_a_plant_over_mqtt(tmp_path, receiver):
                     sender.publish(f"plant/pump/{channel}", body, qos=1)
             until(lambda: any("resolve" in e["type"] for e in receiver.got), 30)
             until(lambda: len(heard) >= 2)
+            until(lambda: watch.status.counts["readings"] >= 480)  # the last ones may be under way
             sender.loop_stop()
             counts = watch.status.counts
             assert (counts["readings"], counts["late"], counts["bad"]) == (480, 0, 0)
