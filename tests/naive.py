@@ -549,3 +549,41 @@ def default_score(train, rows, patch_length, half_life, shape):
         "forecast": forecast(own, seen, half_life),
         "distance": distance(own, seen, half_life, min(48, patch_length)),
     }
+
+
+def operating_counts(labels, events, opened, tolerance):
+    """What alarms were worth: stretch by stretch, event by event, row by row."""
+    n, stretches, start = len(labels), [], None
+    for row in range(n + 1):
+        inside = row < n and labels[row] == 1
+        if inside and start is None:
+            start = row
+        if not inside and start is not None:
+            stretches.append((start, row))
+            start = None
+
+    def near(event, stretch):
+        return event[0] < stretch[1] + tolerance and event[1] > stretch[0] - tolerance
+
+    onsets, lengths, delays, found = [], [], [], 0
+    for stretch in stretches:
+        mine = [event for event in events if near(event, stretch)]
+        found += bool(mine)
+        if len(mine) == 1 and sum(near(mine[0], other) for other in stretches) == 1:
+            onsets.append(mine[0][0] - stretch[0])
+            lengths.append((mine[0][1] - mine[0][0]) / (stretch[1] - stretch[0]))
+        for row in sorted(opened):
+            if near((row, row + 1), stretch):
+                delays.append(max(0, row - stretch[0]))
+                break
+    normal = inside_rows = 0
+    for row in range(n):
+        if all(not (s - tolerance <= row < e + tolerance) for s, e in stretches):
+            normal += 1
+            inside_rows += any(a <= row < b for a, b in events)
+    false = sum(not any(near(event, stretch) for stretch in stretches) for event in events)
+    return {
+        "events": len(stretches), "found": found, "false_alarms": false, "normal_rows": normal,
+        "inside_rows": inside_rows, "onsets": tuple(onsets), "lengths": tuple(lengths),
+        "live": len(stretches), "delays": tuple(delays),
+    }  # fmt: skip

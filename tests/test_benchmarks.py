@@ -1,11 +1,18 @@
 """The scripts behind the published figures: that they run at all, and that they sum up rightly."""
 
 import csv
+import importlib
+import re
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from bench.made_runs import made_row
+from vace_ad.baselines import resolve
+from vace_ad.bench.flat import to_line
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(
@@ -108,6 +115,29 @@ def test_single_bad_readings_are_found_among_made_faults(tmp_path):
     assert float(line["default"]) > 0.7
 
 
+def test_budgets_are_counted_on_clean_processes(tmp_path):
+    run("budgets", "--quick", "--kinds", "white noise", "t3", "--out", tmp_path)
+    lines = read(tmp_path / "budgets.csv")
+    assert [line["kind"] for line in lines[:4]] == ["white noise"] * 2 + ["t3"] * 2
+    assert [line["allowed"] for line in lines[:2]] == ["3.0", "0.3"]
+    whole = [line for line in lines if line["group"] == "all"]
+    for line, mine in zip(whole, (lines[0:4:2], lines[1:4:2]), strict=True):
+        assert int(line["false_alarms"]) == sum(int(one["false_alarms"]) for one in mine)
+    assert 0 <= float(whole[0]["rows_in_events"]) < 0.05
+
+
+def test_clean_processes_are_clean(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    kinds = importlib.import_module("processes").KINDS
+    assert len({kind.name for kind in kinds}) == 49
+    for kind in kinds:
+        first, again = (kind.rows(4000, np.random.default_rng(3)) for _ in range(2))
+        assert first.shape == (4000, 4), kind.name
+        np.testing.assert_array_equal(first, again)
+        assert np.isfinite(first).all() or kind.name.startswith("missing"), kind.name
+        assert (np.nanstd(first, axis=0) > 0).all(), kind.name
+
+
 def test_published_tables_are_looked_through(tmp_path):
     pytest.importorskip("torch")
     files = ["001_MSL_id_1_Sensor_tr_5_1st_9.csv", "002_MSL_id_2_Sensor_tr_5_1st_9.csv",
@@ -141,3 +171,49 @@ def test_published_tables_are_looked_through(tmp_path):
     assert found["500 draws of 10000 rows"].startswith("487.7 different")
     assert found["DCdetector: value of the loss"] == "0.0e+00"
     assert float(found["USAD: less that of two autoencoders"]) < 1e-8
+
+
+GENESIS = "001_Genesis_id_1_Sensor_tr_4055_1st_15538"
+MSL = "002_MSL_id_1_Sensor_tr_500_1st_900"
+
+
+def committed(method, series, value, config, **more):
+    """A line of committed rows."""
+    row = made_row(method, series, vus_pr=value, protocol="test-only", config=config)
+    return {**to_line(row), "commit": "abc1234", "machine": "1 core", **more}
+
+
+@pytest.fixture
+def study(tmp_path, data):
+    """The options of a study that has no time, from committed rows of two methods."""
+    config = resolve("pca").config_hash
+    lines = [
+        committed("pca", GENESIS, 0.25, config),
+        committed("pca", MSL, 0.5, config),
+        committed("iforest", GENESIS, 0.75, "of other code"),
+    ]
+    write(tmp_path / "rows.csv", lines)
+    folders = [f"--{name}={tmp_path / name}" for name in ("run", "out", "figures")]
+    (tmp_path / "out").mkdir()
+    return ["--data", data, "--rows", tmp_path / "rows.csv", *folders, "--minutes", 0]
+
+
+def test_a_study_goes_on_from_committed_rows_of_methods_as_they_are_now(tmp_path, study):
+    pytest.importorskip("matplotlib")
+    run("reproduce", *study)
+    lines = read(tmp_path / "rows.csv")
+    assert [(line["method"], line["series"]) for line in lines] == [("pca", GENESIS), ("pca", MSL)]
+    assert {line["commit"] for line in lines} == {"abc1234"}  # they are still the same rows
+    main = read(tmp_path / "out" / "main-test-only.csv")
+    assert (main[0]["method"], float(main[0]["VUS-PR"]), main[0]["series"]) == ("pca", 0.375, "2")
+    assert not (tmp_path / "out" / "ablation-test-only.md").exists()
+
+
+def test_what_is_left_of_each_stage(tmp_path, study):
+    told = subprocess.run(
+        [sys.executable, FOLDER / "reproduce.py", *map(str, study), "--list", "--methods", "pca"],
+        capture_output=True, text=True, check=True,
+    ).stderr  # fmt: skip
+    (line,) = [line for line in told.splitlines() if " rows " in line]
+    # Six series of a folder that has few, two protocols, none of them among the committed.
+    assert re.match(r" *1 +0 of +12 rows  pca, iforest", line)

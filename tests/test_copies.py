@@ -111,3 +111,11 @@ def test_streams_in_threads(fitted):
     with ThreadPoolExecutor(4) as executor:
         for found in executor.map(scores, range(4)):
             assert np.array_equal(found, fitted.score(TEST))
+
+
+def test_scoring_leaves_nothing_in_a_pickle():
+    fitted = VACE(**SMALL).fit(waves())
+    before = pickle.dumps(fitted.model_)
+    fitted.score(waves(200, seed=9))
+    fitted.detect(waves(200, seed=9))
+    assert pickle.dumps(fitted.model_) == before

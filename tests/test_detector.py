@@ -255,9 +255,12 @@ def test_extreme_values(factor, offset):
     np.testing.assert_allclose(scores, plain, rtol=0.02)
 
 
-def test_text_and_complex_are_refused(fitted):
-    with pytest.raises(InputError, match="site"):
-        VACE(**SMALL).fit(pd.DataFrame({"a": [1.0], "site": ["x"]}))
+def test_nothing_but_text_and_complex_are_refused(fitted):
+    with (
+        pytest.raises(InputError, match="no column of numbers"),
+        pytest.warns(VaceWarning, match="'site' is text"),
+    ):
+        VACE(**SMALL).fit(pd.DataFrame({"site": ["x", "y"]}))
     with pytest.raises(InputError, match="complex"):
         VACE(**SMALL).fit(waves() * 1j)
 

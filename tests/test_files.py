@@ -168,3 +168,35 @@ def test_arrays_that_do_not_fit(model, tmp_path):
     broken = {**arrays, name: np.full_like(arrays[name], np.nan)}
     with pytest.raises(ModelFileError, match="not finite"):
         load(rewritten(path, tmp_path / "f.vace", arrays=broken))
+
+
+def forged(path, target, change):
+    """The model with other arrays and a checksum that fits."""
+    from vace_ad.files import digest
+
+    arrays = load_file(path)
+    change(arrays)
+    checksum = digest(metadata(path)["description"], arrays)
+    return rewritten(path, target, arrays=arrays, sha256=checksum)
+
+
+def test_numbers_that_give_no_finite_score_are_refused_on_loading(model, tmp_path):
+    same = forged(model[1], tmp_path / "same.vace", lambda arrays: None)
+    load(same)
+
+    def vast(arrays):
+        for name in arrays:
+            if arrays[name].dtype == np.float32:
+                arrays[name] = np.full_like(arrays[name], 3e38)
+
+    with pytest.raises(ModelFileError, match=r"cannot be used|overflow"):
+        load(forged(model[1], tmp_path / "f.vace", vast))
+
+
+def test_a_link_is_followed_on_saving(model, tmp_path):
+    det, _ = model
+    (tmp_path / "disk").mkdir()
+    (tmp_path / "m.vace").symlink_to(tmp_path / "disk" / "m.vace")
+    det.save(tmp_path / "m.vace")
+    assert (tmp_path / "m.vace").is_symlink()
+    load(tmp_path / "disk" / "m.vace")

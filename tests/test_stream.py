@@ -301,3 +301,81 @@ def test_scales_of_the_whole_series_have_no_stream_but_take_chunks(preset):
     parts = np.split(rows, range(90, 1000, 90))
     with pytest.warns(VaceWarning, match="have no score"):
         assert np.array_equal(detector.score(iter(parts)), detector.score(rows), equal_nan=True)
+
+
+def _repacked(data, change):
+    """A state with other arrays or another description, and a checksum that fits."""
+    import json
+
+    from safetensors.numpy import load, save
+
+    from vace_ad.files import digest
+
+    size = int.from_bytes(data[:8], "little")
+    meta = json.loads(data[8 : 8 + size])["__metadata__"]
+    arrays, description = dict(load(data)), json.loads(meta["description"])
+    change(arrays, description)
+    text = json.dumps(description)
+    return bytes(save(arrays, {**meta, "description": text, "sha256": digest(text, arrays)}))
+
+
+def _other_type(arrays, description):
+    arrays["latest"] = arrays["latest"].view(np.int64)
+
+
+def _other_shape(arrays, description):
+    description.pop("arrays")
+    name = next(key for key in arrays if key.endswith("rows") and arrays[key].ndim == 2)
+    arrays[name] = arrays[name][None]
+
+
+def _no_budget(arrays, description):
+    description["budget"] = {"amount": 1.0, "per": "moon"}
+
+
+@pytest.mark.parametrize("change", [_other_type, _other_shape, _no_budget])
+def test_a_forged_state_is_refused_when_it_is_resumed(change):
+    det = VACE(patch_length=8, encoders=1, shape="always").fit(
+        np.sin(np.arange(300)[:, None] / [3.0, 5.0])
+    )
+    stream = det.stream()
+    stream.add(np.sin(np.arange(100)[:, None] / [3.0, 5.0]))
+    data = stream.to_bytes()
+    Stream.from_bytes(_repacked(data, lambda arrays, description: None), det)
+    with pytest.raises(StateError):
+        Stream.from_bytes(_repacked(data, change), det)
+
+
+def told(detector: VACE, rows: np.ndarray, chunk: int) -> list:
+    stream, found = detector.stream(), []
+    for a in range(0, len(rows), chunk):
+        found += stream.add(rows[a : a + chunk]).changes
+    return [(change.row, change.what, change.event) for change in found]
+
+
+def test_changes_and_their_rows_do_not_depend_on_chunks(detector):
+    rows = with_gaps(make_rows(900))
+    rows[600:620, 1] += np.linspace(1, 12, 20)
+    rows[700:703, 0] -= 20
+    singly = told(detector, rows, 1)
+    assert {"open", "resolve"} <= {what for _, what, _ in singly}
+    assert [row for row, what, event in singly if what == "open"] == [
+        event.alarm for _, what, event in singly if what == "open"
+    ]
+    for chunk in (2, 7, 150, 900):
+        assert repr(told(detector, rows, chunk)) == repr(singly)
+
+
+def test_a_trusted_state_goes_on_the_same_and_damage_is_still_refused(detector):
+    rows = make_rows(600)
+    stream = detector.stream()
+    stream.add(rows[:350])
+    data = stream.to_bytes()
+    wanted = stream.add(rows[350:])
+    found = Stream.from_bytes(data, detector, trusted=True).add(rows[350:])
+    np.testing.assert_array_equal(found.scores, wanted.scores)
+    np.testing.assert_array_equal(found.provisional, wanted.provisional)
+    with pytest.raises(StateError):
+        Stream.from_bytes(data[:-9] + b"\x01" * 9, detector, trusted=True)
+    with pytest.raises(StateError, match="another model"):
+        Stream.from_bytes(data, fitted(encoders=1), trusted=True)

@@ -119,6 +119,8 @@ class VACEConfig(_Checked):
     amplitude: bool = True  # whether anything but the shape of patches counts
     drift_half_life: int = 8000  # rows in which a level that stays becomes half normal
     adapt: bool = True  # whether thresholds of alarms go on learning from what is scored
+    robust: bool = False  # whether training stretches that stand out are left out in a second fit,
+    # where they are at most a tenth of the rows
     max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt
     max_missing: float = 0.5  # share of channels above which a row has no score
     max_fit_rows: int = 100_000  # longer training parts are thinned to evenly spaced pieces

@@ -6,6 +6,8 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
+from html import escape
+from importlib import import_module
 from os import PathLike
 from typing import Any, Self
 
@@ -16,15 +18,28 @@ from vace_ad.alarms.blame import Blame, blame, suspicion
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.detection import Detection, find_events
+from vace_ad.alarms.events import Event
+from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.runs import Rules
 from vace_ad.config import COMPUTING, VACEConfig
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.trajectory import embed
 from vace_ad.errors import ConfigError, InputError, NotFittedError, TooShortError, VaceWarning
+from vace_ad.feedback import (
+    Feedback,
+    Verdict,
+    make_verdict,
+    named_stretches,
+    sorted_out,
+    with_named,
+    with_ratio,
+)
 from vace_ad.frames.chunks import as_chunks, gathered
+from vace_ad.frames.columns import clean_frame
 from vace_ad.frames.table import Table, as_table
+from vace_ad.frames.training import training_tables
 from vace_ad.model import Model
-from vace_ad.progress import Progress, silent
+from vace_ad.progress import Progress, shown, silent
 from vace_ad.signals.rows import added
 from vace_ad.signals.shape import Shape
 from vace_ad.stream import Stream, run
@@ -53,10 +68,26 @@ class VACE:
     def __init__(self, *, preset: str | None = None, **settings: Any) -> None:
         self.config = VACEConfig.from_preset(preset, **settings)
 
-    def __repr__(self) -> str:
+    @property
+    def settings_text(self) -> str:
+        """The settings that differ from the default, as one would write them."""
         default = VACEConfig().to_dict()
         changed = [f"{k}={v!r}" for k, v in self.config.to_dict().items() if v != default[k]]
         return f"VACE({', '.join(changed)})"
+
+    def __repr__(self) -> str:
+        """The settings, and what was learned from them."""
+        return str(_learned().text(self)) if self._is_fitted() else self.settings_text
+
+    def _repr_html_(self) -> str:
+        """The same as a table, for notebooks."""
+        return str(_learned().html(self)) if self._is_fitted() else escape(self.settings_text)
+
+    def _is_fitted(self) -> bool:
+        try:
+            return self.model_ is not None
+        except NotFittedError:
+            return False
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Every setting by name, as scikit-learn's tools expect."""
@@ -67,14 +98,21 @@ class VACE:
         self.config = VACEConfig.from_preset(None, **{**self.config.to_dict(), **settings})
         return self
 
-    def fit(self, data: Any, y: Any = None, *, progress: Progress = silent) -> Self:
+    def fit(
+        self, data: Any, y: Any = None, *, sort: bool = False, progress: Progress | bool = False
+    ) -> Self:
         """Learn normal operation from one table or the path of a Parquet file, or a list of them.
 
         Nothing reaches across the border between two tables, or a jump in time. Of a file with
-        more than `max_fit_rows` rows, only evenly spaced pieces are read. `y` is ignored; it is
-        there for scikit-learn's tools. A fit that fails leaves the detector as it was.
+        more than `max_fit_rows` rows, only evenly spaced pieces are read. Columns of a table that
+        cannot be channels (text, row counters, labels) are left out with a warning. `sort` puts
+        rows in order of time and averages those of the same time. `y` is ignored; it is there
+        for scikit-learn's tools. A fit that fails leaves the detector as it was. Here and in
+        `score`, `signals`, `embed` and `detect`, `progress=True` shows bars in notebooks and
+        terminals.
         """
-        model = Model.fit(data, self.config, progress)
+        with shown(progress) as report:
+            model = Model.fit(data, self.config, report, sort=sort)
         self._take(model)
         return self
 
@@ -132,24 +170,34 @@ class VACE:
 
     # ----------------------------------------------------------------- scoring
 
-    def score(self, data: Any, *, progress: Progress = silent) -> Scores:
+    def score(self, data: Any, *, sort: bool = False, progress: Progress | bool = False) -> Scores:
         """How anomalous each row is, float64 (n_rows,); NaN where a row has no score.
 
         `data` is a table, an iterator of tables that follow each other, or the path of a Parquet
-        file; the last two are worked off piece by piece and give the same scores.
+        file; the last two are worked off piece by piece and give the same scores. `sort` takes
+        rows in order of time; each score still stands where its row does.
         """
-        parts = [added(found.values()) for found in self._run(data, progress)]
+        if sort:
+            table = gathered(data, self.channels_)
+            ordered = table.ordered()
+            scores = self.score(ordered, progress=progress)
+            assert ordered.time is not None
+            assert table.time is not None
+            return np.asarray(scores[np.searchsorted(ordered.time, table.time)])
+        with shown(progress) as report:
+            parts = [added(found.values()) for found in self._run(data, report)]
         scores = np.concatenate(parts)
         self._check_scored(scores)
         return scores
 
-    def signals(self, data: Any, *, progress: Progress = silent) -> dict[str, Scores]:
+    def signals(self, data: Any, *, progress: Progress | bool = False) -> dict[str, Scores]:
         """The evidence that adds up to the score, row by row, (n_rows,) each.
 
         "position" and "direction" speak of shape; "level", "scale", "spike" and "relation" of
         what patch normalisation removes or hides. Takes what `score` takes.
         """
-        parts = list(self._run(data, progress))
+        with shown(progress) as report:
+            parts = list(self._run(data, report))
         found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         self._check_scored(next(iter(found.values())))
         return found
@@ -163,8 +211,12 @@ class VACE:
             yield added(found.values())
 
     def stream(self, *, budget: Budget | str | None = None, rules: Rules | None = None) -> Stream:
-        """A stream of rows that come one by one or many at a time; see :class:`Stream`."""
-        return Stream(self.model_, budget=Budget.of(budget), rules=rules)
+        """A stream of rows that come one by one or many at a time; see :class:`Stream`.
+
+        What looks like an accepted stretch does not alarm.
+        """
+        accepted = self.feedback.patterns
+        return Stream(self.model_, budget=Budget.of(budget), rules=rules, accepted=accepted)
 
     def _run(self, data: Any, progress: Progress) -> Iterator[dict[str, Scores]]:
         model, n_rows = self.model_, 0
@@ -173,7 +225,7 @@ class VACE:
         def tables() -> Iterator[Table]:
             nonlocal n_rows
             for chunk in [data] if chunks is None else chunks:
-                table = as_table(chunk).aligned(model.channels)
+                table = as_table(chunk, model.channels).aligned(model.channels)
                 n_rows += len(table)
                 yield table
 
@@ -187,6 +239,11 @@ class VACE:
     def _check_scored(self, scores: Scores) -> None:
         """Say how many rows have no score; refuse an answer that has none at all."""
         missing = int(np.isnan(scores).sum())
+        if np.isinf(scores).any():
+            raise InputError(
+                f"the score of row {int(np.flatnonzero(~np.isfinite(scores))[0])} is not finite: "
+                "cells are too large to compute with, or the model is; check the data, fit again"
+            )
         if missing == len(scores):
             raise InputError(
                 f"none of the {missing:,} rows can be scored: each has more than "
@@ -231,12 +288,13 @@ class VACE:
             total += each
         return total / len(learned)
 
-    def embed(self, data: Any, *, progress: Progress = silent) -> NDArray[np.float32]:
+    def embed(self, data: Any, *, progress: Progress | bool = False) -> NDArray[np.float32]:
         """The trajectory Z: the embedding of every patch, (n_patches, n_encoders · d_z).
 
         Patches that hold a missing value are NaN.
         """
-        z = self._trajectory(data, progress)
+        with shown(progress) as report:
+            z = self._trajectory(data, report)
         return z.reshape(len(z), -1)
 
     def _shape(self) -> Shape:
@@ -249,7 +307,7 @@ class VACE:
         return shape
 
     def _trajectory(self, data: Any, progress: Progress = silent) -> NDArray[np.float32]:
-        shape, table = self._shape(), as_table(gathered(data)).aligned(self.channels_)
+        shape, table = self._shape(), gathered(data, self.channels_)
         length = shape.config.length
         if len(table) < length:
             raise TooShortError(f"{len(table)} rows came; a patch has {length}")
@@ -273,7 +331,8 @@ class VACE:
         rules: Rules | None = None,
         first: int = 0,
         step: int | None = None,
-        progress: Progress = silent,
+        sort: bool = False,
+        progress: Progress | bool = False,
     ) -> Detection:
         """The events of a table: when, how sure, which signal, which channels.
 
@@ -281,28 +340,37 @@ class VACE:
         10,000 rows: "1 per week" or ``Budget(1, "week")``, or `alarms_per_week`. `rules` say what
         makes one event of the rows above the threshold. Rows before `first`, such as those of the
         training, make no events. `step` is the time between rows in nanoseconds where the table
-        has no time.
+        has no time. `sort` puts rows in order of time, and rows of the answer are counted so.
+
+        What looks like a stretch that a person accepted (see `accept`) is taken out of the rows
+        before they are scored, and listed as `accepted`.
         """
         if alarms_per_week is not None:
             if budget is not None:
                 raise ConfigError("budget and alarms_per_week both came; give one of them")
             budget = Budget(alarms_per_week, "week")
-        table = as_table(gathered(data)).aligned(self.channels_)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", VaceWarning)
-            signals = self.signals(table, progress=progress)
-        found = find_events(
-            self.model_,
-            table,
-            signals,
-            budget=Budget.of(budget),
-            rules=rules,
-            first=first,
-            step=step,
-            progress=progress,
-        )
+        table = gathered(data, self.channels_)
+        kept = table if as_chunks(data) is not None else clean_frame(data, self.channels_)[0]
+        if sort:
+            table = kept = table.ordered()
+        table, accepted = self._without_accepted(table)
+        with shown(progress) as report:
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", VaceWarning)
+                signals = self.signals(table, progress=report)
+            found = find_events(
+                self.model_,
+                table,
+                signals,
+                budget=Budget.of(budget),
+                rules=rules,
+                first=first,
+                step=step,
+                accepted=accepted,
+                progress=report,
+            )
         notes = [str(warning.message) for warning in caught]
-        return replace(found, notes=(*notes, *found.notes), data=data)
+        return replace(found, notes=(*notes, *found.notes), data=kept)
 
     def predict(self, data: Any, *, budget: Budget | str | None = None) -> NDArray[np.int8]:
         """1 for each row of an event, 0 for all others, (n_rows,)."""
@@ -310,20 +378,102 @@ class VACE:
 
     def explain(self, data: Any, start: int, end: int) -> Blame:
         """Each channel's share of what happened in rows [start, end)."""
-        table = as_table(gathered(data)).aligned(self.channels_)
-        found = suspicion(table.values, start, end, self.model_.normal, self.model_.wander)
+        table = gathered(data, self.channels_)
+        found = suspicion(
+            table.values, start, end, self.model_.normal, self.model_.wander, self.model_.period
+        )
         return blame(table.names, found)
+
+    # ---------------------------------------------------------------- feedback
+
+    @property
+    def feedback(self) -> Feedback:
+        """What people said of events; kept beside the model once that has a file."""
+        found: Feedback = self.__dict__.setdefault("_feedback", Feedback())
+        return found
+
+    def accept(
+        self,
+        what: Any,
+        data: Any = None,
+        *,
+        verdict: str = "normal",
+        note: str = "",
+        who: str = "",
+    ) -> Verdict:
+        """Say that something was normal, or with verdict="fault" that it was a fault.
+
+        `what` is an event, or (start, end) as rows or as times, the end of times included; `data`
+        the table, or the Detection, that it is in. What looks like it does not alarm again from
+        now on, and `update` makes it part of normal; rows of a fault never become normal. Without
+        `data` it counts for `update` alone. The verdict's `id` is what `undo` takes.
+        """
+        if isinstance(data, Detection):
+            data = data.data
+        table = None if data is None else gathered(data, self.channels_)
+        line = make_verdict(what, table, verdict, self.model_, note, who)
+        if line.pattern is not None and not isinstance(what, Event):
+            line = with_ratio(line, self.detect(table).anomalies)
+        if line.verdict == "normal" and table is not None and line.pattern is None:
+            warnings.warn(
+                "no channel went farther from its past than channels do in training, so the like "
+                "cannot be recognised and will alarm again; update makes it part of normal",
+                VaceWarning,
+                stacklevel=2,
+            )
+        self.feedback.add(line)
+        return line
+
+    def update(self, data: Any, *, progress: Progress = silent) -> Self:
+        """Learn more normal rows, from one table or a list, without the rows of the fit.
+
+        Takes time for the new rows alone. Levels, swings, relations, spikes, forecast residuals,
+        distances, shapes, how far channels wander, and the calibration of alarms are learned from
+        old and new together; units of channels, the regressions, the rhythm and the encoders stay.
+        New rows count by their number, at most as much as the old ones. Stretches that were
+        accepted count in full, however short; those marked as faults are left out.
+        """
+        model = self.model_
+        tables, _ = training_tables(data, self.config, sort=False, expected=model.channels)
+        tables = [table.aligned(model.channels) for table in tables]
+        normal, accepted = sorted_out(tables, self.feedback.active, model.config)
+        self._take(model.updated(normal, accepted, progress))
+        return self
+
+    def undo(self, id: str) -> Verdict:
+        """Take back what `accept` said under this id."""
+        return self.feedback.undo(id)
+
+    def _without_accepted(self, table: Table) -> tuple[Table, list[Stretch]]:
+        """The table without what accepted patterns explain, and where that was."""
+        named = named_stretches(self.feedback.active, table)
+        patterns = self.feedback.patterns
+        if not patterns:
+            return table, named
+        recogniser = self.model_.recogniser(patterns)
+        rows, _, found = recogniser.add(table.block(0, len(table)), table.cuts())
+        return replace(table, values=rows), with_named(found + recogniser.finish(), named)
 
     # ------------------------------------------------------------------- files
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted detector to one file."""
+        """Write the fitted detector to one file, and feedback, if there is any, beside it."""
         self.model_.save(path)
+        self.feedback.move(path)
+
+
+def _learned() -> Any:
+    """The module that shows detectors: it is made of this one, not the other way round."""
+    return import_module("vace_ad.app.learned")
 
 
 def load(path: str | PathLike[str], **computing: Any) -> VACE:
-    """Read a detector from its file; `engine`, `precision` and `device` may be chosen anew."""
+    """Read a detector from its file; `engine`, `precision` and `device` may be chosen anew.
+
+    Feedback in the file beside it, `pump.feedback.jsonl` for `pump.vace`, is read too.
+    """
     model = Model.load(path, **computing)
     detector = VACE(**model.config.to_dict())
     detector._take(model)
+    detector.__dict__["_feedback"] = Feedback.beside(path)
     return detector

@@ -8,6 +8,7 @@ VaceError
 │   └── TableReadError     a file that cannot be read as a table
 ├── ModelFileError         a model file that is truncated, altered, foreign or newer
 ├── StateError             a stream's state that is damaged, or of another model
+├── FeedbackError          feedback that cannot be read, or that names nothing
 ├── MissingExtraError      an optional dependency that is not installed
 └── NotFittedError         a detector that has learned nothing yet
 
@@ -18,7 +19,8 @@ Every message says what came, what was expected and what to do.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 
 class VaceError(Exception):
@@ -65,6 +67,10 @@ class StateError(VaceError, ValueError):
     """A stream's state that is damaged, or of another model."""
 
 
+class FeedbackError(VaceError, ValueError):
+    """Feedback that cannot be read, or that names nothing."""
+
+
 class MissingExtraError(VaceError, ImportError):
     """An optional dependency that is not installed."""
 
@@ -72,6 +78,15 @@ class MissingExtraError(VaceError, ImportError):
         super().__init__(
             f"{purpose} needs {module}, which is not installed: pip install 'vace-ad[{extra}]'"
         )
+
+
+@contextmanager
+def needs(module: str, extra: str, purpose: str) -> Iterator[None]:
+    """Imports of an optional dependency; one that fails names the line that installs it."""
+    try:
+        yield
+    except ImportError as error:
+        raise MissingExtraError(purpose, module, extra) from error
 
 
 class NotFittedError(VaceError, ValueError, AttributeError):

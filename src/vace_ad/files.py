@@ -7,11 +7,9 @@ checksum must fit.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from os import PathLike
@@ -23,6 +21,7 @@ from numpy.typing import NDArray
 from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load, save
 
+from vace_ad.drafts import whole_file
 from vace_ad.errors import ModelFileError
 from vace_ad.version import __version__
 
@@ -42,32 +41,25 @@ class Kind:
 
 def pack(kind: Kind, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
     """The bytes of a file."""
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     full = {
         "format_version": kind.version,
         "package_version": __version__,
+        "arrays": _forms(contiguous),
         **description,
     }
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     text = json.dumps(full, allow_nan=False)
     metadata = {"format": kind.format, "description": text, "sha256": digest(text, contiguous)}
     return bytes(save(contiguous, metadata))
 
 
 def write(path: str | PathLike[str], data: bytes) -> None:
-    """Write a file, whole or not at all."""
-    target = Path(path)
-    handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
+    """Write a file, whole or not at all; a link is followed."""
+    with whole_file(path) as draft, open(draft, "wb") as file:
+        file.write(data)
+        file.flush()
+        if draft.is_file():  # a pipe has nothing to wait for
             os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())  # mkstemp's 0600 is for secrets
-        os.replace(temporary, target)
-    except BaseException:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(temporary)
-        raise
 
 
 def read(
@@ -112,9 +104,15 @@ def unpack(
         if isinstance(wrong, error):
             raise
         raise error(f"{name} is not {kind.words} of vace-ad, or is truncated: {wrong}") from wrong
-    if digest(text, arrays) != checksum:
+    forms = description.get("arrays", _forms(arrays))  # files of earlier releases have none
+    if digest(text, arrays) != checksum or forms != _forms(arrays):
         raise error(f"{name} was altered after it was written: its checksum is another")
     return description, arrays
+
+
+def _forms(arrays: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
+    """Type and shape of each array: the checksum sees bytes alone, and the description."""
+    return {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()}
 
 
 def _description(
@@ -176,9 +174,3 @@ def digest(text: str, arrays: Mapping[str, NDArray[Any]]) -> str:
         sha.update(name.encode())
         sha.update(np.ascontiguousarray(arrays[name]).tobytes())
     return sha.hexdigest()
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any, Self
@@ -14,19 +13,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad import files
-from vace_ad.alarms.blame import LENGTHS, Wander
+from vace_ad.alarms.alarming import Alarming
+from vace_ad.alarms.blame import Wander
+from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.calibration import Calibration
+from vace_ad.alarms.pattern import Pattern
+from vace_ad.alarms.recognise import Recogniser
+from vace_ad.alarms.runs import Rules
+from vace_ad.alarms.training import LEAVE_OUT_MOST, Looked, standing_out, without
 from vace_ad.config import COMPUTING, VACEConfig
 from vace_ad.errors import ConfigError, ModelFileError
-from vace_ad.frames.training import step_seconds, training_parts, training_tables
+from vace_ad.frames.table import Table
+from vace_ad.frames.training import (
+    placed_parts,
+    step_seconds,
+    training_parts,
+    training_tables,
+)
+from vace_ad.learning import Stopwatch, learn, seen_scores, thinned
+from vace_ad.model_file import check, layout, rehearse, restored, settings
 from vace_ad.progress import Progress, silent
-from vace_ad.signals import KINDS, Signal, Training
+from vace_ad.signals import Signal
+from vace_ad.signals.merge import Update
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import prefixed, under
+from vace_ad.signals.rhythm import Rhythm
 from vace_ad.signals.shape import Shape
 
 Array = NDArray[np.float64]
 KIND = files.Kind("vace-ad model", 2, "a model")
+MOST_BUDGETS = 16  # made ready and kept
 
 
 @dataclass(frozen=True)
@@ -38,38 +54,47 @@ class Model:
     normal: Normal
     signals: tuple[Signal, ...]
     calibration_scores: Array  # (n,), of training rows, each by statistics that did not see it
+    seen_scores: Array  # (2, n), final and provisional, of the last rows, by the finished signals
     wander: Wander  # of channels in training, by which events are blamed on them
     facts: Mapping[str, Any] = field(default_factory=dict)  # what happened in the fit
 
     @classmethod
-    def fit(cls, data: Any, config: VACEConfig, progress: Progress = silent) -> Self:
+    def fit(
+        cls, data: Any, config: VACEConfig, progress: Progress = silent, *, sort: bool = False
+    ) -> Self:
         """Learn normal operation from tables or Parquet files."""
-        watch = _Watch()
-        tables, n_rows = training_tables(data, config)
+        watch = Stopwatch()
+        tables, n_rows = training_tables(data, config, sort)
         channels = tables[0].names
         tables = [table.aligned(channels) for table in tables]
-        parts = training_parts(
+        parts = placed_parts(
             tables, channels, config, learn=lambda rows: Normal.fit(rows)[0].rebuild
         )
-        training = Training.of(parts, config, progress)
-        parts, config = list(training.parts), training.config
-        watch.stamp("rows")
-        signals: list[Signal] = []
-        held_out = [np.zeros(len(part)) for part in parts]
-        for kind in KINDS:
-            if not kind.wanted(config):
-                continue
-            fitted = kind.fit(training)
-            if fitted is None:
-                continue
-            signal, found = fitted
-            signals.append(signal)
-            held_out = [rows + more.sum(axis=0) for rows, more in zip(held_out, found, strict=True)]
-            watch.stamp(kind.key)
+        learned, step = learn(parts, config, progress, watch), step_seconds(tables)
+        stretches = standing_out(learned.held, learned.training.config.length)
+        looked = Looked(
+            tables,
+            learned.parts,
+            learned.training.config.length,
+            learned.training.rhythm,
+            step,
+            whole=sum(map(len, tables)) == n_rows,
+        )
+        refit = config.robust and 0 < np.diff(stretches).sum() <= LEAVE_OUT_MOST * len(learned.held)
+        least = learned.training.config.least_rows
+        kept = without(learned.parts, stretches, least) if refit else []
+        if kept:
+            learned = learn(kept, config, progress, watch)
+        notes = looked.notes(stretches, left_out=bool(kept))
+        training, signals, held = learned.training, learned.signals, learned.held
+        used, config = list(training.parts), training.config
+        seen = seen_scores(signals, used, config, held)
+        watch.stamp("calibration")
         facts = {
             "rows": n_rows,
-            "rows_used": sum(map(len, parts)),
-            "step_seconds": step_seconds(tables),
+            "rows_used": sum(map(len, used)),
+            "step_seconds": step,
+            "training": [note.to_plain() for note in notes],
             "rhythm": training.rhythm._asdict(),
             "engine": "none",
             "seconds": watch.seconds,
@@ -81,15 +106,78 @@ class Model:
             channels,
             training.normal,
             tuple(signals),
-            np.concatenate(held_out),
-            Wander.fit(parts),
+            held,
+            seen,
+            Wander.fit(used),
             facts,
         )
+
+    def updated(
+        self, tables: Sequence[Table], accepted: Sequence[Table], progress: Progress = silent
+    ) -> Self:
+        """The model with new normal rows; `accepted` are pieces that count in full.
+
+        What is measured stays: units, regressions, rhythm, encoders. What is usual of it is
+        learned from old and new together, without the old rows.
+        """
+        watch, config = Stopwatch(), self.config
+        parts, named = (self._parts(each) for each in (tables, accepted))
+        before = int(self.facts.get("rows_used", self.facts["rows"]))
+        update = Update(parts, named, before, self.normal, config, progress)
+        fitted = [signal.updated(update) for signal in self.signals]
+        held_out = [np.zeros(len(part)) for part in parts]
+        for _, found in fitted:
+            held_out = [rows + more.sum(axis=0) for rows, more in zip(held_out, found, strict=True)]
+        signals = [signal for signal, _ in fitted]
+        held = np.concatenate([self.calibration_scores[:0], *held_out])
+        seen = seen_scores(signals, parts, config, held) if parts else self.seen_scores
+        watch.stamp("update")
+        facts = {
+            **self.facts,
+            "rows": self.facts["rows"] + sum(map(len, tables)),
+            "rows_used": before + sum(map(len, parts)),
+            "updates": int(self.facts.get("updates", 0)) + 1,
+            "seconds": {**self.facts["seconds"], **watch.seconds},
+        }
+        return replace(
+            self,
+            signals=tuple(signals),
+            seen_scores=seen,
+            calibration_scores=thinned([self.calibration_scores, *held_out], config.max_fit_rows),
+            wander=self.wander.merged(Wander.fit([*parts, *named]), update.weight),
+            facts=facts,
+        )
+
+    def _parts(self, tables: Sequence[Table]) -> list[Array]:
+        """The stretches of new tables that can be learned from."""
+        if not tables:
+            return []
+        return training_parts(
+            tables, self.channels, self.config, learn=lambda rows: self.normal.rebuild
+        )
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was learned, without what was derived from it on first use."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def lines(self) -> dict[str, str]:
         """The lines of evidence, and what each watches, in words."""
         return {name: words for s in self.signals for name, words in s.lines.items()}
+
+    @cached_property
+    def _ready(self) -> dict[tuple[Budget, Rules | None], Alarming]:
+        """Budgets made ready, by what was asked for."""
+        return {}
+
+    def alarming(self, budget: Budget, rules: Rules | None) -> Alarming:
+        """A budget made ready for streams; once, however many streams there are."""
+        key = budget, rules
+        if key not in self._ready:
+            if len(self._ready) >= MOST_BUDGETS:
+                self._ready.clear()
+            self._ready[key] = Alarming.of(self, budget, rules, None)
+        return self._ready[key]
 
     @property
     def shape(self) -> Shape | None:
@@ -102,6 +190,12 @@ class Model:
         return self.config.length
 
     @property
+    def period(self) -> int:
+        """Rows after which training plainly repeats itself; 0 where it does not."""
+        rhythm = Rhythm(**self.facts["rhythm"])
+        return rhythm.period if rhythm.clear else 0
+
+    @property
     def step(self) -> int | None:
         """Nanoseconds between training rows, where they had a time."""
         seconds = self.facts.get("step_seconds")
@@ -111,6 +205,15 @@ class Model:
     def calibration(self) -> Calibration:
         """How scores are distributed in normal operation."""
         return Calibration.from_scores(self.calibration_scores, self.reach)
+
+    @cached_property
+    def seen_calibration(self) -> Calibration:
+        """How the finished signals' scores of rows that they have seen are distributed."""
+        return Calibration.from_scores(self.seen_scores[0], self.reach)
+
+    def recogniser(self, patterns: Sequence[Pattern] = ()) -> Recogniser:
+        """Who takes accepted patterns out of rows."""
+        return Recogniser(patterns, self.channels, self.normal, self.wander, self.config.length)
 
     # -------------------------------------------------------------------- file
 
@@ -134,7 +237,10 @@ class Model:
         }
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = {"calibration_scores": self.calibration_scores}
+        arrays: dict[str, NDArray[Any]] = {
+            "calibration_scores": self.calibration_scores,
+            "seen_scores": self.seen_scores,
+        }
         arrays |= prefixed("normal", self.normal.arrays())
         arrays |= prefixed("wander", self.wander.arrays())
         for signal in self.signals:
@@ -153,91 +259,31 @@ class Model:
                 raise ConfigError(
                     f"{name!r} cannot be changed on loading, only {', '.join(COMPUTING)} can"
                 )
-        description, arrays = files.read(path, KIND, _layout)
-        config, channels = _settings(description)
+        description, arrays = files.read(path, KIND, layout)
+        config, channels = settings(description)
         config = VACEConfig.from_preset(None, **{**config.to_dict(), **computing})
         constants = description["constants"]
         try:
+            check(arrays, description["facts"])
             normal = Normal(**{**under("normal", arrays), **constants["normal"]})
-            signals = tuple(
-                kind.restored(under(kind.key, arrays), normal, config, constants[kind.key])
-                for kind in KINDS
-                if kind.key in constants
-            )
             model = cls(
                 config,
                 channels,
                 normal,
-                signals,
+                restored(arrays, normal, config, constants),
                 arrays["calibration_scores"],
+                arrays["seen_scores"],
                 Wander(**under("wander", arrays)),
                 description["facts"],
             )
-            _check(model)
-        except (KeyError, TypeError, ValueError, IndexError, np.linalg.LinAlgError) as wrong:
-            if isinstance(wrong, ModelFileError):
-                raise
+            plain = replace(config, engine="numpy", precision="float32", device="cpu")
+            rehearse(normal, restored(arrays, normal, plain, constants), model.reach + 8)
+        except ModelFileError:
+            raise
+        except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as wrong:
             raise ModelFileError(f"{path} holds a model that cannot be used: {wrong!r}") from wrong
         return model
 
     def computing(self, config: VACEConfig) -> Self:
         """The same model for another engine."""
         return replace(self, config=config)
-
-
-class _Watch:
-    """Seconds of each stage of a fit."""
-
-    def __init__(self) -> None:
-        self._last = time.perf_counter()
-        self.seconds: dict[str, float] = {}
-
-    def stamp(self, stage: str) -> None:
-        """A stage has ended."""
-        now = time.perf_counter()
-        self.seconds[stage], self._last = now - self._last, now
-
-
-def _settings(description: Mapping[str, Any]) -> tuple[VACEConfig, tuple[str, ...]]:
-    settings = {k: tuple(v) if isinstance(v, list) else v for k, v in description["config"].items()}
-    config = VACEConfig.from_preset(None, **settings)
-    channels = tuple(description["channels"])
-    if not channels or not all(isinstance(name, str) for name in channels):
-        raise ValueError("its channels are no names")
-    return config, channels
-
-
-def _layout(description: dict[str, Any]) -> files.Layout:
-    """The arrays that a description asks for."""
-    config, channels = _settings(description)
-    d = len(channels)
-    layout: files.Layout = {
-        "calibration_scores": ("F64", (None,)),
-        "wander.usual": ("F64", (len(LENGTHS), d)),
-        "wander.deviation": ("F64", (d,)),
-        "normal.mean": ("F64", (d,)),
-        "normal.scale": ("F64", (d,)),
-        "normal.matrix": ("F64", (d, d)),
-        "normal.noise": ("F64", (None, d)),
-    }
-    for kind in KINDS:
-        if kind.key in description["constants"]:
-            own = kind.layout(config, d, description["constants"][kind.key])
-            layout |= {f"{kind.key}.{name}": shape for name, shape in own.items()}
-    return layout
-
-
-def _check(model: Model) -> None:
-    """Refuse what a forged file may hold: facts that lack, numbers that no fit gives."""
-    facts = model.facts
-    if not isinstance(facts, Mapping) or not isinstance(facts.get("rows"), int):
-        raise ValueError("its facts do not say how many rows it learned from")
-    if not isinstance(facts.get("seconds"), Mapping) or not isinstance(facts.get("engine"), str):
-        raise ValueError("its facts are incomplete")
-    if len(model.calibration_scores) < 2:
-        raise ValueError("it has no calibration scores")
-    if not (model.normal.scale > 0).all() or len(model.normal.noise) == 0:
-        raise ValueError("its units are not positive")
-    largest = max(float(np.abs(array).max(initial=0)) for array in model._arrays().values())
-    if largest > 1e150:
-        raise ValueError("it holds numbers that would overflow")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from os import PathLike
 from pathlib import Path
@@ -12,23 +12,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad import files
-from vace_ad.alarms.alarming import Alarming
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.feed import AlarmFeed, Change
+from vace_ad.alarms.pattern import Pattern
+from vace_ad.alarms.recognise import Recogniser, Stretch
 from vace_ad.alarms.runs import Rules
-from vace_ad.engine.workers import pool
 from vace_ad.errors import ConfigError, InputError, StateError
 from vace_ad.frames.segments import Segments
-from vace_ad.frames.table import Table
+from vace_ad.frames.table import Table, as_table
 from vace_ad.model import Model
 from vace_ad.progress import Progress, silent
 from vace_ad.signals.protocol import prefixed, under
-from vace_ad.signals.rows import InStep, RowBuffer, added
+from vace_ad.signals.rows import added
+from vace_ad.signals.together import Together
 
 Array = NDArray[np.float64]
 KIND = files.Kind("vace-ad stream", 1, "a stream's state")
 SLAB = 4096  # rows worked off at a time: few enough to stay in cache
-SIDE_BY_SIDE = 512  # rows from which on signals are computed by several threads
 
 
 @dataclass(frozen=True)
@@ -46,80 +46,6 @@ class Added:
         return added(self.signals.values())
 
 
-class Signals:
-    """All evidence of a stream of rows that has no gaps in between but those it is told of."""
-
-    def __init__(self, model: Model, live: bool) -> None:
-        self._model, self._live, self._least = model, live, model.reach
-        self._evidence = [signal.begin(live=live) for signal in model.signals]
-        self.n_lines = sum(each.n_lines for each in self._evidence)
-        self._in_step = InStep(len(self._evidence))
-        self._begin()
-
-    def _begin(self) -> None:
-        self._n = 0  # rows of the present stretch
-        self._first = RowBuffer(len(self._model.channels))  # of a stretch shorter than a patch
-
-    def extend(self, rows: Array) -> tuple[Array, Array]:
-        """Lines (n_lines, m) now complete, and the provisional ones of these rows."""
-        before, early = self._n, 0
-        self._n += len(rows)
-        if before < self._least:
-            self._first.add(rows)
-            if self._n < self._least:
-                return np.empty((self.n_lines, 0)), np.full((self.n_lines, len(rows)), np.nan)
-            early, rows = before, self._first.first(self._n)
-            self._first = RowBuffer(rows.shape[1])
-        found = self._in_step.add(self._each(rows))
-        if not self._live:
-            return np.concatenate(found), np.empty((self.n_lines, 0))
-        now = np.concatenate([each.now for each in self._evidence])
-        return np.concatenate(found), now[:, early:]
-
-    def _each(self, rows: Array) -> list[Array]:
-        """What each signal gives; side by side where there is enough to do."""
-        if len(rows) < SIDE_BY_SIDE:
-            return [each.add(rows) for each in self._evidence]
-        return list(pool().map(lambda each: each.add(rows), self._evidence))
-
-    def cut(self, skipped: int = 0) -> Array:
-        """End the stretch, if there is one; then rows without evidence follow."""
-        done = [np.empty((self.n_lines, 0))]
-        if self._n >= self._least:
-            done.append(self._joined([each.end() for each in self._evidence]))
-        else:
-            skipped += self._n  # too short a stretch has no evidence
-        if skipped:
-            done.append(self._joined([each.skip(skipped) for each in self._evidence]))
-        self._begin()
-        return np.concatenate(done, axis=1)
-
-    def finish(self) -> Array:
-        """The lines that are left when the stream ends."""
-        last = self.cut()
-        rest = self._joined([each.finish() for each in self._evidence])
-        return np.concatenate([last, rest], axis=1)
-
-    def _joined(self, parts: list[Array]) -> Array:
-        return np.concatenate(self._in_step.add(parts))
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """All that changes with the rows."""
-        state = {"n": np.array([self._n])}
-        state |= prefixed("first", self._first.state()) | prefixed("step", self._in_step.state())
-        for signal, each in zip(self._model.signals, self._evidence, strict=True):
-            state |= prefixed(signal.key, each.state())
-        return state
-
-    def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take back a state."""
-        self._n = int(state["n"][0])
-        self._first.resume(under("first", state))
-        self._in_step.resume(under("step", state))
-        for signal, each in zip(self._model.signals, self._evidence, strict=True):
-            each.resume(under(signal.key, state))
-
-
 class Stream:
     """Scores of a series as it comes, in memory and time a row that do not grow with it.
 
@@ -135,8 +61,12 @@ class Stream:
         budget: Budget | None = None,
         rules: Rules | None = None,
         live: bool = True,
+        accepted: Sequence[Pattern] = (),
     ) -> None:
-        """Alarms keep to `budget`, by default one false alarm in 10,000 rows."""
+        """Alarms keep to `budget`, by default one false alarm in 10,000 rows.
+
+        `accepted` patterns are taken out of the rows of a live stream before they are scored.
+        """
         config = model.config
         if live and config.reproduction.over_the_set:
             raise ConfigError(
@@ -148,19 +78,42 @@ class Stream:
         self._segments = Segments(
             len(model.channels), config.max_gap, config.max_missing, model.normal.rebuild
         )
-        self._signals = Signals(model, live)
+        self._signals = Together(model.signals, len(model.channels), model.reach, live)
         self._n_rows = 0  # taken in
         self._n_final = 0  # given out
         self._time: np.datetime64 | None = None  # of the last row
         self._latest = np.nan  # provisional score
         self._lead: str | None = None  # the loudest provisional evidence
         self._budget, self._rules = budget or Budget(), rules
-        self._feed = AlarmFeed(Alarming.of(model, self._budget, rules, None)) if live else None
+        self._feed = AlarmFeed(model.alarming(self._budget, rules)) if live else None
+        self._recogniser: Recogniser | None = None
+        if live and accepted:
+            self.accept(accepted)
 
     @property
     def n_rows(self) -> int:
         """Rows added so far."""
         return self._n_rows
+
+    @property
+    def tells_rows(self) -> bool:
+        """Whether changes come with their rows, so that many rows at once say as much as each."""
+        return self._recogniser is None
+
+    def accept(self, patterns: Sequence[Pattern], *, hush: bool = False) -> None:
+        """Alarm no more on what looks like these, from the next row on; none undoes it all.
+
+        `hush` says that the alarm that is open now, if any, is normal too.
+        """
+        if self._feed is None:
+            raise ConfigError("only live streams take patterns; give a table to VACE.detect")
+        if self._recogniser is None:
+            model = self.model
+            self._recogniser = model.recogniser()
+            self._recogniser.begin(self._n_rows)
+        self._recogniser.replace(patterns)
+        if hush:
+            self._feed.hush()
 
     def add(self, rows: Any, time: Any = None) -> Added:
         """Take one row or many: an array (n_channels,) or (n, n_channels), or a table."""
@@ -168,47 +121,74 @@ class Stream:
         return self._add(table, self._cuts(table))
 
     def _add(self, table: Table, cuts: tuple[int, ...]) -> Added:
-        lines, provisional = [], []
+        lines, provisional, taken, borne = [], [], [], []
+        signals: list[str | None] = []  # the loudest evidence of each row
+        ended: list[Stretch] = []
         for a in range(0, len(table), SLAB):
             b = min(a + SLAB, len(table))
             rows, inside = table.block(a, b), [cut - a for cut in cuts if a <= cut < b]
+            if self._recogniser is not None:
+                rows, bears, over = self._recogniser.add(rows, inside)
+                borne.append(bears)
+                ended += over
+            taken.append(rows)
             undecided = self._segments.undecided(rows, inside) if self._live else None
-            now = []
+            now, loudest = [], []
             for piece in self._segments.add(rows, inside):
                 if piece.rows is None:
                     lines.append(self._signals.cut(piece.n))
                     now.append(np.full(piece.n, np.nan))
+                    loudest.append(np.full(piece.n, -1))
                     continue
                 done, newest = self._signals.extend(piece.rows)
                 lines.append(done)
                 now.append(added(newest))
-                if newest.shape[1] and not np.isnan(newest[:, -1]).any():
-                    self._lead = list(self.model.lines)[int(np.argmax(newest[:, -1]))]
+                if self._live:
+                    clear = ~np.isnan(newest).any(axis=0)
+                    loudest.append(np.where(clear, np.argmax(newest, axis=0), -1))
             if undecided is not None:
                 provisional.append(self._provisional(np.concatenate([*now, []]), undecided))
+                signals += self._leads(np.concatenate([_NONE, *loudest]), undecided)
         self._n_rows += len(table)
         scores = np.concatenate([*provisional, []])
         changes: tuple[Change, ...] = ()
         if self._feed is not None:
-            rows = table.block(0, len(table))
-            changes = self._feed.add(rows, table.time, scores, self._lead)
+            rows = np.concatenate([table.block(0, 0), *taken])
+            every = None if self._recogniser is None else np.concatenate([*borne, []])
+            changes = self._feed.add(rows, table.time, scores, signals, every)
+            changes += tuple(self._feed.accepted(stretch) for stretch in ended)
         return self._answer(lines, scores, changes)
 
     def _provisional(self, now: Array, undecided: NDArray[np.bool_]) -> Array:
         """The provisional scores of rows just added.
 
-        `now` ends with those that were decided. A row in a gap that may still turn out short
-        repeats the score before it.
+        A row in a gap that may still turn out short repeats the score before it.
         """
-        known = np.full(len(undecided), np.nan)
-        n = len(undecided) - self._segments.n_held
-        if n > 0:
-            known[:n] = now[len(now) - n :]
-        place = np.where(undecided, -1, np.arange(len(undecided)))
-        place = np.maximum.accumulate(place)  # the last decided row up to each; -1 for none
+        known = self._of_these(now, undecided, np.nan)
+        place = _last_decided(undecided)
         scores = np.where(place < 0, self._latest, known[place])
         self._latest = float(scores[-1])
         return scores
+
+    def _leads(self, loudest: NDArray[np.intp], undecided: NDArray[np.bool_]) -> list[str | None]:
+        """The loudest evidence of rows just added; without any, that of the row before."""
+        known = self._of_these(loudest, undecided, -1)
+        place, names = _last_decided(undecided), list(self.model.lines)
+        found: list[str | None] = []
+        for line in np.where(place < 0, -1, known[place]).tolist():
+            self._lead = self._lead if line < 0 else names[line]
+            found.append(self._lead)
+        return found
+
+    def _of_these(
+        self, now: NDArray[Any], undecided: NDArray[np.bool_], none: float
+    ) -> NDArray[Any]:
+        """What was found of rows just added; `now` ends with those that were decided."""
+        known = np.full(len(undecided), none, now.dtype)
+        n = len(undecided) - self._segments.n_held
+        if n > 0:
+            known[:n] = now[len(now) - n :]
+        return known
 
     def finish(self) -> Added:
         """The rows that are left when the series ends."""
@@ -220,6 +200,8 @@ class Stream:
                 lines.append(self._signals.extend(piece.rows)[0])
         lines.append(self._signals.finish())
         changes = () if self._feed is None else self._feed.finish()
+        if self._feed is not None and self._recogniser is not None:
+            changes += tuple(self._feed.accepted(one) for one in self._recogniser.finish())
         return self._answer(lines, np.empty(0), changes)
 
     def _answer(self, lines: list[Array], provisional: Array, changes: tuple[Change, ...]) -> Added:
@@ -228,11 +210,9 @@ class Stream:
         return Added(first, dict(zip(self.model.lines, whole, strict=True)), provisional, changes)
 
     def _table(self, rows: Any, time: Any) -> Table:
-        from vace_ad.frames.table import as_table
-
         if isinstance(rows, np.ndarray) and rows.ndim == 1:
             rows = rows[None]
-        table = as_table(rows).aligned(self.model.channels)
+        table = as_table(rows, self.model.channels).aligned(self.model.channels)
         if time is not None:
             stamps = np.atleast_1d(np.asarray(time, "datetime64[ns]"))
             if len(stamps) != len(table):
@@ -278,6 +258,10 @@ class Stream:
         if self._feed is not None:
             arrays |= prefixed("feed", self._feed.state())
             description |= {"event": self._feed.description(), "lead": self._lead}
+        if self._recogniser is not None:
+            arrays |= prefixed("accepted", self._recogniser.state())
+            patterns = self._recogniser.patterns
+            description["accepted"] = [[one.id, one.to_plain()] for one in patterns]
         return files.pack(KIND, description, arrays)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -294,9 +278,13 @@ class Stream:
         return cls._resumed(data, model, str(path))
 
     @classmethod
-    def from_bytes(cls, data: bytes, model: Any) -> Self:
-        """The reverse of `to_bytes`."""
-        return cls._resumed(data, model, "this state")
+    def from_bytes(cls, data: bytes, model: Any, *, trusted: bool = False) -> Self:
+        """The reverse of `to_bytes`.
+
+        `trusted` states are those that the caller wrote itself: the checksum is enough, and the
+        rehearsal that finds states of strangers whose parts do not fit together is left out.
+        """
+        return cls._resumed(data, model, "this state", trusted=trusted)
 
     @classmethod
     def _under(cls, description: Mapping[str, Any], model: Model, name: str) -> Self:
@@ -312,30 +300,63 @@ class Stream:
             raise StateError(f"{name} is incomplete or damaged: {wrong!r}") from wrong
 
     @classmethod
-    def _resumed(cls, data: bytes, model: Any, name: str) -> Self:
+    def _resumed(cls, data: bytes, model: Any, name: str, *, trusted: bool = False) -> Self:
         description, arrays = files.unpack(data, KIND, name, error=StateError)
-        stream = cls._under(description, getattr(model, "model_", model), name)
+        model = getattr(model, "model_", model)
+        stream = cls._under(description, model, name)
         if description.get("model") != stream.model.digest:
             raise StateError(
                 f"{name} belongs to another model ({description.get('model')}), not to this one "
                 f"({stream.model.digest}); start a new stream, or take that model"
             )
         try:
-            stream._n_rows, stream._n_final = (int(n) for n in arrays["counts"])
-            stamp = arrays["time"].view("datetime64[ns]")[0]
-            stream._time = None if np.isnat(stamp) else stamp
-            stream._latest = float(arrays["latest"][0])
-            stream._segments.resume(under("segments", arrays))
-            stream._signals.resume(under("signals", arrays))
-            if stream._feed is not None:
-                stream._feed.resume(under("feed", arrays), description["event"])
-            stream._lead = description["lead"]
-        except (KeyError, ValueError, IndexError, TypeError) as wrong:
+            # A state whose parts do not fit together shows it at the next rows: a twin goes first.
+            if not trusted:
+                twin = cls._under(description, model, name)
+                with np.errstate(all="ignore"):
+                    twin._take({key: array.copy() for key, array in arrays.items()}, description)
+                    twin._rehearse()
+            stream._take(arrays, description)
+        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as wrong:
             raise StateError(f"{name} is incomplete or damaged: {wrong!r}") from wrong
         return stream
 
+    def _take(self, arrays: Mapping[str, NDArray[Any]], description: Mapping[str, Any]) -> None:
+        """Take back a state."""
+        self._n_rows, self._n_final = (int(n) for n in arrays["counts"])
+        stamp = arrays["time"].view("datetime64[ns]")[0]
+        self._time = None if np.isnat(stamp) else stamp
+        self._latest = float(arrays["latest"][0])
+        self._segments.resume(under("segments", arrays))
+        self._signals.resume(under("signals", arrays))
+        if self._feed is not None:
+            self._feed.resume(under("feed", arrays), description["event"])
+        self._lead = description["lead"]
+        if "accepted" in description:
+            self.accept([Pattern.from_plain(*one) for one in description["accepted"]])
+            assert self._recogniser is not None
+            self._recogniser.resume(under("accepted", arrays))
 
+    def _rehearse(self) -> None:
+        """Run usual rows to the end; refuse a state that has no scores for them."""
+        n = 2 * self.model.reach + 32  # windows that never end show it by then
+        rows = np.tile(self.model.normal.mean, (n, 1))
+        step = np.timedelta64(self.model.step or 1, "ns")
+        time = None if self._time is None else self._time + step * np.arange(1, n + 1)
+        found = [self._add(Table(rows, self.model.channels, time), ()), self.finish()]
+        scores = np.concatenate([each.scores for each in found])
+        if not len(scores) or not np.isfinite(scores[-1]):
+            raise ValueError("usual rows get no score after it")
+
+
+_NONE = np.empty(0, np.intp)
 GAP_STEPS = 1.5  # a pause of more steps is a jump in time
+
+
+def _last_decided(undecided: NDArray[np.bool_]) -> NDArray[np.intp]:
+    """The last decided row up to each; -1 for none."""
+    place: NDArray[np.intp] = np.where(undecided, -1, np.arange(len(undecided)))
+    return np.maximum.accumulate(place)
 
 
 def run(

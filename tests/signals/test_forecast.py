@@ -80,6 +80,16 @@ def test_a_break_in_the_motion_is_heard_where_it_is():
     assert found[345:].max() < 0.1 * found.max()
 
 
+def test_the_main_movements_of_many_channels_are_those_of_all_eigenvectors(monkeypatch):
+    rng = np.random.default_rng(0)
+    hidden = rng.normal(size=(400, module.COMMON)) * np.arange(2, 2 + module.COMMON)
+    rows = hidden @ rng.normal(size=(module.COMMON, 60)) + rng.normal(size=(400, 60))
+    exact = module._main_movements(rows)
+    monkeypatch.setattr(module, "EXACT", 0)
+    few = module._main_movements(rows)
+    np.testing.assert_allclose(few @ few.T, exact @ exact.T, atol=1e-9)  # the same plane
+
+
 def test_only_the_last_rows_of_a_long_training_are_learned_from(monkeypatch):
     monkeypatch.setattr(module, "LEARNED", 200)
     old, new = waves(300, seed=5), waves(200)

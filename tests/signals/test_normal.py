@@ -29,6 +29,17 @@ def test_residuals_are_those_of_a_ridge_regression_on_the_others():
     np.testing.assert_allclose(normal.residuals(normal.scaled(rows)), wanted, atol=1e-9)
 
 
+def test_fewer_rows_than_channels_give_the_same_regression():
+    rng = np.random.default_rng(3)
+    train = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 40)) + 0.1 * rng.normal(size=(30, 40))
+    normal, held = Normal.fit([train[:12], train[12:]])
+    scaled = naive.scaled(train, train)
+    wanted_held, unit = naive.held_out_residuals(scaled)
+    np.testing.assert_allclose(np.concatenate(held), wanted_held, atol=1e-8)
+    wanted = naive.residuals(scaled, scaled, unit)
+    np.testing.assert_allclose(normal.residuals(normal.scaled(train)), wanted, atol=1e-8)
+
+
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 63, 64, 65, 200])
 def test_a_row_has_the_same_bits_in_every_company(n):
     normal, _ = Normal.fit([together(500)])
@@ -97,3 +108,10 @@ def test_a_rebuilt_channel_follows_the_others_and_a_constant_one_stays():
     np.testing.assert_allclose(found[:, 5], 3.0, atol=1e-6)
     alone, _ = Normal.fit([train[:, :1]])
     assert np.isfinite(alone.rebuild(np.full((4, 1), np.nan), 0)).all()
+
+
+@pytest.mark.parametrize("unit", [1e-300, 1e-200, 1e-160, 1e90])
+def test_units_of_any_size_give_the_same_scaled_rows(unit):
+    rows = np.random.default_rng(0).normal(size=(200, 3))
+    plain, other = Normal.units([rows]), Normal.units([rows * unit])
+    np.testing.assert_allclose(other.scaled(rows * unit), plain.scaled(rows), rtol=1e-9, atol=1e-9)

@@ -13,8 +13,8 @@ from vace_ad.config import VACEConfig
 from vace_ad.engine.encoder import encode, init_encoder
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.torch import to_module
-from vace_ad.training.adamw import AdamW
-from vace_ad.training.backprop import Gradients
+from vace_ad.gradients.adamw import AdamW
+from vace_ad.gradients.backprop import Gradients
 from vace_ad.training.pretext import (
     ZEROS,
     Triples,

@@ -6,7 +6,7 @@ import os
 import threading
 from collections.abc import Sequence
 from importlib.util import find_spec
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,19 +28,32 @@ class Engine(Protocol):
 
 
 def make_engine(encoders: Sequence[Encoder], n_channels: int, config: VACEConfig) -> Engine:
-    """The engine of the config; `auto` is OpenVINO, else NumPy, unless a GPU is asked for."""
-    choice = config.engine
+    """The engine of the config."""
+    return choose_engine(
+        encoders, n_channels, config.length, config.engine, config.precision, config.device
+    )
+
+
+def choose_engine(
+    encoders: Sequence[Encoder],
+    n_channels: int,
+    patch_length: int,
+    choice: str = "auto",
+    precision: Literal["auto", "float32", "bfloat16"] = "auto",
+    device: str = "cpu",
+) -> Engine:
+    """The engine asked for; `auto` is OpenVINO, else NumPy, unless a GPU is asked for."""
     if choice == "auto":
         has_openvino = find_spec("openvino") is not None
-        choice = "torch" if config.device != "cpu" else "openvino" if has_openvino else "numpy"
+        choice = "torch" if device != "cpu" else "openvino" if has_openvino else "numpy"
     if choice == "openvino":
         from vace_ad.engine.openvino import OpenVINOEngine
 
-        return OpenVINOEngine(encoders, n_channels, config.length, config.precision)
+        return OpenVINOEngine(encoders, n_channels, patch_length, precision)
     if choice == "torch":
         from vace_ad.engine.torch import TorchEngine
 
-        return TorchEngine(encoders, config.device, config.precision)
+        return TorchEngine(encoders, device, precision)
     from vace_ad.engine.numpy import NumpyEngine
 
     return NumpyEngine(encoders)

@@ -85,12 +85,19 @@ def stage_shapes(config: VACEConfig, n_channels: int) -> list[StageShape]:
 
 def init_encoder(config: VACEConfig, n_channels: int, rng: np.random.Generator) -> Encoder:
     """A fresh encoder: uniform kernels in ±1/√fan_in, BatchNorm at (0, 1)."""
+    return init_stages(stage_shapes(config, n_channels), rng, config.reproduction.batch_norm)
+
+
+def init_stages(
+    shapes: Sequence[StageShape], rng: np.random.Generator, batch_norm: bool = True
+) -> Encoder:
+    """Fresh convolutions of these shapes."""
     stages = []
-    for n_out, n_in, taps, groups in stage_shapes(config, n_channels):
+    for n_out, n_in, taps, groups in shapes:
         bound = 1 / np.sqrt(n_in * taps)
         kernel = rng.uniform(-bound, bound, (n_out, n_in, taps)).astype(np.float32)
         ones, zeros = np.ones(n_out, np.float32), np.zeros(n_out, np.float32)
-        norm = Norm(ones, zeros, zeros, ones) if config.reproduction.batch_norm else None
+        norm = Norm(ones, zeros, zeros, ones) if batch_norm else None
         stages.append(Stage(kernel, groups, norm))
     return tuple(stages)
 
@@ -157,16 +164,24 @@ def _moments(blocks: Sequence[Array]) -> tuple[NDArray[np.float64], NDArray[np.f
     """Mean and population variance of each channel over all patches and rows."""
     n = sum(block.shape[0] * block.shape[1] for block in blocks)
     mean = sum(block.sum(axis=(0, 1), dtype=np.float64) for block in blocks) / n
-    squares = [np.square(block - mean.astype(np.float32)) for block in blocks]
-    return mean, sum(square.sum(axis=(0, 1), dtype=np.float64) for square in squares) / n
+    centre = mean.astype(np.float32)
+    total = np.zeros(len(mean))
+    for block in blocks:  # one at a time: memory that is new to the process costs more than sums
+        apart = block - centre
+        total += np.square(apart, out=apart).sum(axis=(0, 1), dtype=np.float64)
+    return mean, total / n
 
 
 def encode(encoder: Encoder, patches: Array) -> Array:
     """Embeddings (n, d_z) of normalised patches (n, n_channels, P)."""
+    return encode_folded([(*stage.folded(), stage.groups) for stage in encoder], patches)
+
+
+def encode_folded(stages: Sequence[tuple[Array, Array, int]], patches: Array) -> Array:
+    """The same from kernel, bias and groups of each stage, for those who encode many times."""
     hidden = patches.transpose(0, 2, 1)  # (n, P, in)
-    for stage in encoder:
-        kernel, bias = stage.folded()
-        hidden = convolve(hidden, kernel, stage.groups)
+    for kernel, bias, groups in stages:
+        hidden = convolve(hidden, kernel, groups)
         hidden += bias
         np.maximum(hidden, 0, out=hidden)
     return np.asarray(hidden.mean(axis=1))

@@ -17,6 +17,7 @@ from vace_ad.errors import ConfigError
 Array = NDArray[np.float32]
 SIZE = 8  # patches a request: enough to be quick, few enough to stay in cache and to be prompt
 FEW = 2  # patches that are quicker one at a time than in a request filled up with zeros
+MANY = 4 * SIZE  # patches beside which a request filled up costs less than a second graph
 AHEAD = 2  # requests a thread: one that is computed, one that waits
 
 
@@ -54,12 +55,13 @@ class OpenVINOEngine:
         self.callers = threads
         self._most = AHEAD * threads
         # Requests nobody waits for, by size; threads may share an engine.
-        self._idle: dict[int, deque[Any]] = {SIZE: deque(), 1: deque()}
+        self._idle: dict[int, deque[_Request]] = {SIZE: deque(), 1: deque()}
         self.name = f"openvino {'bfloat16' if half else 'float32'}"
 
     def embed(self, patches: Array) -> Array:
         """(n, n_channels, P) to (n, n_encoders, d_z)."""
-        single = len(patches) % SIZE if len(patches) % SIZE <= FEW else 0
+        rest = len(patches) % SIZE
+        single = rest if rest <= FEW and len(patches) < MANY else 0
         whole = len(patches) - single
         parts = [self._in_requests(patches[:whole], SIZE)] if whole else []
         parts += [self._in_requests(patches[whole:], 1)] if single else []
@@ -67,39 +69,47 @@ class OpenVINOEngine:
 
     def _in_requests(self, patches: Array, size: int) -> Array:
         made: list[Array] = []
-        running: deque[tuple[Any, Array]] = deque()  # the patches must live until they are read
+        running: deque[_Request] = deque()
         for a in range(0, len(patches), size):
-            part = _filled(patches[a : a + size], size)
             full = len(running) == self._most
             request = self._collect(running, made) if full else self._take(size)
-            request.start_async([part], share_inputs=True)
-            running.append((request, part))
+            request.start(patches[a : a + size])
+            running.append(request)
         while running:
             self._idle[size].append(self._collect(running, made))
         return np.concatenate(made)[: len(patches)]
 
-    def _take(self, size: int) -> Any:
+    def _take(self, size: int) -> _Request:
         try:
             return self._idle[size].pop()
         except IndexError:
-            return self._compiled(size).create_infer_request()
+            return _Request(self._compiled(size).create_infer_request())
 
     @staticmethod
-    def _collect(running: deque[tuple[Any, Array]], made: list[Array]) -> Any:
+    def _collect(running: deque[_Request], made: list[Array]) -> _Request:
         """Wait for the oldest request and keep its embeddings."""
-        request, _ = running.popleft()
-        request.wait()
-        made.append(np.array(request.get_output_tensor(0).data, np.float32))
+        request = running.popleft()
+        made.append(request.result())
         return request
 
 
-def _filled(part: Array, size: int) -> Array:
-    """The patches of one request, contiguous, zeros for those that lack."""
-    if len(part) == size:
-        return np.ascontiguousarray(part)
-    full = np.zeros((size, *part.shape[1:]), np.float32)
-    full[: len(part)] = part
-    return full
+class _Request:
+    """A request with its own place for the patches: handing arrays over costs more than copying."""
+
+    def __init__(self, request: Any) -> None:
+        self._request = request
+        self._in, self._out = request.get_input_tensor(0).data, request.get_output_tensor(0).data
+
+    def start(self, patches: Array) -> None:
+        """Begin with so many patches; zeros fill up what lacks."""
+        self._in[: len(patches)] = patches
+        self._in[len(patches) :] = 0
+        self._request.start_async()
+
+    def result(self) -> Array:
+        """Wait, and take the embeddings."""
+        self._request.wait()
+        return np.array(self._out, np.float32)
 
 
 def _use_bfloat16(precision: str, capabilities: Sequence[str]) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.engine import Engine
-from vace_ad.engine.patches import PatchSet
+from vace_ad.engine.patches import PatchSet, normalise
 from vace_ad.progress import Progress, silent
 
 BLOCK = 1024  # patches embedded between two looks at the progress bar
@@ -37,6 +37,15 @@ def embed(
                 parts = list(executor.map(one, batches))
         yield np.concatenate(parts)
         progress(stage, min(a + BLOCK, len(index)), len(index))
+
+
+def embed_one(
+    engine: Engine,
+    rows: NDArray[np.float64],  # (P, n_channels)
+    scale: NDArray[np.float64],  # (n_channels,)
+) -> NDArray[np.float32]:
+    """The embedding (1, n_encoders, d_z) of one patch: a live row's, without a PatchSet's cost."""
+    return engine.embed(normalise(rows.T[None].copy(), scale))
 
 
 def training_stride(n_patches: int, offset: int, least: int, most: int) -> int:

@@ -7,7 +7,7 @@ that training rows have from their mean. It needs no windows, so a short trainin
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -15,7 +15,8 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.signals.drift import PastAverage
-from vace_ad.signals.normal import Normal
+from vace_ad.signals.merge import Update, merged_quantile
+from vace_ad.signals.normal import Normal, within
 from vace_ad.signals.protocol import (
     Arrays,
     Evidence,
@@ -67,6 +68,20 @@ class Distance(Signal):
         held = [scale * spread_over(np.log1p(line / unit), SPREAD) for line in lengths]
         return Fitted(signal, [line[None] for line in held])
 
+    def updated(self, update: Update) -> Fitted:
+        """The unit is that of old and new rows."""
+        lengths = [_length(np.clip(x, -self.farthest, self.farthest)) for x in update.scaled]
+        every = np.concatenate(lengths)
+        unit, usual = self.learned.tolist()
+        unit = merged_quantile(np.array([unit]), every[:, None], update.weight, self.quantile)[0]
+        for x in update.scaled_accepted:
+            unit = max(unit, _length(np.clip(x, -self.farthest, self.farthest)).max())
+        usual = (1 - update.weight) * usual + update.weight * np.log1p(every / unit).mean()
+        scale = self.weight / (1 + usual)
+        held = [scale * spread_over(np.log1p(line / unit), SPREAD) for line in lengths]
+        signal = replace(self, learned=np.array([unit, usual]))
+        return Fitted(signal, [line[None] for line in held])
+
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""
         return DistanceEvidence(self, live)
@@ -102,7 +117,7 @@ class DistanceEvidence(SpreadEvidence):
 
     def _found(self, rows: Array) -> Array:
         distance = self._distance
-        near = np.clip(distance.normal.scaled(rows), -distance.farthest, distance.farthest)
+        near = within(distance.normal.scaled(rows), distance.farthest)
         if self._middle is None:
             self._middle = PastAverage(near[: distance.warm].mean(axis=0), distance.half_life)
         found = _length(near - self._middle.add(near)) / distance.learned[0]

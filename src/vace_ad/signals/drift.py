@@ -1,7 +1,8 @@
-"""What a signal has been used to: an exponential average of the past alone."""
+"""The baseline of a signal: an exponential average of the past alone."""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -23,10 +24,7 @@ class PastAverage:
 
     def __init__(self, start: Array, half_life: float) -> None:
         """`start` (n_features,) is the average before the first step; half_life counts steps."""
-        keep = 0.5 ** (1 / half_life)
-        length = int(np.clip(4 * half_life, 1, _LONGEST))
-        self._up = (1 - keep) * keep ** -np.arange(1.0, length + 1)[:, None]  # (length, 1)
-        self._down = keep ** np.arange(0.0, length + 1)[:, None]  # (length + 1, 1)
+        self._up, self._down = _powers(half_life)  # (length, 1), (length + 1, 1)
         self._start = start  # of the present run of steps
         self._sum = np.zeros_like(start)
         self._k = 0  # steps of it
@@ -38,6 +36,11 @@ class PastAverage:
 
     def add(self, values: Array) -> Array:
         """The average before each of these steps, (n, n_features)."""
+        if len(values) == 1 and self._k + 1 < len(self._up):  # a live row: no need of a sum
+            before = self._down[self._k] * (self._start + self._sum)
+            self._sum = self._sum + self._up[self._k] * values[0]
+            self._k += 1
+            return np.asarray(before[None])
         parts = []
         at = 0
         while at < len(values):
@@ -57,3 +60,15 @@ class PastAverage:
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
         self._start, self._sum, self._k = state["start"], state["sum"], int(state["k"][0])
+
+
+@lru_cache(maxsize=64)
+def _powers(half_life: float) -> tuple[Array, Array]:
+    """The weights of steps; thousands of streams of one model share them."""
+    keep = 0.5 ** (1 / half_life)
+    length = int(np.clip(4 * half_life, 1, _LONGEST))
+    up = (1 - keep) * keep ** -np.arange(1.0, length + 1)[:, None]  # (length, 1)
+    down = keep ** np.arange(0.0, length + 1)[:, None]  # (length + 1, 1)
+    up.setflags(write=False)
+    down.setflags(write=False)
+    return up, down

@@ -8,7 +8,7 @@ rows showed in all but one of a thousand.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.signals.folds import FOLDS
-from vace_ad.signals.normal import Normal
+from vace_ad.signals.merge import Update, merged_mean, merged_quantile
+from vace_ad.signals.normal import Normal, within
 from vace_ad.signals.protocol import Arrays, Evidence, Fitted, Layout, Signal, Training
 from vace_ad.signals.rows import product
 from vace_ad.signals.spread import SpreadEvidence, spread_over
@@ -27,6 +28,8 @@ LAGS = 6  # rows before that a row is predicted from
 COMMON = 8  # main movements of all channels, at most
 SPREAD = 48  # rows over which evidence is averaged, half of them after a row
 LEARNED = 50_000  # training rows at most
+AT_ONCE = 256  # channels whose regressions are solved together
+EXACT = 512  # channels at most whose movements are taken from all eigenvectors
 
 
 class Weights(NamedTuple):
@@ -66,9 +69,7 @@ class Forecast(Signal):
         normal = training.normal
         parts = [_near(normal, part) for part in training.scaled]
         few = _first(parts, LEARNED)
-        rows = np.concatenate(few)
-        directions = np.linalg.eigh(rows.T @ rows)[1][:, -COMMON:]
-        folds = _Folds(few, directions, cls.ridge)
+        folds = _Folds(few, _main_movements(np.concatenate(few)), cls.ridge)
         off = np.abs(folds.held_out())
         edge = np.maximum(np.quantile(off, cls.quantile, axis=0), cls.least)
         usual = _evidence(off, edge).mean(keepdims=True)
@@ -88,6 +89,24 @@ class Forecast(Signal):
                 predicted += rows[LAGS - 1 - lag : LAGS - 1 - lag + n] * weights
             found[LAGS:] = rows[LAGS:] - predicted
         return found
+
+    def updated(self, update: Update) -> Fitted:
+        """The regression stays; the edge is that of old and new residuals.
+
+        The new rows did not teach the regression, so they are held out as they are.
+        """
+        off = [np.abs(self.residuals(_near(self.normal, part))) for part in update.scaled]
+        every = np.concatenate([each[LAGS:] for each in off])
+        edge = np.maximum(
+            merged_quantile(self.edge, every, update.weight, self.quantile), self.least
+        )
+        for part in update.scaled_accepted:
+            edge = np.maximum(edge, np.abs(self.residuals(_near(self.normal, part))).max(axis=0))
+        new = _evidence(every, edge).mean(keepdims=True)
+        usual = merged_mean(self.usual, new, update.weight)
+        lines = [_evidence(each, edge) / (1 + usual) for each in off]
+        signal = replace(self, edge=edge, usual=usual)
+        return Fitted(signal, [spread_over(line, SPREAD)[None] for line in lines])
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""
@@ -180,15 +199,16 @@ class _Folds:
         used = [s for i, s in enumerate(self._sums) if i != without]
         xx, xy, xo, oo, oy, n = (np.sum(each, axis=0) for each in zip(*used, strict=True))
         k, d = xy.shape
-        common, own = np.empty((k, d)), np.empty((LAGS, d))
-        system = np.empty((k + LAGS, k + LAGS))
-        for c in range(d):
-            system[:k, :k], system[:k, k:] = xx, xo[:, :, c].T
-            system[k:, :k], system[k:, k:] = xo[:, :, c], oo[c]
-            regular = system / n[0] + self._ridge * np.eye(k + LAGS)
-            solved = np.linalg.solve(regular, np.concatenate([xy[:, c], oy[c]]) / n[0])
-            common[:, c], own[:, c] = solved[:k], solved[k:]
-        return Weights(self._directions, common, own)
+        solved = np.empty((k + LAGS, d))
+        for c in np.array_split(np.arange(d), -(-d // AT_ONCE)):
+            system = np.empty((len(c), k + LAGS, k + LAGS))
+            across = xo[:, :, c].transpose(2, 0, 1)  # (n_channels, LAGS, k)
+            system[:, :k, :k], system[:, :k, k:] = xx, across.transpose(0, 2, 1)
+            system[:, k:, :k], system[:, k:, k:] = across, oo[c]
+            system = system / n[0] + self._ridge * np.eye(k + LAGS)
+            right = np.concatenate([xy[:, c], oy[c].T]).T / n[0]
+            solved[:, c] = np.linalg.solve(system, right[:, :, None])[:, :, 0].T
+        return Weights(self._directions, solved[:k].copy(), solved[k:].copy())
 
     def held_out(self) -> Array:
         """The residuals of every block by what the others taught, (n, n_channels)."""
@@ -203,7 +223,7 @@ class _Folds:
 
 
 def _near(normal: Normal, scaled: Array) -> Array:
-    return np.clip(scaled, -normal.farthest_related, normal.farthest_related)
+    return within(scaled, normal.farthest_related)
 
 
 def _first(parts: Sequence[Array], most: int) -> list[Array]:
@@ -215,6 +235,19 @@ def _first(parts: Sequence[Array], most: int) -> list[Array]:
             kept.insert(0, part[-left:])
             left -= len(kept[0])
     return kept
+
+
+def _main_movements(rows: Array) -> Array:
+    """The directions in which rows (n, n_channels) move most, (n_channels, COMMON)."""
+    d = rows.shape[1]
+    if d <= EXACT:
+        return np.asarray(np.linalg.eigh(rows.T @ rows)[1][:, -COMMON:])
+    # The cost of all eigenvectors grows with the cube of the channels: a few, by iteration.
+    basis = np.random.default_rng(0).normal(size=(d, 3 * COMMON))
+    for _ in range(10):
+        basis = np.linalg.qr(rows.T @ (rows @ basis))[0]
+    moved = rows @ basis
+    return np.asarray(basis @ np.linalg.eigh(moved.T @ moved)[1][:, -COMMON:])
 
 
 def _lagged(rows: Array) -> Array:

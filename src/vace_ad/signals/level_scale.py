@@ -7,15 +7,17 @@ deviation that is too large or too small is scale; the shortest window is there 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
+from vace_ad.signals.merge import Update
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import Arrays, Evidence, Fitted, Layout, Signal, Training
 from vace_ad.signals.window_rows import WindowsEvidence
+from vace_ad.signals.window_update import update_windows
 from vace_ad.signals.windows import Windowed, Windows
 
 WINDOWED = (
@@ -48,6 +50,13 @@ class LevelScale(Signal):
         """Learn the envelopes of scaled training rows."""
         windows, held_out = Windows.fit(training.scaled, WINDOWED, training.config)
         return Fitted(cls(training.normal, windows), held_out)
+
+    def updated(self, update: Update) -> Fitted:
+        """Envelopes that hold old and new rows."""
+        windows, held_out = update_windows(
+            self.windows, update.scaled, update.scaled_accepted, update.weight
+        )
+        return Fitted(replace(self, windows=windows), held_out)
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""

@@ -6,7 +6,7 @@ normal operation, so that signals see nothing unusual where nothing was measured
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Self
 
@@ -43,18 +43,16 @@ class Normal:
         units = cls.units(parts)
         rows = np.concatenate([units.scaled(part) for part in parts])
         np.clip(rows, -units.farthest_related, units.farthest_related, out=rows)
-        blocks = np.array_split(rows, FOLDS)
-        products = np.stack([block.T @ block for block in blocks])
-        total = products.sum(axis=0)
-        for block, own in zip(blocks, products, strict=True):
-            block[:] = block @ to_residuals(total - own, len(rows) - len(block), units.ridge)
-        middle = slice(max(0, (len(rows) - NOISE_ROWS) // 2), (len(rows) + NOISE_ROWS) // 2)
-        noise = rows[middle].copy()
-        deviation = rows.std(axis=0)
+        regressions = _few_rows if len(rows) < units.n_channels else _many_rows
+        *others, every = regressions(np.array_split(rows, FOLDS), units.ridge)
+        left = np.concatenate(others)
+        middle = slice(max(0, (len(left) - NOISE_ROWS) // 2), (len(left) + NOISE_ROWS) // 2)
+        noise = left[middle].copy()
+        deviation = left.std(axis=0)
         unit = np.where(deviation > 0, deviation, 1.0)
-        matrix = to_residuals(total, len(rows), units.ridge) / unit
+        left /= unit
         borders = np.cumsum([len(part) for part in parts])[:-1]
-        return replace(units, matrix=matrix, noise=noise), np.split(rows / unit, borders)
+        return replace(units, matrix=every / unit, noise=noise), np.split(left, borders)
 
     @classmethod
     def units(cls, parts: Sequence[Array]) -> Self:
@@ -62,7 +60,10 @@ class Normal:
         n = sum(map(len, parts))
         centre = parts[0][0]  # any row: keeps a huge offset from eating the variance
         mean = sum((part - centre).sum(axis=0) for part in parts) / n + centre
-        scale = np.sqrt(sum(((part - mean) ** 2).sum(axis=0) for part in parts) / n)
+        widest = np.max([np.abs(part - mean).max(axis=0) for part in parts], axis=0)
+        # Squares of what is smaller than this would be zero; a power of two rounds nothing.
+        lift = np.where(widest < 1e-140, 2.0**600, 1.0)
+        scale = np.sqrt(sum((((part - mean) * lift) ** 2).sum(axis=0) for part in parts) / n) / lift
         level = np.abs(mean)
         constant = scale <= 1e-14 * level
         scale = np.where(constant, np.where(level > 0, 0.01 * level, 1.0), scale)
@@ -78,13 +79,11 @@ class Normal:
         """Rows in deviations from the training mean, within ±`farthest`."""
         scaled = np.subtract(rows, self.mean, dtype=np.float64)
         scaled /= self.scale
-        np.clip(scaled, -self.farthest, self.farthest, out=scaled)
-        return np.asarray(scaled)
+        return within(scaled, self.farthest)
 
     def residuals(self, scaled: Array) -> Array:
         """What the other channels do not predict, in its usual deviations, (n, n_channels)."""
-        near = np.clip(scaled, -self.farthest_related, self.farthest_related)
-        return product(near, self.matrix)
+        return product(within(scaled, self.farthest_related), self.matrix)
 
     def rebuild(self, rows: Array, first: int) -> Array:
         """Rows (n, n_channels) with NaN replaced by what the other channels lead to expect.
@@ -117,16 +116,50 @@ class Normal:
         return {name: getattr(self, name) for name in ("farthest", "farthest_related", "ridge")}
 
 
-def to_residuals(products: Array, n: int, ridge: float) -> Array:
-    """The matrix from rows to residuals, from the sums of products of n rows.
+def within(rows: Array, most: float) -> Array:
+    """Rows no farther from zero than that; `np.clip` takes several times as long for one row."""
+    return np.asarray(np.minimum(np.maximum(rows, -most), most))
 
-    The regression of a channel on the others is read off the inverse of the covariances.
+
+def _many_rows(blocks: Sequence[Array], ridge: float) -> Iterator[Array]:
+    """The residuals of each block by what the others teach, then the matrix that all teach."""
+    products = np.stack([block.T @ block for block in blocks])
+    total, n = products.sum(axis=0), sum(map(len, blocks))
+    for block, own in zip(blocks, products, strict=True):
+        yield block @ to_residuals(_inverse((total - own) / max(n - len(block), 1), ridge))
+    yield to_residuals(_inverse(total / max(n, 1), ridge))
+
+
+def _few_rows(blocks: Sequence[Array], ridge: float) -> Iterator[Array]:
+    """The same from the products of rows with rows, of which there are fewer than channels."""
+    for i, block in enumerate(blocks):
+        others = np.concatenate([each for k, each in enumerate(blocks) if k != i])
+        yield block @ to_residuals(_inverse_of_few(others, ridge))
+    yield to_residuals(_inverse_of_few(np.concatenate(blocks), ridge))
+
+
+def to_residuals(inverse: Array) -> Array:
+    """The matrix from rows to residuals, from the inverse of the covariances.
+
+    The regression of a channel on the others is read off it.
     """
-    size = len(products)
-    if size == 1:
+    if len(inverse) == 1:
         return np.zeros((1, 1))  # nothing to relate to
-    inverse = np.linalg.inv(products / max(n, 1) + ridge * np.eye(size))
     return np.asarray(inverse / np.diag(inverse))
+
+
+def _inverse(covariances: Array, ridge: float) -> Array:
+    return np.asarray(np.linalg.inv(covariances + ridge * np.eye(len(covariances))))
+
+
+def _inverse_of_few(rows: Array, ridge: float) -> Array:
+    """(Z'Z / n + ridge)⁻¹ = (1 − Z' (Z Z' + n ridge)⁻¹ Z) / ridge, for Z of n rows."""
+    n, d = rows.shape
+    inner = np.linalg.inv(rows @ rows.T + n * ridge * np.eye(n))
+    found = rows.T @ (inner @ rows)
+    np.subtract(np.eye(d), found, out=found)
+    found /= ridge
+    return found
 
 
 def _regular(matrix: Array) -> Array:

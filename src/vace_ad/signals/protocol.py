@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.progress import Progress, silent
+from vace_ad.signals.merge import Update
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.rhythm import Rhythm, find_rhythm, with_rhythm
 
@@ -112,6 +113,13 @@ class Signal(ABC):
     def fit(cls, training: Training) -> Fitted | None:
         """Learn from training rows; None where they have nothing of the kind to show."""
 
+    def updated(self, update: Update) -> Fitted:
+        """The signal with new rows, and its evidence of them, held out.
+
+        Unless a signal says otherwise it stays as it is.
+        """
+        return Fitted(self, [_evidence(self, part) for part in update.parts])
+
     @abstractmethod
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream; `live` streams also give provisional evidence."""
@@ -135,6 +143,12 @@ class Signal(ABC):
         cls, arrays: Arrays, normal: Normal, config: VACEConfig, constants: Mapping[str, Any]
     ) -> Self:
         """The reverse of `arrays`."""
+
+
+def _evidence(signal: Signal, part: Array) -> Array:
+    """The lines (n_lines, n_rows) of a stretch, as a stream of its own."""
+    stream = signal.begin()
+    return np.concatenate([stream.add(part), stream.end(), stream.finish()], axis=1)
 
 
 def prefixed(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:

@@ -7,16 +7,18 @@ is left swings more where a channel goes its own way, even within its usual rang
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
+from vace_ad.signals.merge import Update
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import Arrays, Evidence, Fitted, Layout, Signal, Training
 from vace_ad.signals.window_rows import WindowsEvidence
+from vace_ad.signals.window_update import update_windows
 from vace_ad.signals.windows import Windowed, Windows
 
 Array = NDArray[np.float64]
@@ -46,6 +48,13 @@ class Relation(Signal):
         """Learn from the residuals that the fit of `Normal` held out."""
         windows, held_out = Windows.fit(training.residuals, WINDOWED, training.config)
         return Fitted(cls(training.normal, windows), held_out)
+
+    def updated(self, update: Update) -> Fitted:
+        """The regression stays; envelopes of what it leaves hold old and new rows."""
+        parts = [self.normal.residuals(part) for part in update.scaled]
+        accepted = [self.normal.residuals(part) for part in update.scaled_accepted]
+        windows, held_out = update_windows(self.windows, parts, accepted, update.weight)
+        return Fitted(replace(self, windows=windows), held_out)
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""

@@ -43,6 +43,7 @@ class RowBuffer:
 
     def __init__(self, width: int) -> None:
         self._chunks: list[Array] = [np.empty((0, width))]
+        self._width = width
         self._count = 0
         self._skip = 0  # rows still to come that nobody wants
 
@@ -75,7 +76,10 @@ class RowBuffer:
 
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
-        self._chunks, self._count = [state["rows"]], len(state["rows"])
+        rows = state["rows"]
+        if rows.ndim != 2 or rows.shape[1] != self._width:
+            raise ValueError(f"rows of the shape {rows.shape} came, not of {self._width} columns")
+        self._chunks, self._count = [rows], len(rows)
         self._skip = int(state["skip"][0])
 
 
@@ -128,27 +132,32 @@ class WindowMeans:
         """The rows (n_lines, m) that the grid's next windows, (n_lines, k), complete."""
         grid = np.concatenate([self._last, values], axis=1)
         given = self._last.shape[1]  # the grid's last window has been counted before
-        n = (grid.shape[1] - 1) * self._stride + 1
-        every = np.stack([fill_skipped(line, self._stride, n) for line in grid])[:, given:]
+        every = _between(grid, self._stride)[:, given:]
         self._last = grid[:, -1:]
         return self._rows(every, self.n_given + every.shape[1])
 
     def finish(self, n_rows: int) -> Array:
         """The rows that are left of a stretch of `n_rows`."""
         n_windows = n_rows - self._window + 1
-        rest = np.repeat(self._last, n_windows - self.n_given, axis=1)
+        left = n_windows - self.n_given
+        if not 0 <= left < self._window + self._stride:  # of a state that was forged
+            raise ValueError(f"{left} windows are left of {n_windows}")
+        rest = np.repeat(self._last, left, axis=1)
         nothing = np.zeros((len(rest), self._window - 1))
         return self._rows(np.concatenate([rest, nothing], axis=1), n_windows)
 
     def _rows(self, every: Array, n_windows: int) -> Array:
         """The rows that the values (n_lines, m) of the next windows complete."""
         padded = np.concatenate([self._recent, every], axis=1)
-        covering = sliding_window_view(padded, self._window, axis=1)  # (n_lines, m, window)
-        rows = np.arange(self.n_given, self.n_given + every.shape[1])
-        count = np.minimum(rows, n_windows - 1) - np.maximum(rows - self._window + 1, 0) + 1
+        sums = window_sums(padded, self._window)
+        first, end = self.n_given, self.n_given + every.shape[1]
         self._recent = padded[:, padded.shape[1] - self._window + 1 :]
-        self.n_given += every.shape[1]
-        return np.stack([line.sum(axis=1) / count for line in covering])
+        self.n_given = end
+        if first >= self._window - 1 and end <= n_windows:  # away from the stretch's ends
+            return np.asarray(sums / self._window)
+        rows = np.arange(first, end)
+        count = np.minimum(rows, n_windows - 1) - np.maximum(rows - self._window + 1, 0) + 1
+        return np.asarray(sums / count)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The last windows."""
@@ -158,6 +167,44 @@ class WindowMeans:
         """Take back a state."""
         self._last, self._recent = state["last"], state["recent"]
         self.n_given = int(state["given"][0])
+
+
+def since(before: Array, held: Array, last: int, step: int, a: int, b: int) -> Array:
+    """What rows a … b−1 hold, (n_lines, b − a): the value of the last window that had ended.
+
+    `held` (n_lines, k) are the values of windows that end every `step` rows, the latest at row
+    `last`; rows before all of them still hold `before` (n_lines, 1).
+    """
+    if b - a == 1:  # a live row
+        return held[:, -1:] if last == a else before
+    ends = last - step * np.arange(held.shape[1] - 1, -1, -1)
+    place = np.searchsorted(ends, np.arange(a, b), side="right")
+    return np.asarray(np.concatenate([before, held], axis=1)[:, place])
+
+
+def window_sums(lines: Array, window: int) -> Array:
+    """The sum of every `window` values in a row, (n_lines, n − window + 1), of lines (n_lines, n).
+
+    Each sum stands on its own, so its bits do not depend on the company. The view of all windows
+    is made by hand: `sliding_window_view` takes longer than the sum of a live row.
+    """
+    lines = np.ascontiguousarray(lines)
+    each = lines.strides[1]
+    shape = (lines.shape[1] - window + 1, window)
+    found = np.empty((len(lines), shape[0]))
+    for i, line in enumerate(lines):
+        np.ndarray(shape, lines.dtype, line, strides=(each, each)).sum(axis=1, out=found[i])
+    return found
+
+
+def _between(grid: Array, stride: int) -> Array:
+    """Values of every window from those on the grid (n_lines, k), linearly in between."""
+    if stride == 1:
+        return grid
+    left = grid[:, :-1, None]
+    slope = (grid[:, 1:, None] - left) / stride
+    filled = slope * np.arange(stride) + left  # (n_lines, k − 1, stride)
+    return np.concatenate([filled.reshape(len(grid), -1), grid[:, -1:]], axis=1)
 
 
 def patch_means_to_points(

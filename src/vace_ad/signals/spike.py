@@ -8,7 +8,7 @@ other signals. What counts is how far a row stands out beyond all that training 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from vace_ad.config import VACEConfig
 from vace_ad.signals.drift import PastAverage
 from vace_ad.signals.folds import FOLDS
+from vace_ad.signals.merge import Update, merged_mean
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import (
     Arrays,
@@ -70,6 +71,24 @@ class Spike(Signal):
         held_out = np.split(evidence[None] / (1 + usual), borders, axis=1)
         return Fitted(cls(training.normal, edge, usual, half_life), held_out)
 
+    def updated(self, update: Update) -> Fitted:
+        """The edge goes as far as old or new rows did."""
+        blocks = np.array_split(
+            np.concatenate([h for part in update.scaled for h in _heights(part)]), FOLDS
+        )
+        named = [h for part in update.scaled_accepted for h in _heights(part)]
+        before = [self.edge, *(each.max(axis=0, initial=0) for each in named)]
+        highest = np.stack([block.max(axis=0, initial=0) for block in blocks])
+        others = [
+            _edge(np.vstack([*before, *np.delete(highest, k, axis=0)]), self.least)
+            for k in range(FOLDS)
+        ]
+        evidence = np.concatenate([_evidence(*pair) for pair in zip(blocks, others, strict=True)])
+        usual = merged_mean(self.usual, evidence.mean(keepdims=True), update.weight)
+        borders = np.cumsum([len(part) for part in update.parts])[:-1]
+        signal = replace(self, edge=_edge(np.vstack([*before, *highest]), self.least), usual=usual)
+        return Fitted(signal, np.split(evidence[None] / (1 + usual), borders, axis=1))
+
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""
         return SpikeEvidence(self)
@@ -116,7 +135,8 @@ class SpikeEvidence(Evidence):
         n = len(self._rows)
         done = self._weighed(n - REACH)
         # What has just become complete: a row on its own cannot be told from a step.
-        self.now = np.pad(done, ((0, 0), (len(rows) - done.shape[1], 0)))
+        nothing = np.zeros((1, len(rows) - done.shape[1]))
+        self.now = np.concatenate([nothing, done], axis=1) if nothing.size else done
         self._rows.drop(max(0, n - 2 * REACH))
         self._given = max(0, len(self._rows) - REACH)
         return done

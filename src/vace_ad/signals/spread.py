@@ -6,12 +6,11 @@ from abc import abstractmethod
 from typing import Any
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vace_ad.signals.drift import PastAverage
 from vace_ad.signals.protocol import Arrays, Evidence, prefixed, under
-from vace_ad.signals.rows import WindowMeans
+from vace_ad.signals.rows import WindowMeans, window_sums
 
 Array = NDArray[np.float64]
 
@@ -51,12 +50,13 @@ class SpreadEvidence(Evidence):
         """Means over the rows up to each, of as many as a final mean has before it."""
         half = self._spread // 2 + 1
         line = np.concatenate([self._recent, evidence])
-        padded = np.concatenate([np.zeros(half - 1), line])
-        sums = sliding_window_view(padded, half).sum(axis=1)
-        first = self._n - len(line)  # rows of the stretch before the line
-        means = sums / np.minimum(np.arange(first + 1, self._n + 1), half)
+        missing = half - 1 - len(self._recent)  # at the stretch's start
+        padded = np.concatenate([np.zeros(missing), line]) if missing else line
+        sums = window_sums(padded[None], half)[0]
         self._recent = line[-(half - 1) :]
-        return np.asarray(means[len(line) - len(evidence) :])
+        if not missing:
+            return np.asarray(sums / half)
+        return np.asarray(sums / np.minimum(np.arange(self._n - len(sums), self._n) + 1, half))
 
     def _waited(self, rows: Array) -> Array:
         """The means of rows in the middle of their windows instead of at the end."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from vace_ad.signals.drift import PastAverage
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import Arrays, Evidence, prefixed, under
-from vace_ad.signals.rows import InStep, RowBuffer, WindowMeans
+from vace_ad.signals.rows import InStep, RowBuffer, WindowMeans, since
 from vace_ad.signals.windows import Envelope, Windows, block_moments, by_line, features_of
 
 Array = NDArray[np.float64]
@@ -98,10 +98,8 @@ class EnvelopeEvidence(Evidence):
         self._blocks.drop(n_windows)
         # The row that completes each window; rows from there on hold its evidence.
         last = self._n - (self._n - envelope.window) % envelope.step - 1  # of the newest window
-        ends = last - envelope.step * np.arange(n_windows - 1, -1, -1)
-        place = np.searchsorted(ends, np.arange(before, self._n), side="right")
-        held = np.concatenate([self._held, held], axis=1)
-        self.now, self._held = held[:, place], held[:, -1:]
+        self.now = since(self._held, held, last, envelope.step, before, self._n)
+        self._held = held[:, -1:]
         return done
 
     def _windows(self, means: Array, squares: Array) -> tuple[Array, Array]:

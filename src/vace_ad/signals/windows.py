@@ -135,11 +135,12 @@ class Windows:
 
     def weighted(self, found: Sequence[Array]) -> Array:
         """The lines (n_lines, n) as they count, from those of each window length."""
-        total = dict.fromkeys(self.names, np.zeros(found[0].shape[1]))
+        names = self.names
+        total = np.zeros((len(names), found[0].shape[1]))
         for envelope, lines in zip(self.envelopes, found, strict=True):
             for (name, weight), line in zip(envelope.windowed.weights, lines, strict=True):
-                total[name] = total[name] + weight * line
-        return np.stack(list(total.values()))
+                total[names.index(name)] += weight * line
+        return total
 
     def constants(self) -> dict[str, Any]:
         """Weights and bounds."""
@@ -215,21 +216,30 @@ def features_of(
 ) -> Array:
     """The features (n_windows, n_features) of every window of `blocks` blocks."""
     n = len(means) - blocks + 1
-    mean = means[:n].copy()
-    for i in range(1, blocks):
-        mean += means[i : i + n]
-    mean /= blocks
-    total = np.zeros_like(mean)
+    mean = _over_blocks(means, n) / blocks
+    total = mean
     if any(line != "level" for line, _ in windowed.weights):
-        for i in range(blocks):
-            total += (means[i : i + n] - mean) ** 2
-        total *= step
+        total = _over_blocks(means, n, mean) * step
         if step > 1:
-            for i in range(blocks):
-                total += squares[i : i + n]
+            total += _over_blocks(squares, n)
         total = np.log(np.sqrt(total / (blocks * step)) + bounds.deviation_floor)
     lines = [mean if line == "level" else total for line, _ in windowed.weights]
     return np.concatenate(lines, axis=1)
+
+
+def _over_blocks(values: Array, n: int, mean: Array | None = None) -> Array:
+    """Sums (n, n_channels) over the blocks of n windows, or of squared distances from a mean.
+
+    Block after block, so that a window's bits do not depend on how many come at once.
+    """
+    if n == 1:  # the same order, in one call
+        off = values if mean is None else (values - mean) ** 2
+        return np.asarray(off.sum(axis=0, keepdims=True))
+    total = np.zeros((n, values.shape[1]))
+    for i in range(len(values) - n + 1):
+        part = values[i : i + n]
+        total += part if mean is None else (part - mean) ** 2
+    return total
 
 
 def by_line(values: Array, n_lines: int) -> Array:

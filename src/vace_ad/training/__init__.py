@@ -1,1 +1,1 @@
-"""The velocity pretext, by hand and by torch: for the presets and PaAno."""
+"""The velocity pretext, by hand and by torch: for the presets."""

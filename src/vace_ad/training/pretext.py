@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from concurrent.futures import Executor
-from dataclasses import replace
 from functools import partial
 from typing import NamedTuple, Protocol
 
@@ -20,13 +19,12 @@ from vace_ad.config import VACEConfig
 from vace_ad.engine.encoder import Encoder
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.workers import workers
+from vace_ad.gradients.adamw import AdamW
+from vace_ad.gradients.backprop import Batch, TrainingPass
+from vace_ad.gradients.batch_norm import with_running_statistics
 from vace_ad.progress import Progress, silent
-from vace_ad.training.adamw import AdamW
-from vace_ad.training.backprop import Batch, TrainingPass
-from vace_ad.training.batch_norm import BatchNorm
 
 EPSILON = 1e-8  # shortest vector that has a direction
-MOMENTUM = 0.1  # of BatchNorm's running statistics
 ZEROS = -1  # number of the patch of zeros
 
 
@@ -151,19 +149,6 @@ def velocity_loss(
 def _direction(moves: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     length = np.maximum(EPSILON, np.linalg.norm(moves, axis=1, keepdims=True))
     return moves / length, length
-
-
-def with_running_statistics(encoder: Encoder, batch: list[BatchNorm]) -> Encoder:
-    """BatchNorm's running statistics moved towards those of a batch."""
-    stages = []
-    for stage, found in zip(encoder, batch, strict=True):
-        norm = stage.norm
-        if norm is not None:
-            mean = (1 - MOMENTUM) * norm.mean + MOMENTUM * found.mean
-            var = (1 - MOMENTUM) * norm.var + MOMENTUM * found.unbiased
-            norm = replace(norm, mean=mean.astype(np.float32), var=var.astype(np.float32))
-        stages.append(replace(stage, norm=norm))
-    return tuple(stages)
 
 
 def gather(patches: PatchSet, rows: NDArray[np.intp]) -> NDArray[np.float32]:

@@ -6,7 +6,7 @@ One encoder's evidence is s = s̃_p · (1 + w · s̃_d); several are averaged.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,7 +16,9 @@ from vace_ad.config import VACEConfig
 from vace_ad.engine import EngineSlot
 from vace_ad.engine.encoder import Encoder, Norm, Stage, stage_shapes
 from vace_ad.engine.patches import FLOOR, PatchSet
+from vace_ad.engine.trajectory import velocity_pairs
 from vace_ad.errors import ModelFileError
+from vace_ad.signals.merge import Update
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import (
     Arrays,
@@ -36,6 +38,8 @@ from vace_ad.signals.shape.evidence import (
     LEAST_DIRECTION,
     POSITION_QUANTILE,
     EncoderEvidence,
+    Signals,
+    composed,
 )
 from vace_ad.signals.shape.geometry import Geometry
 from vace_ad.signals.shape.learn import (
@@ -46,6 +50,7 @@ from vace_ad.signals.shape.learn import (
 )
 from vace_ad.signals.shape.position import Gaussian, MemoryBank, Position
 from vace_ad.signals.shape.rows import HeldEvidence, ShapeEvidence
+from vace_ad.signals.shape.update import joined, update_encoder
 
 _NORM = ("gamma", "beta", "mean", "var")
 _NUMBERS = ("position_unit", "direction_unit", "direction_median")
@@ -100,6 +105,46 @@ class Shape(Signal):
         if config.reproduction.iterations:
             facts["losses"] = [losses for _, losses in trained]
         return Fitted(cls(encoders, learned, geometry, scale, weight, config, slot, facts), rows)
+
+    def updated(self, update: Update) -> Fitted:
+        """The encoders stay; the statistics of embeddings are those of old and new patches."""
+        config, weight = self.config, update.weight
+        patches = PatchSet(update.parts, config.length, self.scale)
+        embedded = embed_training(self.engine.engine, patches, config, update.progress)
+        named = []
+        for part in update.accepted:
+            own = PatchSet([part], config.length, self.scale)
+            z = embed_training(self.engine.engine, own, config)
+            named.append((z.embeddings, velocity_pairs(own, z.numbers, config.offset)))
+        pairs = velocity_pairs(patches, embedded.numbers, config.offset)
+        starts = patches.rows(embedded.numbers)
+        done = [
+            update_encoder(
+                evidence,
+                embedded.embeddings[:, e],
+                joined([(z[:, e], own) for z, own in named], embedded.embeddings.shape[2]),
+                starts,
+                pairs,
+                config,
+                weight,
+                config.random_state + e,
+            )
+            for e, evidence in enumerate(self.learned)
+        ]
+        learned = tuple(evidence for evidence, _, _ in done)
+        held = Signals(np.stack([p for _, p, _ in done]), np.stack([d for _, _, d in done]))
+        lines = self.weight * composed(learned, held, config)
+        edges = np.searchsorted(embedded.numbers, patches.borders)
+        rows = [
+            np.stack(
+                [
+                    grid_to_rows(line[a:b], embedded.stride, len(part), config.length)
+                    for line in lines
+                ]
+            )
+            for part, a, b in zip(update.parts, edges, edges[1:], strict=False)
+        ]
+        return Fitted(replace(self, learned=learned), rows)
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""

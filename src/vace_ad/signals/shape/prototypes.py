@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.errors import needs
 from vace_ad.signals.rows import product
 
 EPSILON = 1e-8  # shortest vector that has a direction
@@ -25,7 +26,8 @@ def cluster(
         return unit(distinct)
     if method == "spherical":
         return _spherical(units, size, np.random.default_rng(seed))
-    from sklearn.cluster import MiniBatchKMeans
+    with needs("scikit-learn", "paper", "k-means in mini-batches, as in the paper's presets,"):
+        from sklearn.cluster import MiniBatchKMeans
     from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
     means = MiniBatchKMeans(

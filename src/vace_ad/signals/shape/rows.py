@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from vace_ad.config import VACEConfig
 from vace_ad.engine import EngineSlot
 from vace_ad.engine.patches import PatchSet
-from vace_ad.engine.trajectory import embed
+from vace_ad.engine.trajectory import embed, embed_one
 from vace_ad.signals.protocol import Arrays, Evidence, prefixed, under
-from vace_ad.signals.rows import RowBuffer, WindowMeans
+from vace_ad.signals.rows import RowBuffer, WindowMeans, since
 from vace_ad.signals.shape.evidence import EncoderEvidence, Signals, composed
 
 Array = NDArray[np.float64]
@@ -98,21 +98,25 @@ class ShapeEvidence(Evidence):
         if n_patches <= 0:
             self.now = np.repeat(self._held, len(rows), axis=1)
             return np.empty((2, 0))
-        patches = PatchSet([self._rows.first(len(self._rows))], length, self._scale)
-        found = embed(self._engine.engine, patches, patches.grid(stride))
-        signals = self._walk.add(np.concatenate(list(found)))
+        signals = self._walk.add(self._embedded(self._rows.first(len(self._rows)), n_patches))
         self._rows.drop(n_patches * stride)
         lines = self._composed(signals)
         if lines.shape[1]:
             # The row that completes each patch; rows from there on hold its evidence.
             last = self._n - (self._n - length) % stride - 1  # of the newest patch
-            ends = last - stride * np.arange(lines.shape[1] - 1, -1, -1)
-            place = np.searchsorted(ends, np.arange(before, self._n), side="right")
-            held = np.concatenate([self._held, lines], axis=1)
-            self.now, self._held = held[:, place], held[:, -1:]
+            self.now = since(self._held, lines, last, stride, before, self._n)
+            self._held = lines[:, -1:]
         else:
             self.now = np.repeat(self._held, len(rows), axis=1)
         return self._spread(lines)
+
+    def _embedded(self, rows: Array, n_patches: int) -> NDArray[np.float32]:
+        """Embeddings (n_patches, n_encoders, d_z) of the patches on the grid."""
+        engine, config = self._engine.engine, self._config
+        if n_patches == 1:
+            return embed_one(engine, rows[: config.length], self._scale)
+        patches = PatchSet([rows], config.length, self._scale)
+        return np.concatenate(list(embed(engine, patches, patches.grid(config.grid_stride))))
 
     def _composed(self, signals: Signals) -> Array:
         return self._weight * composed(self._encoders, signals, self._config)

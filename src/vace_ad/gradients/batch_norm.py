@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.engine.encoder import BATCH_NORM_EPSILON, Norm
-from vace_ad.training.convolution import PHASES, Layout, Workspace
+from vace_ad.engine.encoder import BATCH_NORM_EPSILON, Encoder, Norm
+from vace_ad.gradients.convolution import PHASES, Layout, Workspace
 
 Array = NDArray[np.float32]
 Exact = NDArray[np.float64]
+MOMENTUM = 0.1  # of the running statistics
 SMALLEST_GAIN = 1e-6  # to be divided by
 FAR = 100  # squared mean over variance from which sums are taken about the mean, not about 0
 
@@ -106,6 +108,19 @@ class BatchNorm:
         gamma = sum_product * self._inverse / self.factor
         beta = sum_slope / self.factor
         return gamma.astype(np.float32), beta.astype(np.float32), (linear, constant)
+
+
+def with_running_statistics(encoder: Encoder, batch: list[BatchNorm]) -> Encoder:
+    """BatchNorm's running statistics moved towards those of a batch."""
+    stages = []
+    for stage, found in zip(encoder, batch, strict=True):
+        norm = stage.norm
+        if norm is not None:
+            mean = (1 - MOMENTUM) * norm.mean + MOMENTUM * found.mean
+            var = (1 - MOMENTUM) * norm.var + MOMENTUM * found.unbiased
+            norm = replace(norm, mean=mean.astype(np.float32), var=var.astype(np.float32))
+        stages.append(replace(stage, norm=norm))
+    return tuple(stages)
 
 
 def sums(rows: Array) -> Exact:

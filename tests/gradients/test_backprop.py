@@ -12,7 +12,7 @@ import torch
 from vace_ad.config import VACEConfig
 from vace_ad.engine.encoder import Encoder, init_encoder
 from vace_ad.engine.torch import to_module
-from vace_ad.training.backprop import BLOCK, TrainingPass
+from vace_ad.gradients.backprop import BLOCK, TrainingPass
 
 SMALL = {"widths": (12, 20, 10, 6), "channel_expansion": 3, "stride": 1, "fit_stride": 1}
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.engine.encoder import Encoder
-from vace_ad.training.backprop import Gradients
+from vace_ad.gradients.backprop import Gradients
 
 Array = NDArray[np.float32]
 BETA1, BETA2, EPSILON = 0.9, 0.999, 1e-8

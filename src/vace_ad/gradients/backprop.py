@@ -24,8 +24,8 @@ from numpy.typing import NDArray
 
 from vace_ad.engine.encoder import Encoder
 from vace_ad.engine.patches import distinct
-from vace_ad.training.batch_norm import Array, BatchNorm, Block, Exact, Moments
-from vace_ad.training.convolution import (
+from vace_ad.gradients.batch_norm import Array, BatchNorm, Block, Exact, Moments
+from vace_ad.gradients.convolution import (
     PHASES,
     Convolution,
     First,
@@ -34,7 +34,7 @@ from vace_ad.training.convolution import (
     Workspace,
     windows,
 )
-from vace_ad.training.winograd import Winograd
+from vace_ad.gradients.winograd import Winograd
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vace_ad.training.convolution import (
+from vace_ad.gradients.convolution import (
     PHASES,
     First,
     Layout,
@@ -13,7 +13,7 @@ from vace_ad.training.convolution import (
     Workspace,
     windows,
 )
-from vace_ad.training.winograd import POINTS, Winograd, matrices
+from vace_ad.gradients.winograd import POINTS, Winograd, matrices
 
 LENGTHS = pytest.mark.parametrize(("length", "n"), [(96, 5), (7, 1), (4, 3), (30, 2), (5, 4)])
 

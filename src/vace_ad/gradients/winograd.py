@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.polynomial.polynomial import polyfromroots
 
-from vace_ad.training.convolution import PHASES, Array, Layout, Workspace
+from vace_ad.gradients.convolution import PHASES, Array, Layout, Workspace
 
 # By taps; besides, infinity. The last pair was found to lose least: 3e-6 of the outputs' deviation.
 POINTS = {3: (0, 1, -1, 2, -2, 0.5, -0.5), 5: (0, 1, -1, 2, -2, 0.5, -0.5, 0.75, -0.75)}

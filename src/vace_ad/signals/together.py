@@ -1,0 +1,107 @@
+"""All kinds of evidence of the same rows, in step."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.engine.workers import pool
+from vace_ad.signals.protocol import Signal, prefixed, under
+from vace_ad.signals.rows import InStep, RowBuffer, added
+
+Array = NDArray[np.float64]
+SIDE_BY_SIDE = 512  # rows from which on signals are computed by several threads
+
+
+class Together:
+    """All evidence of a stream of rows that has no gaps in between but those it is told of."""
+
+    def __init__(self, signals: Sequence[Signal], n_channels: int, least: int, live: bool) -> None:
+        """A stretch needs `least` rows; `live` asks for provisional lines too."""
+        self._d, self._live, self._least = n_channels, live, least
+        self._keys = [signal.key for signal in signals]
+        self._evidence = [signal.begin(live=live) for signal in signals]
+        self.n_lines = sum(each.n_lines for each in self._evidence)
+        self._in_step = InStep(len(self._evidence))
+        self._begin()
+
+    def _begin(self) -> None:
+        self._n = 0  # rows of the present stretch
+        self._first = RowBuffer(self._d)  # of a stretch shorter than a patch
+
+    def extend(self, rows: Array) -> tuple[Array, Array]:
+        """Lines (n_lines, m) now complete, and the provisional ones of these rows."""
+        before, early = self._n, 0
+        self._n += len(rows)
+        if before < self._least:
+            self._first.add(rows)
+            if self._n < self._least:
+                return np.empty((self.n_lines, 0)), np.full((self.n_lines, len(rows)), np.nan)
+            early, rows = before, self._first.first(self._n)
+            self._first = RowBuffer(rows.shape[1])
+        found = self._in_step.add(self._each(rows))
+        if not self._live:
+            return np.concatenate(found), np.empty((self.n_lines, 0))
+        now = np.concatenate([each.now for each in self._evidence])
+        return np.concatenate(found), now[:, early:]
+
+    def _each(self, rows: Array) -> list[Array]:
+        """What each signal gives; side by side where there is enough to do."""
+        if len(rows) < SIDE_BY_SIDE:
+            return [each.add(rows) for each in self._evidence]
+        return list(pool().map(lambda each: each.add(rows), self._evidence))
+
+    def cut(self, skipped: int = 0) -> Array:
+        """End the stretch, if there is one; then rows without evidence follow."""
+        done = [np.empty((self.n_lines, 0))]
+        if self._n >= self._least:
+            done.append(self._joined([each.end() for each in self._evidence]))
+        else:
+            skipped += self._n  # too short a stretch has no evidence
+        if skipped:
+            done.append(self._joined([each.skip(skipped) for each in self._evidence]))
+        self._begin()
+        return np.concatenate(done, axis=1)
+
+    def finish(self) -> Array:
+        """The lines that are left when the stream ends."""
+        last = self.cut()
+        rest = self._joined([each.finish() for each in self._evidence])
+        return np.concatenate([last, rest], axis=1)
+
+    def _joined(self, parts: list[Array]) -> Array:
+        return np.concatenate(self._in_step.add(parts))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that changes with the rows."""
+        state = {"n": np.array([self._n])}
+        state |= prefixed("first", self._first.state()) | prefixed("step", self._in_step.state())
+        for key, each in zip(self._keys, self._evidence, strict=True):
+            state |= prefixed(key, each.state())
+        return state
+
+    def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take back a state."""
+        self._n = int(state["n"][0])
+        self._first.resume(under("first", state))
+        self._in_step.resume(under("step", state))
+        for key, each in zip(self._keys, self._evidence, strict=True):
+            each.resume(under(key, state))
+
+
+def scores_of(
+    signals: Sequence[Signal],
+    parts: Sequence[Array],  # complete stretches, (n_rows, n_channels) each
+    least: int,
+) -> Array:
+    """Final and provisional scores of stretches that follow each other, (2, n)."""
+    together = Together(signals, parts[0].shape[1], least, live=True)
+    found: list[Array] = []
+    for part in parts:
+        done, now = together.extend(part)
+        final = np.concatenate([done, together.cut()], axis=1)
+        found.append(np.stack([added(final), added(now)]))
+    return np.concatenate(found, axis=1)
