@@ -136,11 +136,6 @@ def test_chunks_find_the_same_alarms(detector: VACE, changes: list[Change], chun
     assert [c.event.shares[0][0] for c in found] == [c.event.shares[0][0] for c in changes]
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="provisional scores have a longer tail than the final ones that set the threshold: "
-    "6 alarms in 1,000 clean rows at a budget of one in 10,000",
-)
 def test_clean_rows_make_no_event(detector: VACE) -> None:
     stream = detector.stream()
     assert fed(stream, rows(), TRAIN, N, 100) == []

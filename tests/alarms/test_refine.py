@@ -7,6 +7,7 @@ import pytest
 
 from vace_ad import VACE
 from vace_ad.alarms.blame import Wander
+from vace_ad.alarms.phase import same_phase
 from vace_ad.alarms.refine import (
     REACH,
     loudest_stretch,
@@ -25,6 +26,7 @@ class Learnt(NamedTuple):
     config: VACEConfig
     normal: Normal
     wander: Wander
+    period: int = 0
 
 
 HIGH = np.full(N, 2.0)  # above the threshold all through
@@ -158,3 +160,25 @@ def test_a_single_bad_reading_is_its_row(detector: VACE, row: int) -> None:
     assert strongest.start <= row < strongest.end
     assert strongest.rows <= 3
     assert strongest.shares[0][0] == detector.channels_[2]
+
+
+def test_a_rhythm_is_held_against_its_own_phase() -> None:
+    """A shift of a channel that swings more widely is told from its swings."""
+    rng = np.random.default_rng(5)
+    period, rows = 96, np.arange(N)
+    values = np.stack([10 * np.sin(2 * np.pi * rows / period), np.cos(rows / 7)], axis=1)
+    values += 0.1 * rng.normal(size=values.shape)
+    start, end = 2300, 2400
+    values[start:end, 0] += 8
+    known = learnt(values[:1500])._replace(period=period)
+    found = sharpen(values, runs((start - 60, end + 60)), HIGH, 0, known)[0]
+    assert start <= found[0] < found[1] <= end
+
+
+def test_what_a_phase_was_before() -> None:
+    rows = np.arange(50)
+    past = np.stack([rows % 10, -(rows % 10)], axis=1).astype(float)
+    at = np.arange(30, 75)
+    np.testing.assert_array_equal(same_phase(past, at, 10)[:, 0], at % 10)
+    past[40:45] += 100  # one bad period does not count
+    np.testing.assert_array_equal(same_phase(past, at, 10)[:, 0], at % 10)

@@ -8,7 +8,7 @@ from scipy.signal import lfilter
 
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.runs import Rules, runs_above
-from vace_ad.alarms.watcher import WITHIN, Fixed, Judged, Start, Watcher, make_watcher
+from vace_ad.alarms.watcher import INFLATED, WITHIN, Fixed, Judged, Sample, Start, Watcher
 
 SPACING = 13  # no divisor of anything that the watcher counts in
 RATE = 1e-3
@@ -32,9 +32,8 @@ def watcher(name: str = "iid", seed: int = 0, rate: float = RATE, n: int = 5000)
     held_out = PROCESSES[name](n, np.random.default_rng(1000 + seed))
     calibration = Calibration.from_scores(held_out, SPACING)
     limit = calibration.threshold_for(rate * n, JOIN)
-    made = make_watcher(calibration, held_out, limit, rate, adapt=True)
-    assert isinstance(made, Watcher)
-    return made
+    sample = Sample(held_out, limit)
+    return Watcher(Start.of(sample, sample, rate, SPACING))
 
 
 def lively(n: int = 4000) -> np.ndarray:
@@ -169,7 +168,7 @@ def test_what_is_kept_does_not_grow() -> None:
     one = watcher()
     one.add(exponential(60_000, np.random.default_rng(0)))
     size = sum(array.nbytes for array in one.state().values())
-    one.add(exponential(30_000, np.random.default_rng(1)))
+    one.add(exponential(32_000, np.random.default_rng(1)))  # as far from the last look as before
     assert sum(array.nbytes for array in one.state().values()) == size
 
 
@@ -184,12 +183,40 @@ def test_no_rows_and_no_scores() -> None:
 
 def test_a_start_asks_for_more_where_training_does() -> None:
     held_out = exponential(5000, np.random.default_rng(0))
-    thresholds = [Start.of(held_out, limit, RATE, SPACING).threshold for limit in (3.0, 9.0, 30.0)]
+    samples = [Sample(held_out, limit) for limit in (3.0, 9.0, 30.0)]
+    thresholds = [Start.of(each, each, RATE, SPACING).threshold for each in samples]
     assert thresholds == sorted(thresholds)
-    start = Start.of(np.r_[held_out, np.nan], 9.0, RATE, SPACING)
+    sample = Sample(np.r_[held_out, np.nan], 9.0)
+    start = Start.of(sample, sample, RATE, SPACING)
     assert start.middle == pytest.approx(np.log(2), abs=0.05)
     assert start.spread == pytest.approx(np.log(5), abs=0.1)
-    assert Start.of(np.ones(50), 1.0, RATE, SPACING).spread > 0
+    flat = Sample(np.ones(50), 1.0)
+    assert Start.of(flat, flat, RATE, SPACING).spread > 0
+
+
+def test_held_out_scores_are_believed_as_far_as_the_finished_detector_agrees() -> None:
+    """The first limit falls from where they differ twofold, and not for ever."""
+    scores = exponential(5000, np.random.default_rng(0))
+    held_out = Sample(scores, 9.0)
+
+    def limit(factor: float) -> float:
+        start = Start.of(held_out, Sample(scores / factor, 9.0 / factor), RATE, SPACING)
+        return float(Watcher(start).add(np.zeros(1)).limit[0])
+
+    assert limit(1.0) == limit(1.5) == limit(INFLATED[0]) > limit(4.0) > limit(INFLATED[1])
+    assert limit(INFLATED[1]) == pytest.approx(limit(1e6))
+    assert limit(1e6) > 0.4 * limit(1.0)
+
+
+def test_provisional_scores_have_a_start_of_their_own() -> None:
+    """Three times as high and twice as wide: their limit lies accordingly."""
+    final = exponential(4000, np.random.default_rng(0))
+    middle = np.median(final)
+    provisional = 3 * middle + 2 * (final - middle)
+    start = Start(middle=1.0, spread=0.5, threshold=4.0, rate=RATE, spacing=SPACING)
+    live = start.scaled(final, provisional)
+    assert (live.middle, live.spread) == (pytest.approx(3.0), pytest.approx(1.0))
+    assert live.threshold == start.threshold
 
 
 def test_fixed_is_a_threshold_and_nothing_else() -> None:
@@ -203,13 +230,3 @@ def test_fixed_is_a_threshold_and_nothing_else() -> None:
         assert one.state() == {}
         one.resume({})
         same(one.add(scores), judged)  # it has learned nothing
-
-
-def test_who_judges() -> None:
-    held_out = exponential(2000, np.random.default_rng(0))
-    calibration = Calibration.from_scores(held_out, SPACING)
-    assert isinstance(make_watcher(calibration, held_out, 5.0, RATE, True), Watcher)
-    for rate, adapt in ((None, True), (RATE, False), (None, False)):
-        made = make_watcher(calibration, held_out, 5.0, rate, adapt)
-        assert isinstance(made, Fixed)
-        assert (made.add(held_out).limit == 5.0).all()

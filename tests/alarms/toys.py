@@ -31,6 +31,9 @@ class Toy:
         held_out = self.simple(self.train[len(self.train) // 2 :])
         self.calibration_scores = held_out["position"] + held_out["direction"]
         self.calibration = Calibration.from_scores(self.calibration_scores, PATCH)
+        self.seen_scores = np.stack([self.calibration_scores] * 2)
+        self.seen_calibration = self.calibration
+        self.period = 0
         self.normal, _ = Normal.fit([self.train])
         self.wander = Wander.fit([self.train])
 

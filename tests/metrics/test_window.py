@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.fft import next_fast_len
 
 from metrics.tsb_ad_oracle import load_window_oracle, read_series
 from vace_ad.metrics import sliding_window
+from vace_ad.metrics.window import _smooth
 
 
 def wave(period: float, n: int = 5000) -> np.ndarray:
@@ -94,3 +96,8 @@ def test_too_short_for_a_period() -> None:
 
 def test_only_the_first_20_000_rows_count() -> None:
     assert sliding_window(np.append(wave(50, 20_000), 9 * wave(77, 60_000))) == 50
+
+
+def test_lengths_of_transforms_are_scipys() -> None:
+    sizes = range(1, 5000)
+    assert [_smooth(n) for n in sizes] == [next_fast_len(n, real=True) for n in sizes]

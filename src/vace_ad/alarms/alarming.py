@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Protocol, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.events import ANOMALY, Event
 from vace_ad.alarms.runs import Rules, runs_above
 from vace_ad.alarms.severity import chance, ratio_at, severity
-from vace_ad.alarms.watcher import Fixed, Watcher, make_watcher
+from vace_ad.alarms.watcher import Fixed, Sample, Start, Watcher
 from vace_ad.config import VACEConfig
 from vace_ad.signals.normal import Normal
 
@@ -53,6 +54,18 @@ class Learned(Protocol):
         """Scores of training rows by statistics that did not see them."""
 
     @property
+    def seen_scores(self) -> Array:
+        """Scores (2, n) of training rows by the finished detector, final and provisional."""
+
+    @property
+    def seen_calibration(self) -> Calibration:
+        """How the final ones of them are distributed."""
+
+    @property
+    def period(self) -> int:
+        """Rows after which the series plainly repeats itself; 0 where it does not."""
+
+    @property
     def step(self) -> int | None:
         """Nanoseconds between training rows."""
 
@@ -78,15 +91,25 @@ class Alarming:
         threshold = choose_threshold(budget, model.calibration, rules, step)
         return cls(model, threshold, rules, budget.rate(step), step)
 
-    def watcher(self) -> Watcher | Fixed:
-        """Who judges scores under this budget."""
-        return make_watcher(
-            self.model.calibration,
-            self.model.calibration_scores,
-            self.threshold.value,
-            self.rate,
-            self.model.config.adapt,
-        )
+    def watcher(self, provisional: bool = False) -> Watcher | Fixed:
+        """Who judges scores under this budget: final ones, or those that rows get at once."""
+        if self.rate is None or not self.model.config.adapt:
+            return Fixed(self.threshold.value)
+        return Watcher(self._provisional_start if provisional else self._start)
+
+    @cached_property
+    def _start(self) -> Start:
+        """Where final scores start; worked out once for all streams of a model."""
+        model, rate, known = self.model, self.rate, self.model.seen_calibration
+        assert rate is not None
+        seen = Sample(model.seen_scores[0], known.threshold_for(rate * known.n_rows, self.rules))
+        held_out = Sample(model.calibration_scores, self.threshold.value)
+        return Start.of(held_out, seen, rate, model.calibration.spacing)
+
+    @cached_property
+    def _provisional_start(self) -> Start:
+        """The same for the scores that rows get at once."""
+        return self._start.scaled(*self.model.seen_scores)
 
     def event(
         self,
@@ -98,7 +121,9 @@ class Alarming:
     ) -> Event:
         """An event of these rows, as strong as the run that gave it away."""
         start, end = rows
-        peak = run[0] + int(np.nanargmax(ratio[run[0] : run[1]]))
+        within = slice(*run)
+        most = ratio[within] == np.nanmax(ratio[within])  # evidence that lasts has many such rows
+        peak = run[0] + int(np.nanargmax(np.where(most, scores[within], -np.inf)))
         strength = float(ratio[peak])
         rate = self.rate or 1.0 / DEFAULT_ROWS
         rare = chance(strength, rate, self.model.calibration.spacing)

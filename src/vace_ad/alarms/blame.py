@@ -12,14 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from html import escape
 from typing import Any, Self
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from vace_ad.alarms.phase import same_phase
 from vace_ad.errors import InputError
 from vace_ad.frames.segments import missing_cells
+from vace_ad.plain import plain_text
 from vace_ad.signals.normal import Normal
 
 Array = NDArray[np.float64]
@@ -47,9 +50,21 @@ class Blame:
         order = np.argsort(-self.shares, kind="stable")[:count]
         return tuple((self.names[i], float(self.shares[i])) for i in order if self.shares[i] > 0)
 
-    def __str__(self) -> str:
-        width = max(len(name) for name, _ in self.top(10))
-        return "\n".join(f"{name:<{width}}  {share:4.0%}" for name, share in self.top(10))
+    def __repr__(self) -> str:
+        """A table of the ten largest shares."""
+        shown = [(plain_text(name), share) for name, share in self.top(10)]
+        width = max((len(name) for name, _ in shown), default=0)
+        lines = [f"{name:<{width}}  {share:4.0%}" for name, share in shown]
+        return "\n".join([*lines, f"led by {self.signal}"] if self.signal else lines)
+
+    def _repr_html_(self) -> str:
+        """The same, for notebooks."""
+        shown = [(escape(plain_text(name)), share) for name, share in self.top(10)]
+        rows = "".join(
+            f'<tr><td style="text-align:left">{name}</td><td>{share:.0%}</td></tr>'
+            for name, share in shown
+        )
+        return f"<table><tr><th>channel</th><th>share</th></tr>{rows}</table>"
 
 
 @dataclass(frozen=True)
@@ -69,6 +84,11 @@ class Wander:
         deviation = np.sqrt(sum(((part - mean) ** 2).sum(axis=0) for part in parts) / n)
         return cls(usual, np.asarray(deviation))
 
+    def merged(self, other: Wander, weight: float) -> Wander:
+        """Of these rows and others: as far as either went; deviations by their weight."""
+        squares = (1 - weight) * self.deviation**2 + weight * other.deviation**2
+        return Wander(np.maximum(self.usual, other.usual), np.sqrt(squares))
+
     def over(self, rows: int) -> Array:
         """How far they wander in so many rows, (n_channels,)."""
         place = np.interp(np.log(max(rows, 1)), np.log(LENGTHS), np.arange(len(LENGTHS)))
@@ -81,8 +101,14 @@ class Wander:
         return {"usual": self.usual, "deviation": self.deviation}
 
 
-def suspicion(values: NDArray[Any], start: int, end: int, normal: Normal, wander: Wander) -> Array:
-    """How suspicious each channel is in rows [start, end) of a table, (n_channels,)."""
+def suspicion(
+    values: NDArray[Any], start: int, end: int, normal: Normal, wander: Wander, period: int = 0
+) -> Array:
+    """How suspicious each channel is in rows [start, end) of a table, (n_channels,).
+
+    Where the series repeats itself after `period` rows, a channel that is where it was at the same
+    phase before has not left its past.
+    """
     if not 0 <= start < end <= len(values):
         raise InputError(
             f"rows [{start}, {end}) do not lie in the table's {len(values)} rows; "
@@ -92,6 +118,9 @@ def suspicion(values: NDArray[Any], start: int, end: int, normal: Normal, wander
     after = _known(values[end + 5 : end + 5 + BEFORE])
     middle = _median(past[-BEFORE:], normal.mean)
     distance = np.abs(event - middle)  # (n, n_channels)
+    if period and len(past) >= 2 * period and not np.isnan(past).any():
+        phases = np.arange(len(past), len(past) + len(event))
+        distance = np.fmin(distance, np.abs(event - same_phase(past, phases, period)))
     mean, largest = _mean(distance), _largest(distance)
     returned = mean  # what lies off both before and after is no new level
     if len(after) >= _LEAST_AFTER:

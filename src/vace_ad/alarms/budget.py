@@ -44,6 +44,11 @@ class Budget:
     per: Literal["day", "week", "month", "rows", "share", "threshold"] = "rows"
 
     def __post_init__(self) -> None:
+        if self.per not in ("rows", "share", "threshold", *PERIODS):
+            raise ConfigError(
+                f"a budget per {self.per!r} came; it is per {', '.join(PERIODS)}, rows, share or "
+                "threshold"
+            )
         if self.per == "share" and not 0 < self.amount < 1:
             raise ConfigError(
                 f"a false-alarm rate of {self.amount!r} came; it is a share of rows between 0 and "
@@ -92,6 +97,7 @@ class Threshold:
     value: float
     words: str
     note: str | None = None  # what to be careful about
+    given: bool = False  # by a person, not learned
 
 
 def choose_threshold(
@@ -104,7 +110,7 @@ def choose_threshold(
     """
     amount = f"{budget.amount:g}"
     if budget.per == "threshold":
-        return Threshold(float(budget.amount), f"scores above {amount}")
+        return Threshold(float(budget.amount), f"scores above {amount}", given=True)
     if budget.per == "share":
         value = calibration.tail.quantile(budget.amount)
         far = budget.amount * calibration.n_rows < _FAR * calibration.spacing
@@ -125,6 +131,6 @@ def _caution(calibration: Calibration, far: bool) -> str | None:
     if not far:
         return None
     return (
-        f"the budget is far beyond what {calibration.n_rows:,} calibration rows can show; the "
+        f"the budget is far beyond what {calibration.n_rows:,} training rows can show; the "
         "threshold is extrapolated: train on more rows, or allow more alarms"
     )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from os import PathLike
@@ -15,6 +15,7 @@ from vace_ad.alarms.alarming import Alarming, Learned, near_misses
 from vace_ad.alarms.blame import Blame, blame, suspicion
 from vace_ad.alarms.budget import Budget, Threshold
 from vace_ad.alarms.events import ANOMALY, NEAR_MISS, Event, event_columns, with_time
+from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.refine import sharpen
 from vace_ad.alarms.runs import Rules, runs_above
 from vace_ad.alarms.silence import no_data_events
@@ -32,13 +33,14 @@ class Detection:
 
     scores: Array  # (n_rows,), NaN where a row has no score
     signals: Mapping[str, Array]  # the evidence that adds up to the score, each (n_rows,)
-    threshold: Threshold  # where it began, and what it means
+    threshold: Threshold  # what held-out training scores alone would set; `limits` were applied
     limits: Array  # (n_rows,), the threshold of each row, as a score
     events: tuple[Event, ...]  # in order of row
     near_misses: tuple[Event, ...]  # the strongest stretches below the threshold, strongest first
     budgets: Mapping[str, int]  # how many anomalies other budgets would have given
     notes: tuple[str, ...]
     data: Any = field(default=None, repr=False, compare=False)  # as the caller gave it
+    accepted: tuple[Event, ...] = ()  # stretches like one that a person called normal: no events
 
     @property
     def anomalies(self) -> tuple[Event, ...]:
@@ -93,13 +95,14 @@ def find_events(
     rules: Rules | None = None,
     first: int = 0,
     step: int | None = None,
+    accepted: Sequence[Stretch] = (),
     progress: Progress = silent,
 ) -> Detection:
     """The events of a table whose signals are known.
 
     `rules` default to joining events nearer than half a patch. Rows before `first`, such as
     those of the training, make no events. `step` is the time between rows in nanoseconds where
-    the table has no time.
+    the table has no time. `accepted` are the stretches whose patterns were taken out of the table.
     """
     clock = check_time(table.time) if table.time is not None else TimeReport(None, None, None)
     alarming = Alarming.of(model, budget, rules, clock.step or step)
@@ -107,6 +110,7 @@ def find_events(
     judged = alarming.watcher().add(scores[first:])
     ratio = np.concatenate([np.full(first, np.nan), judged.ratio])
     limits = np.concatenate([np.full(first, np.nan), judged.limit])
+    ratio = ratio / _borne(accepted, len(ratio), model.config.length)
     runs = runs_above(ratio, 1.0, alarming.rules)
     sharp = sharpen(table.values, runs, ratio, first, model)
     events = []
@@ -142,14 +146,36 @@ def find_events(
         tuple(missed),
         alarming.other_budgets(ratio),
         (note,) if note else (),
+        accepted=accepted_events(accepted, table, first),
     )
+
+
+def _borne(stretches: Sequence[Stretch], n: int, reach: int) -> Array:
+    """Evidence over threshold that is borne at each row (n,): more where a pattern left traces."""
+    borne = np.ones(n)
+    for stretch in stretches:
+        near = borne[max(0, stretch.start - reach) : stretch.end + reach]
+        np.maximum(near, stretch.allowance, out=near)
+        if stretch.named:  # as far as rows were joined to the event that was named
+            borne[max(0, stretch.start - reach // 2) : stretch.end + reach // 2] = np.inf
+    return borne
+
+
+def accepted_events(stretches: Sequence[Stretch], table: Table, first: int) -> tuple[Event, ...]:
+    """Stretches that were recognised as accepted, from row `first` on, as events of their kind."""
+    found = []
+    for stretch in sorted(stretches, key=lambda one: one.start):
+        if stretch.end > first:
+            event = stretch.event()
+            found.append(event if table.time is None else with_time(event, table.time))
+    return tuple(found)
 
 
 def explain(
     model: Learned, table: Table, signals: Mapping[str, Array], start: int, end: int
 ) -> Blame:
     """The channels that rows [start, end) are due to, and the evidence that contributed most."""
-    found = suspicion(table.values, start, end, model.normal, model.wander)
+    found = suspicion(table.values, start, end, model.normal, model.wander, model.period)
     return blame(table.names, found, leading(signals, start, end))
 
 

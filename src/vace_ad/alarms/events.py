@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vace_ad.alarms.severity import level
 
 ANOMALY, NO_DATA, NEAR_MISS = "anomaly", "no data", "near miss"
+ACCEPTED = "accepted"  # like something that a person called normal
 
 
 @dataclass(frozen=True)
@@ -21,7 +22,7 @@ class Event:
     start: int  # when it began
     end: int
     peak: int  # row of the highest score
-    kind: str = ANOMALY  # or NO_DATA, NEAR_MISS
+    kind: str = ANOMALY  # or NO_DATA, NEAR_MISS, ACCEPTED
     score: float = float("nan")  # at the peak
     ratio: float = float("nan")  # evidence over threshold at its highest: above 1 is an alarm
     probability: float = float("nan")  # alarms a row, in normal data, that are as strong
@@ -33,6 +34,7 @@ class Event:
     alarm_time: np.datetime64 | None = None
     signal: str | None = None  # the evidence that contributed most
     shares: tuple[tuple[str, float], ...] = ()  # (channel, share of the suspicion), highest first
+    like: str | None = None  # of an accepted stretch: the id of what a person called normal
 
     @property
     def rows(self) -> int:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -11,21 +11,27 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.alarming import Alarming
 from vace_ad.alarms.blame import blame, suspicion
-from vace_ad.alarms.events import Event
+from vace_ad.alarms.events import ACCEPTED, Event
+from vace_ad.alarms.pattern import BEFORE, Pattern
+from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.refine import REACH, loudest_stretch, row_evidence
 from vace_ad.alarms.severity import chance, severity
 
 Array = NDArray[np.float64]
 
 RECENT = 256  # rows kept to date and blame an alarm by
+LONGEST = 4_096  # rows of an open event that are kept to know the like again
 
 
 @dataclass(frozen=True)
 class Change:
     """What became of an event."""
 
-    what: Literal["open", "update", "resolve"]
+    what: Literal["open", "update", "resolve", "accepted"]  # accepted: no alarm, for the record
     event: Event
+    # of an event that has ended: how its channels left their past
+    pattern: Pattern | None = field(default=None, compare=False)
+    row: int | None = field(default=None, compare=False)  # that brought it; None: no single one
 
 
 class AlarmFeed:
@@ -33,32 +39,43 @@ class AlarmFeed:
 
     def __init__(self, alarming: Alarming) -> None:
         self._alarming = alarming
-        self._watcher = alarming.watcher()
+        self._watcher = alarming.watcher(provisional=True)
         self._n = 0  # rows seen
         d = len(alarming.model.channels)
         self._rows = np.empty((0, d))  # the last RECENT rows, as they came
         self._times = np.empty(0, "datetime64[ns]")
         self._open: Event | None = None
         self._last = 0  # the last row above the threshold
+        self._hushed = False  # whether a person called the open event normal
+        self._kept: list[Array] = []  # rows from a little before the open event on
+        self._first_kept = 0  # the number of the first of them
 
     def add(
         self,
         rows: Array,  # (n, n_channels)
         times: NDArray[np.datetime64] | None,  # (n,)
         scores: Array,  # (n,), provisional
-        signal: str | None,  # the loudest evidence of the newest row
+        signals: Sequence[str | None],  # the loudest evidence of each row
+        borne: Array | None = None,  # (n,), evidence over threshold that accepted patterns may have
     ) -> tuple[Change, ...]:
         """What the next rows change."""
-        ratio = self._watcher.add(scores).ratio
-        changes = []
-        for i in range(len(rows)):
-            stamp = np.datetime64("NaT", "ns") if times is None else times[i]
-            self._rows = np.concatenate([self._rows, rows[i : i + 1]])[-RECENT:]
-            self._times = np.append(self._times, stamp)[-RECENT:]
-            change = self._step(float(ratio[i]), float(scores[i]), signal)
-            if change is not None:
-                changes.append(change)
+        if times is None:
+            times = np.full(len(rows), np.datetime64("NaT", "ns"))
+        known, stamps = np.concatenate([self._rows, rows]), np.concatenate([self._times, times])
+        before, changes = len(self._rows), []
+        judged = self._watcher.add(scores).ratio
+        judged = judged if borne is None else judged / borne
+        for i, (ratio, score) in enumerate(zip(judged.tolist(), scores.tolist(), strict=True)):
+            if ratio > 1 or self._open is not None:
+                recent = slice(max(0, before + i + 1 - RECENT), before + i + 1)
+                self._rows, self._times = known[recent], stamps[recent]
+                if self._kept and len(self._kept) < LONGEST:
+                    self._kept.append(rows[i])
+                change = self._step(ratio, score, signals[i])
+                if change is not None and not (self._hushed and change.what != "accepted"):
+                    changes.append(replace(change, row=self._n))
             self._n += 1
+        self._rows, self._times = known[-RECENT:].copy(), stamps[-RECENT:].copy()
         return tuple(changes)
 
     def finish(self) -> tuple[Change, ...]:
@@ -67,12 +84,29 @@ class AlarmFeed:
             return ()
         return (self._resolve(),)
 
+    def hush(self) -> None:
+        """What is open is normal: it says no more, and ends as accepted."""
+        self._hushed = self._open is not None
+
+    def accepted(self, stretch: Stretch) -> Change:
+        """A stretch that was recognised as accepted has ended, for the record."""
+        event = stretch.event()
+        first = self._n - len(self._times)
+        if stretch.start >= first:
+            start, end = stretch.start - first, stretch.end - 1 - first
+            stamps = [None if np.isnat(x) else x for x in self._times[[start, end]]]
+            event = replace(event, start_time=stamps[0], end_time=stamps[1])
+        return Change("accepted", event)
+
     def _step(self, ratio: float, score: float, signal: str | None) -> Change | None:
         """One row against its threshold."""
         if ratio > 1:
             self._last = self._n
             if self._open is None:
                 self._open = self._event(ratio, score, signal)
+                kept = min(len(self._rows), self._n + 1 - self._open.start + BEFORE + REACH)
+                self._kept = list(self._rows[len(self._rows) - kept :])
+                self._first_kept = self._n + 1 - kept
                 return Change("open", self._open)
             louder = ratio > self._open.ratio
             before = self._open.level
@@ -87,7 +121,21 @@ class AlarmFeed:
     def _resolve(self) -> Change:
         assert self._open is not None
         event, self._open = self._open, None
-        return Change("resolve", event)
+        what: Literal["resolve", "accepted"] = "accepted" if self._hushed else "resolve"
+        pattern = self._pattern(event)
+        self._kept, self._hushed = [], False
+        return Change(what, replace(event, kind=ACCEPTED) if what == "accepted" else event, pattern)
+
+    def _pattern(self, event: Event) -> Pattern | None:
+        """How the channels of an event left their past; None where it is too long to keep."""
+        model, rows = self._alarming.model, (event.start, event.end)
+        if rows[1] - self._first_kept > len(self._kept):
+            return None
+        at = max(0, rows[0] - self._first_kept), rows[1] - self._first_kept
+        kept = np.array(self._kept)
+        return Pattern.of(
+            event.id, kept, at, model.channels, model.normal, model.wander, event.ratio
+        )
 
     def _event(self, ratio: float, score: float, signal: str | None) -> Event:
         """An alarm that begins now; its fault may have begun some rows ago."""
@@ -109,7 +157,9 @@ class AlarmFeed:
         rate = alarming.rate or 1e-4
         rare = chance(ratio, rate, model.calibration.spacing)
         start = max(self._open.start - first, 0)
-        found = suspicion(self._rows, start, len(self._rows), model.normal, model.wander)
+        found = suspicion(
+            self._rows, start, len(self._rows), model.normal, model.wander, model.period
+        )
         named = blame(model.channels, found)
         return replace(
             self._open,
@@ -137,6 +187,9 @@ class AlarmFeed:
             "times": self._times.view(np.int64),
             "counts": np.array([self._n, self._last, self._open is not None]),
         }
+        if self._kept:
+            found["kept"] = np.array(self._kept)
+            found["hushed"] = np.array([self._first_kept, self._hushed])
         return found
 
     def description(self) -> dict[str, Any] | None:
@@ -153,7 +206,12 @@ class AlarmFeed:
         own = {k.removeprefix("watcher."): v for k, v in state.items() if k.startswith("watcher.")}
         self._watcher.resume(own)
         self._rows, self._times = state["rows"], state["times"].view("datetime64[ns]")
+        if self._rows.shape != (len(self._times), len(self._alarming.model.channels)):
+            raise ValueError(f"its last rows have the shape {self._rows.shape}")
         self._n, self._last = int(state["counts"][0]), int(state["counts"][1])
+        if "kept" in state:
+            self._kept = list(state["kept"])
+            self._first_kept, self._hushed = int(state["hushed"][0]), bool(state["hushed"][1])
         if event is not None:
             fields: dict[str, Any] = {name: event[name] for name in _PLAIN}
             fields |= {name: _moment(event[name]) for name in _STAMPS}

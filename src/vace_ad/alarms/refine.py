@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.alarming import Learned
 from vace_ad.alarms.blame import LEVEL_SHARE
+from vace_ad.alarms.phase import same_phase
 from vace_ad.frames.segments import missing_cells
 from vace_ad.signals.normal import Normal
 
@@ -27,6 +28,7 @@ CHANNELS = 8  # that speak loudest
 LEAST = 20  # rows to be held against; with fewer, training's mean and deviation stand in
 USUAL = 1.64  # deviations that nine in ten rows of a normal law stay within
 SHARE = 0.55  # of the strong rows' evidence that a row must have to belong to the event
+SHORT = 0.25  # of the rows above the threshold: less than that is one burst of several
 
 
 def sharpen(
@@ -44,9 +46,14 @@ def sharpen(
     for i, (start, end) in enumerate(runs.tolist()):
         low = max(start - REACH, first if i == 0 else int(runs[i - 1, 1]))
         high = min(end + REACH, len(values) if i == len(runs) - 1 else int(runs[i + 1, 0]))
-        found = loudest_stretch(row_evidence(values, low, high, start, model))
+        evidence = row_evidence(values, low, high, start, model)
+        found = loudest_stretch(evidence)
         if found is None:
             continue
+        if found[1] - found[0] < SHORT * (end - start):  # it comes in bursts: all of them
+            bar = SHARE * float(np.median(evidence[slice(*found)]))
+            loud = np.flatnonzero(evidence[start - low : end - low] >= bar) + start - low
+            found = (int(loud[0]), int(loud[-1]) + 1) if len(loud) else found
         first_row, last_row = low + found[0], low + found[1]
         strong, near = strongest_rows(ratio, start, end), model.config.length // 2
         if first_row - near >= strong[1] or last_row + near <= strong[0]:
@@ -78,10 +85,20 @@ def row_evidence(values: NDArray[Any], low: int, high: int, alarm: int, model: L
         before = (middle + USUAL * lately)[None]
     floor = LEVEL_SHARE * np.maximum(np.abs(middle), np.abs(rows).max(axis=0))
     unit = np.hypot(np.sqrt(wander.deviation * lately), floor) + 1e-9 * normal.scale
-    usual = np.quantile(np.log1p(np.abs(before - middle) / unit), 0.9, axis=0)
-    excess = np.maximum(np.log1p(np.abs(rows - middle) / unit) - usual, 0)
+    excess = _excess(rows - middle, before - middle, unit)
+    if model.period and len(past) >= 2 * model.period + LEAST:  # and off the same phase as well
+        phases = np.arange(low, high) - (until - len(past))  # counted from the first past row
+        off = rows - same_phase(past, phases, model.period)
+        swings = past[model.period :] - past[: -model.period]
+        excess = np.minimum(excess, _excess(off, swings, unit))
     loudest = np.argsort(-excess.mean(axis=0), kind="stable")[:CHANNELS]
     return np.asarray(excess[:, loudest].mean(axis=1))
+
+
+def _excess(off: Array, usual: Array, unit: Array) -> Array:
+    """How far rows are off, on a log scale, beyond nine in ten of the usual ones."""
+    edge = np.quantile(np.log1p(np.abs(usual) / unit), 0.9, axis=0)
+    return np.asarray(np.maximum(np.log1p(np.abs(off) / unit) - edge, 0))
 
 
 def loudest_stretch(evidence: Array) -> tuple[int, int] | None:

@@ -3,19 +3,19 @@
 Training tells where to start. Then the middle and the spread of the last thousand scores take its
 place as they come, and the threshold follows the peaks of independent stretches of the past. So the
 budget is kept on what is scored and not only on what was trained on. Both look at the past alone,
-and neither is moved by a few high rows.
+and neither is moved by a few high rows. Evidence too weak for that counts where it lasts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.calibration import Calibration
+from vace_ad.alarms.lasting import Lasting
 
 Array = NDArray[np.float64]
 
@@ -30,10 +30,14 @@ TAIL_LEAST, TAIL_PRIOR = (
 TAIL_MOST = 4_096  # blocks kept
 TAIL_SHARE = 0.3  # of the blocks' peaks that make the tail
 WINSOR = 1.5  # thresholds at which a peak counts no more: it was no normal one
+TINY = 1e-9
 WITHIN = (0.5, 3.0)  # of the first threshold that later ones stay
-# Statistics that miss a quarter of the training find its own regimes strange, so held-out scores
-# run too high: the first threshold grows with the root of what they ask for.
-FIRST = 1.1
+# Statistics that miss a quarter of a short training find its regimes strange, so held-out scores
+# run too high; those of rows that were seen run too low. How far apart their limits are tells how
+# much: up to the first factor held-out scores are believed, from the second on as little as ever.
+INFLATED = (2.0, 10.0)
+TOWARDS = 0.3  # of the way to what was seen, on a log scale, where held-out scores run too high
+FIRST, SHRINK = 1.1, 0.75  # of the first threshold: factor and power
 FLOOR_SHARE = 0.25  # of training's spread that is added to every spread
 
 
@@ -42,6 +46,18 @@ class Judged(NamedTuple):
 
     ratio: Array  # (n,), evidence over threshold: above 1 is an alarm; NaN where no score is
     limit: Array  # (n,), the threshold as a score
+
+
+class Sample(NamedTuple):
+    """Scores of training rows, and the limit that they alone would set."""
+
+    scores: Array
+    limit: float
+
+    def spread(self) -> tuple[float, float]:
+        """Their middle, and the way from there to the highest tenth."""
+        middle, high = np.quantile(self.scores[np.isfinite(self.scores)], [0.5, 0.9])
+        return float(middle), max(float(high - middle), TINY)
 
 
 @dataclass(frozen=True)
@@ -53,16 +69,34 @@ class Start:
     threshold: float  # of standardised scores
     rate: float  # alarms a row
     spacing: int  # rows that share evidence
+    seen: float = np.inf  # limit by the finished detector: what lies below never counts
 
     @classmethod
-    def of(cls, held_out: Array, limit: float, rate: float, spacing: int) -> Self:
-        """From held-out training scores, and the limit that they alone would set."""
-        known = held_out[np.isfinite(held_out)]
-        middle, high = np.quantile(known, [0.5, 0.9])
-        spread = max(float(high - middle), 1e-9)
-        beyond = (limit - middle) / (spread * (1 + FLOOR_SHARE))
-        first = FIRST * float(np.sqrt(max(beyond, 1.0)))
-        return cls(float(middle), spread, first, rate, spacing)
+    def of(cls, held_out: Sample, seen: Sample, rate: float, spacing: int) -> Self:
+        """From held-out training scores, and from those of the finished detector."""
+        apart = float(np.clip(held_out.limit / max(seen.limit, TINY), *INFLATED))
+        share = TOWARDS * np.log(apart / INFLATED[0]) / np.log(INFLATED[1] / INFLATED[0])
+
+        def between(high: float, low: float) -> float:
+            high = max(high, TINY)
+            return float(high * max(low / high, 1 / INFLATED[1]) ** share)
+
+        (middle, spread), (low_middle, low_spread) = held_out.spread(), seen.spread()
+        middle, spread = between(middle, low_middle), between(spread, low_spread)
+        beyond = (between(held_out.limit, seen.limit) - middle) / (spread * (1 + FLOOR_SHARE))
+        return cls(middle, spread, FIRST * max(beyond, 1.0) ** SHRINK, rate, spacing, seen.limit)
+
+    def scaled(self, final: Array, provisional: Array) -> Self:
+        """The same for provisional scores, from both kinds of the same rows."""
+        (middle, spread), (now_middle, now_spread) = (
+            Sample(scores, 0.0).spread() for scores in (final, provisional)
+        )
+        return replace(
+            self,
+            middle=self.middle * max(now_middle, TINY) / max(middle, TINY),
+            spread=self.spread * max(now_spread, TINY) / max(spread, TINY),
+            seen=self.seen * max(now_middle, TINY) / max(middle, TINY),
+        )
 
     @property
     def floor(self) -> float:
@@ -81,6 +115,7 @@ class Watcher:
         self._threshold = self._next = start.threshold  # of this look's rows; from the next look on
         self._peaks = np.empty(0)  # the highest standardised score of each block of the past
         self._peak, self._in_block = -np.inf, 0  # of the block under way
+        self._lasting, self._lasts = Lasting(start.spacing, start.seen), 0.0  # as of the last look
 
     def add(self, scores: Array) -> Judged:
         """Judge the next rows."""
@@ -98,9 +133,13 @@ class Watcher:
         if self._n % EVERY == 0:
             self._threshold = self._next  # only now: chunks that end elsewhere must not matter
             self._look_back()
+            self._lasts = self._lasting.ratio()
         wide = self._spread + start.floor
         y = (scores - self._middle) / wide
         judged = Judged(y / self._threshold, np.full(len(y), self._middle + wide * self._threshold))
+        self._lasting.add(scores, judged.limit)
+        if self._lasts > 1:
+            judged = _at_least(judged, self._lasts, scores)
         self._n += len(scores)
         self._past = np.concatenate([self._past, scores])[-(WINDOW + start.spacing) :]
         self._keep_peaks(y)
@@ -120,9 +159,10 @@ class Watcher:
 
     def _keep_peaks(self, y: Array) -> None:
         """Peaks of blocks as long as rows share evidence, and the tail they make."""
-        for value in y.tolist():
-            self._peak = max(self._peak, value) if value == value else self._peak
-            self._in_block += 1
+        while len(y):
+            part = y[: self._start.spacing - self._in_block]
+            self._peak = max(self._peak, float(np.fmax.reduce(part)))  # fmax passes over NaN
+            self._in_block, y = self._in_block + len(part), y[len(part) :]
             if self._in_block == self._start.spacing:
                 if np.isfinite(self._peak):
                     self._peaks = np.append(self._peaks, self._peak)[-TAIL_MOST:]
@@ -146,8 +186,9 @@ class Watcher:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that was learned from the rows."""
-        numbers = [self._middle, self._spread, self._threshold, self._next, self._peak]
+        numbers = [self._middle, self._spread, self._threshold, self._next, self._peak, self._lasts]
         return {
+            **self._lasting.state(),
             "past": self._past,
             "peaks": self._peaks,
             "numbers": np.array(numbers),
@@ -157,9 +198,17 @@ class Watcher:
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back a state."""
         self._past, self._peaks = state["past"], state["peaks"]
+        self._lasting.resume(state)
         numbers = state["numbers"].tolist()
-        self._middle, self._spread, self._threshold, self._next, self._peak = numbers
+        self._middle, self._spread, self._threshold, self._next, self._peak, self._lasts = numbers
         self._n, self._in_block = (int(n) for n in state["counts"])
+
+
+def _at_least(judged: Judged, ratio: float, scores: Array) -> Judged:
+    """Rows of a stretch that is an alarm as a whole; their limit is what makes it one."""
+    weak = judged.ratio < ratio
+    limit = np.where(weak, np.minimum(judged.limit, scores / ratio), judged.limit)
+    return Judged(np.where(weak, ratio, judged.ratio), limit)
 
 
 class Fixed:
@@ -180,12 +229,3 @@ class Fixed:
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Nothing to take back."""
-
-
-def make_watcher(
-    calibration: Calibration, held_out: Array, limit: float, rate: float | None, adapt: bool
-) -> Watcher | Fixed:
-    """Who judges scores: a learner where there is a budget to keep, else a fixed limit."""
-    if rate is None or not adapt:
-        return Fixed(limit)
-    return Watcher(Start.of(held_out, limit, rate, calibration.spacing))

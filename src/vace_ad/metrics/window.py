@@ -6,7 +6,6 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.fft import next_fast_len
 
 from vace_ad.errors import ConfigError, TooShortError
 from vace_ad.metrics import _check
@@ -72,9 +71,22 @@ def _autocorrelation(values: NDArray[np.float64]) -> NDArray[np.float64]:
     autocorrelation, rounding decides on the peaks, and it must be the same rounding.
     """
     n = values.size
-    spectrum = np.fft.fft(values - values.mean(), n=next_fast_len(2 * n + 1, real=True))
+    spectrum = np.fft.fft(values - values.mean(), n=_smooth(2 * n + 1))
     covariance = np.fft.ifft(spectrum * np.conjugate(spectrum))[:n].real / n
     if covariance[0] <= 0:  # values so small that their squares vanish: as good as constant
         return np.zeros(n)
     correlation: NDArray[np.float64] = covariance / covariance[0]
     return correlation
+
+
+def _smooth(least: int) -> int:
+    """The smallest number from `least` on that has no prime factor above 5."""
+    size = least
+    while True:
+        rest = size
+        for factor in (2, 3, 5):
+            while rest % factor == 0:
+                rest //= factor
+        if rest == 1:
+            return size
+        size += 1

@@ -1,0 +1,27 @@
+"""What people say of events: kept beside the model, recognised when it comes again, undone."""
+
+from vace_ad.feedback.journal import Feedback, feedback_path
+from vace_ad.feedback.stretches import (
+    make_verdict,
+    named_stretches,
+    rows_of,
+    sorted_out,
+    with_named,
+    with_ratio,
+)
+from vace_ad.feedback.verdict import FAULT, NORMAL, UNDO, Verdict
+
+__all__ = [
+    "FAULT",
+    "NORMAL",
+    "UNDO",
+    "Feedback",
+    "Verdict",
+    "feedback_path",
+    "make_verdict",
+    "named_stretches",
+    "rows_of",
+    "sorted_out",
+    "with_named",
+    "with_ratio",
+]
