@@ -139,6 +139,14 @@ class FakeModel:
         vars(stream).update(state)
         return stream
 
+    def accept(self, stream, own, *, hush=False):
+        stream._own = [name for name, _ in own]
+
+    def call_fault(self, alarm, entity, stretch):
+        self.__dict__.setdefault("faults", {}).pop(alarm, None)
+        if stretch is not None:
+            self.faults[alarm] = entity, stretch
+
     def ranges(self):
         low, high = self.mean - 3 * self.scale, self.mean + 3 * self.scale
         return {

@@ -44,7 +44,7 @@ def settings(folder, **sections):
         "source": {"kind": "jsonl", "path": str(folder / "feed.jsonl")},
         "align": {"step": "10s"},
         "model": {"file": str(path)},
-        "alarms": {"resolve_after": "2min", "silence_after": "off"},
+        "alarms": {"resolve_after": "2min", "silence_after": "off", "group": "0s"},
         "state": {"path": str(folder / "watch.state"), "checkpoint": "50ms"},
         "sink": [],
     }

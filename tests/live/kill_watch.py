@@ -1,6 +1,7 @@
-"""Watch a growing feed and be killed, again and again: `kill_watch.py FOLDER URL ROUNDS SEED`.
+"""Watch a growing feed and be killed, again and again: `kill_watch.py FOLDER URL ROUNDS SEED CORE`.
 
-The imports are done once; each round is a fork that dies by SIGKILL at a random moment.
+The imports are done once; each round is a fork that dies by SIGKILL at a random moment. Every other
+round keeps a batch after each of its entities. Prints how many kills came in the middle of a batch.
 """
 
 from __future__ import annotations
@@ -15,51 +16,73 @@ import time
 from contextlib import closing, suppress
 from pathlib import Path
 
-from live.fakes import FakeCore
+from live.cores import CORES
 from live.feeds import config, feed, write
+from vace_ad.live import keeper
 from vace_ad.live.plugins import kinds
 from vace_ad.live.runner import Watch
 
 
-def watch(folder, url):
-    """Run in a child until it is killed; returns its number."""
+def watch(folder, url, core, parts):
+    """Run in a child until it is killed; returns its number. `parts`: keep parts of batches."""
     sections = {
         "sink": [{"kind": "webhook", "url": url}],
+        "alarms": {"group": "1min"},
         "state": {"checkpoint": "5ms", "snapshot_rows": 23, "active": 3},
     }
     pid = os.fork()
     if pid:
         return pid
     try:
-        Watch(config(folder, **sections), FakeCore()).run()
+        if parts:
+            keeper._TOGETHER = keeper._WORK = keeper._SHARE = 0
+        Watch(config(folder, **sections), core).run()
     finally:
         os._exit(1)
 
 
 def main():
     folder, url, rounds, seed = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    core = CORES[sys.argv[5]].make()
+    core.load(config(folder).model["file"])  # what it imports is imported once
     random.seed(seed)
     lines = feed(**json.loads((folder / "feed.json").read_text()))
     kinds("sink")["webhook"].load()
     write(folder, [])
-    longest, now = 0.1, None
+    longest, now, within = 20 / rounds, None, 0  # seconds, position, kills within a batch
     share = -(-len(lines) // rounds)
     for i in range(rounds):
         write(folder, lines[i * share : (i + 1) * share], "a")
-        pid = watch(folder, url)
+        pid = watch(folder, url, core, parts=i % 2 == 0)
         time.sleep(random.uniform(0.001, longest))
         os.kill(pid, signal.SIGKILL)
         os.waitpid(pid, 0)
         before, now = now, position(folder)
+        within += ahead(folder, lines, now)
         # the machine may be busy: about one kill in ten comes before anything could be done
-        longest = min(1.0, longest * (1.4 if now == before else 0.97))
+        longest = min(max(1.0, 40 / rounds), longest * (1.4 if now == before else 0.97))
+    print(within)
 
 
 def position(folder):
     """How far the source was read, by what is kept."""
+    return next(iter(ask(folder, "select value from meta where key = 'position'")), None)
+
+
+def ahead(folder, lines, now):
+    """Whether an entity has taken more than what comes before the position."""
+    end = 0 if now is None else json.loads(now[0])["file"]["offset"]
+    with (folder / "feed.jsonl").open("rb") as file:
+        before = file.read(end).count(b"\n")
+    last = {line["entity"]: line["time"] for line in lines[:before]}
+    kept = ask(folder, "select name, small from entity")
+    return any(json.loads(small)["aligner"]["newest"] > last.get(name, 0) for name, small in kept)
+
+
+def ask(folder, query):
     with closing(sqlite3.connect(folder / "watch.state")) as db, suppress(sqlite3.OperationalError):
-        return db.execute("select value from meta where key = 'position'").fetchone()
-    return None
+        return db.execute(query).fetchall()
+    return []
 
 
 if __name__ == "__main__":

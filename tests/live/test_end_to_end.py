@@ -1,12 +1,13 @@
-"""From a fault at a real server to an alert at a webhook, and to its end."""
+"""From a fault at a real server, through the real detector, to an alert and to its end."""
 
 import json
 import threading
 import time
 
+import numpy as np
 import pytest
 
-from live.fakes import FakeModel
+from live import real
 from live.feeds import CHANNELS, Receiver, feed, settings
 from live.running import running, until
 from live.servers import alertmanager, mosquitto, node_exporter, prometheus
@@ -22,6 +23,7 @@ def receiver():
 
 def test_a_plant_over_mqtt(tmp_path, receiver):
     paho = pytest.importorskip("paho.mqtt.client", reason="pip install 'vace-ad[live]'")
+    real.save_model(tmp_path / "model.json")
     with mosquitto(tmp_path) as (url, _):
         data = settings(tmp_path, align={"step": "10s", "lateness": "30s", "fill": "hold"})
         data["source"] = {"kind": "mqtt", "url": url, "topics": "plant/+/+"}
@@ -39,22 +41,22 @@ def test_a_plant_over_mqtt(tmp_path, receiver):
         listener.connect("127.0.0.1", port)
         listener.subscribe("vace/alarms/#", qos=1)
         listener.loop_start()
-        with running(make_config(data)) as (watch, _):
+        with running(make_config(data), real.core) as (watch, _):
             until(lambda: watch.source.problem is None)
             time.sleep(0.3)
             sender = paho.Client(paho.CallbackAPIVersion.VERSION2)
             sender.connect("127.0.0.1", port)
             sender.loop_start()
-            for line in feed(n_rows=160, faults=((60, 80, 1),), entities=("pump",)):
+            for line in feed(n_rows=240, faults=((100, 106, 1),), entities=("pump",)):
                 for channel in CHANNELS:
                     body = json.dumps({"time": line["time"], "value": line[channel]})
                     sender.publish(f"plant/pump/{channel}", body, qos=1)
             until(lambda: any("resolve" in e["type"] for e in receiver.got), 30)
             until(lambda: len(heard) >= 2)
-            until(lambda: watch.status.counts["readings"] >= 480)  # the last ones may be under way
+            until(lambda: watch.status.counts["readings"] >= 720)  # the last ones may be under way
             sender.loop_stop()
             counts = watch.status.counts
-            assert (counts["readings"], counts["late"], counts["bad"]) == (480, 0, 0)
+            assert (counts["readings"], counts["late"], counts["bad"]) == (720, 0, 0)
         listener.loop_stop()
         listener.disconnect()
     first, last = receiver.got[0]["data"], receiver.got[-1]["data"]
@@ -76,18 +78,16 @@ def test_a_service_over_prometheus_and_alertmanager(tmp_path, receiver):
         level, stop = [0.0], threading.Event()
 
         def write():
-            i = 0
+            rng = np.random.default_rng(0)
             while not stop.wait(0.3):
-                i += 1
+                flow, other, power = rng.normal(size=3).tolist()
                 partial = text.with_suffix(".tmp")
-                partial.write_text(
-                    f"flow {0.1 * (i % 3)}\nlevel {level[0] + 0.1 * (i % 2)}\npower 1\n"
-                )
+                partial.write_text(f"flow {flow}\nlevel {level[0] + other}\npower {power + 1}\n")
                 partial.rename(text)
 
         writer = threading.Thread(target=write, daemon=True)
         writer.start()
-        FakeModel(CHANNELS, [0.0, 0.0, 1.0], [1.0] * 3).save(tmp_path / "model.json")
+        real.save_model(tmp_path / "model.json", step=10**9, middle=(0.0, 0.0, 1.0))
         data = settings(tmp_path, align={"step": "1s"}, alarms={"resolve_after": "2s"})
         data["source"] = {
             "kind": "prometheus", "url": url, "step": "1s",
@@ -95,12 +95,12 @@ def test_a_service_over_prometheus_and_alertmanager(tmp_path, receiver):
         }  # fmt: skip
         data["sink"] = [{"kind": "alertmanager", "url": manager, "repeat": "1s"}]
         data["server"] = {"address": "127.0.0.1:0"}
-        with running(make_config(data)) as (watch, _):
-            until(lambda: watch.status.counts["rows"] >= 4, 30)
+        with running(make_config(data), real.core) as (watch, _):
+            until(lambda: watch.status.counts["rows"] >= 20, 60)  # a patch and a little
             level[0] = 30.0  # the fault
             until(lambda: receiver.got, 30)
             level[0] = 0.0
-            until(lambda: receiver.got[-1]["status"] == "resolved", 40)
+            until(lambda: receiver.got[-1]["status"] == "resolved", 90)
         stop.set()
         writer.join()
     fired = receiver.got[0]["alerts"][0]

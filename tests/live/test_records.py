@@ -41,7 +41,9 @@ def test_no_times(value):
         read_time(value)
 
 
-@pytest.mark.parametrize("name", ["", "a\nb", "x" * 201, "\x1b[31m", "a\u202eb", None, 1.5, []])
+@pytest.mark.parametrize(
+    "name", ["", "a\nb", "x" * 201, "\x1b[31m", "a\u202eb", "\ud800", None, 1.5, []]
+)
 def test_hostile_names(name):
     with pytest.raises(BadRecordError):
         read_name(name, "an entity")

@@ -198,6 +198,17 @@ def test_idle_entities_go_to_disk_and_come_back(tmp_path, receiver):
     assert len(opened) == 8
 
 
+def test_after_a_restart_nobody_is_idle_at_once(tmp_path):
+    write(tmp_path, feed(n_rows=20))
+    once(tmp_path)
+    watch = Watch(config(tmp_path), FakeCore())
+    watch.start()
+    watch.roster.get("p1")  # by a verdict, say
+    watch._tick()
+    assert "p1" in watch.entities
+    watch.close()
+
+
 def test_a_state_of_another_model_is_refused(tmp_path):
     write(tmp_path, feed(n_rows=20))
     once(tmp_path)
@@ -370,3 +381,34 @@ def test_an_open_alarm_is_repeated_until_acknowledged(tmp_path, receiver):
     time.sleep(0.8)
     assert len(receiver.got) == n
     watch.close()
+
+
+def test_an_entity_whose_partition_went_elsewhere_leaves_no_alarm_and_no_silence(tmp_path):
+    write(tmp_path, feed(n_rows=110, faults=((100, 140, 1),)))
+    made = config(tmp_path, alarms={"silence_after": "1s"})
+    watch = Watch(made, FakeCore())
+    watch.start()
+    watch.step()
+    watch.checkpoint()
+    assert {one["entity"] for one in watch.store.alarms(resolved=False)} == {"p1", "p2"}
+    watch.source.lost = ["p1", "never seen"]
+    watch.step()
+    assert {one["entity"] for one in watch.store.alarms(resolved=False)} == {"p2"}
+    assert watch.known["p1"] == "watched elsewhere"
+    assert "p1" not in watch.entities
+    n_rows = watch.store.entity("p1")["n_rows"]
+    watch.close()
+    again = Watch(made, FakeCore())
+    again.start()
+    again.source.live = True
+    again._tick()
+    time.sleep(1.1)
+    again._tick()  # p2 alone is silent
+    again.checkpoint()
+    silent = [one["entity"] for one in again.store.alarms() if one["kind"] == "no data"]
+    assert "p1" not in silent
+    write(tmp_path, feed(n_rows=130)[220:], "a")  # the partition comes back
+    again.step()
+    assert again.known["p1"] == "watching" or again.entities["p1"].phase == "watching"
+    assert again.entities["p1"].n_rows > n_rows
+    again.close()

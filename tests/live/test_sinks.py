@@ -98,7 +98,8 @@ def test_alertmanager_gets_the_newest_of_each_alarm(receiver):
     sink.send([message(), message("resolve", 2, resolved=ONSET + 10**10)])
     ((alert,),) = receiver.got
     assert alert["labels"] == {
-        "alertname": "VaceAnomaly", "entity": "pump/../#", "alarm": "a1", "site": "north",
+        "alertname": "VaceAnomaly", "entity": "pump/../#", "alarm": "a1", "incident": "a1",
+        "site": "north",
     }  # fmt: skip
     assert alert["endsAt"] == "2026-01-05T12:00:10.000Z"
     assert alert["annotations"]["channels"] == "flow, level"

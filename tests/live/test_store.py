@@ -75,7 +75,7 @@ def test_what_people_said_outlives_an_update(store):
     alarm.resolved = 9
     store.commit(Pending(alarms=[(alarm, {"alarm": "a", "n": 2})]))
     assert store.alarms(resolved=True) == [
-        {"alarm": "a", "n": 2, "acknowledged": "now", "normal": None}
+        {"alarm": "a", "n": 2, "acknowledged": "now", "normal": None, "fault": None}
     ]
     assert store.alarms(resolved=False) == []
     store.forget(10)
@@ -93,3 +93,40 @@ def test_foreign_files_are_refused(tmp_path):
     store.close()
     with pytest.raises(StateError, match="format 99"):
         Store(old)
+
+
+def test_a_damaged_file_is_said_and_a_locked_one_waits(tmp_path):
+    path = tmp_path / "state"
+    store = Store(path)
+    rows = [JournalRow("p", i, i, b"x" * 500) for i in range(200)]
+    store.commit(Pending(position={"n": 1}, journal=rows))
+    store._db.execute("pragma journal_mode = delete")
+    store._db.execute("update meta set value = '{' where key = 'position'")
+    with pytest.raises(StateError, match="is damaged"):
+        _ = store.position
+    store._db.execute("update meta set value = null where key = 'position'")
+    store.close()
+    content = bytearray(path.read_bytes())
+    for page in range(8 * 4096, len(content), 4096):
+        content[page : page + 100] = b"\xff" * 100
+    path.write_bytes(content)
+    store = Store(path)
+    with pytest.raises(StateError, match="put back a copy"):
+        store.journal("p")
+    store.close()
+
+
+def test_a_state_from_before_faults_could_be_called_so_is_taken_over(tmp_path):
+    db = sqlite3.connect(tmp_path / "state")
+    db.execute(
+        "create table alarm (id text primary key, entity text, kind text, onset integer, "
+        "resolved integer, body text, acknowledged text, normal text)"
+    )
+    db.execute("insert into alarm values ('a1', 'p', 'anomaly', 1, 2, '{}', null, 'then')")
+    db.commit()
+    db.close()
+    store = Store(tmp_path / "state")
+    assert store.alarms() == [{"acknowledged": None, "normal": "then", "fault": None}]
+    assert store.mark("a1", "fault", "now")
+    assert store.alarms()[0]["fault"] == "now"
+    store.close()

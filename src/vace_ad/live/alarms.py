@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -13,6 +13,7 @@ import numpy as np
 
 ANOMALY, NO_DATA = "anomaly", "no data"
 _CHANNELS = 5  # named in a message
+_PATTERNS = 8  # kept of one alarm
 
 
 @dataclass
@@ -33,6 +34,7 @@ class Alarm:
     score: float | None = None
     signal: str | None = None
     shares: list[tuple[str, float]] = field(default_factory=list)
+    patterns: list[Any] = field(default_factory=list)  # of its events that have ended
 
     def gist(self) -> tuple[Any, ...]:
         """What is news when it changes."""
@@ -79,6 +81,8 @@ class Life:
         messages = []
         for change in changes:
             event = change.event
+            if change.what == "accepted":
+                continue  # like something that was called normal: no alarm
             if event.kind == NO_DATA:
                 messages += self._no_data(change.what, event, now, origin)
                 continue
@@ -94,6 +98,9 @@ class Life:
                 self.open[ANOMALY, ""] = alarm
             _merge(alarm, event)
             if change.what == "resolve":
+                pattern = getattr(change, "pattern", None)
+                if pattern is not None and len(alarm.patterns) < _PATTERNS:
+                    alarm.patterns.append(pattern.to_plain())
                 alarm.events = [one for one in alarm.events if one != str(event.id)]
                 if not alarm.events:
                     alarm.quiet = _time(event.end_time, now)
@@ -105,6 +112,15 @@ class Life:
             elif gist != alarm.gist() and now - alarm.sent >= self._rules.update_every:
                 messages.append(self._message(alarm, "update", now))
         return messages + self.tick(now)
+
+    def normal(self, id: str, now: int) -> list[Message]:
+        """A person says that the open alarm of this id is normal: it is over."""
+        alarm = self.open.get((ANOMALY, ""))
+        return [self._resolve(alarm, now)] if alarm is not None and alarm.id == id else []
+
+    def leave(self, now: int) -> list[Message]:
+        """The entity is watched elsewhere from now on: what is open here is over."""
+        return [self._resolve(alarm, now) for alarm in list(self.open.values())]
 
     def tick(self, now: int) -> list[Message]:
         """Resolve what has been quiet for long enough at this row's time."""
@@ -156,12 +172,17 @@ class Life:
     def _message(self, alarm: Alarm, what: str, now: int) -> Message:
         alarm.revision += 1
         alarm.sent = now
-        frozen = replace(alarm, events=list(alarm.events), shares=list(alarm.shares))
+        frozen = replace(
+            alarm,
+            events=list(alarm.events),
+            shares=list(alarm.shares),
+            patterns=list(alarm.patterns),
+        )
         return Message(f"{alarm.id}.{alarm.revision}", what, frozen, now)
 
     def state(self) -> dict[str, Any]:
-        """The open alarms, as plain values."""
-        return {"open": [asdict(alarm) for alarm in self.open.values()], "heard": self._heard}
+        """The open alarms, as plain values, to be written at once: nothing is copied."""
+        return {"open": [vars(alarm) for alarm in self.open.values()], "heard": self._heard}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """The reverse of `state`."""

@@ -60,6 +60,9 @@ ALARMS = {
         f.pause, 10 * MINUTE, "an alarm resolves when all was quiet for so long"
     ),
     "update_every": Field(f.duration, 5 * MINUTE, "news of an open alarm at most so often"),
+    "group": Field(
+        f.pause, MINUTE, 'alarms that open within so long are one incident; "0s" for none'
+    ),
     "silence_after": Field(
         f.switch_off, 10 * MINUTE, 'no data for so long is an alarm of its own; or "off"'
     ),
@@ -183,9 +186,11 @@ def make_config(data: Mapping[str, Any], file: Path | None = None) -> Config:
         raise ConfigError('[model] needs one of file = "pump.vace" or learn = "14d"')
     if checked["align"]["fill"] == "hold" and checked["align"]["step"] is None:
         raise ConfigError('align.fill = "hold" needs align.step, such as step = "10s"')
-    if data["source"].get("kind") == "mqtt" and checked["align"]["step"] is None:
+    kind = data["source"].get("kind")
+    if kind in ("mqtt", "sparkplug") and checked["align"]["step"] is None:
         raise ConfigError(
-            'source.kind = "mqtt" brings single readings; [align] step = "10s" makes rows of them'
+            f'source.kind = "{kind}" brings single readings; [align] step = "10s" makes rows of '
+            "them"
         )
     config = Config(
         source=_part(data["source"], "source", "source"),

@@ -69,6 +69,20 @@ class Model(Protocol):
         """A stream from its state."""
         ...
 
+    def accept(self, stream: Stream, own: Sequence[tuple[str, Any]], *, hush: bool = False) -> None:
+        """Alarm no more on what looks like these, as (id, plain values), in one stream.
+
+        `hush` says that the event that is open there now is normal too.
+        """
+        ...
+
+    def call_fault(self, alarm: str, entity: str, stretch: tuple[int, int] | None) -> None:
+        """Keep beside the model that rows between two times (nanoseconds) are no normal ones.
+
+        None takes back what was said of this alarm.
+        """
+        ...
+
     def ranges(self) -> Mapping[str, tuple[float, float]]:
         """The usual range of each channel."""
         ...

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, deque
+import logging
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,17 +13,20 @@ from zlib import crc32
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.errors import StateError
-from vace_ad.live.alarms import Life, Message
+from vace_ad.errors import StateError, VaceError
+from vace_ad.live.alarms import ANOMALY, Life, Message
 from vace_ad.live.alarms import Rules as AlarmRules
 from vace_ad.live.align import Aligner, Row
 from vace_ad.live.align import Rule as AlignRule
 from vace_ad.live.core import Model, Rows, Stream, Times
+from vace_ad.live.recent import Recent
 from vace_ad.live.records import Record
 from vace_ad.live.store import JournalRow, Pending, Store
 
+log = logging.getLogger("vace_ad.live")
 LEARNING, FITTING, WATCHING = "learning", "fitting", "watching"
-_SHOWN = 360  # scores kept for the page
+ELSEWHERE = "watched elsewhere"  # its partition went to another member of the group
+_ACCEPTED = 50  # patterns kept of one entity, the newest ones
 _RETRY = 10  # after a fit that failed, a tenth of the time to learn is added
 
 
@@ -56,10 +60,14 @@ class Entity:
         self.learned = 0  # rows [0, learned) are learned from
         self.stream: Stream | None = None
         self._kept = -(crc32(name.encode()) % setup.snapshot_rows)  # spread over time
-        self.scores: deque[tuple[int, float]] = deque(maxlen=_SHOWN)
+        self.scores = Recent()
         self.latest: dict[str, float] = {}
         self._heard: dict[str, int] = {}  # time of the last row with a reading, by channel
         self._journal: list[JournalRow] = []
+        self.accepted: list[tuple[str, Any]] = []  # the alarm and how it looked, called normal
+        self._hushed: str | None = None  # the alarm whose event is still going on, called normal
+        self.n_accepted = 0  # stretches that looked like something accepted
+        self._again: int | None = None  # after a restart: records up to this time may come again
 
     # -------------------------------------------------------------------- rows
 
@@ -75,8 +83,26 @@ class Entity:
                 if channel in self._place or self._meet(channel, counts)
             }
             if values or not record.values:
-                rows += self.aligner.add(record._replace(values=values), counts, now)
+                rows += self._place_in(record._replace(values=values), counts, now)
         return self._work(rows, counts) if rows else []
+
+    def _place_in(self, record: Record, counts: Counter[str], now: int | None) -> list[Row]:
+        if self._again is None:
+            return self.aligner.add(record, counts, now)
+        own: Counter[str] = Counter()
+        rows = self.aligner.add(record, own, now)
+        own["replayed"] = own.pop("late", 0) + own.pop("twice", 0)
+        counts.update(own)
+        if record.time > self._again:
+            self._again = None
+        return rows
+
+    def expect_again(self) -> None:
+        """A restart: the source may give once more what was taken; it is dropped, and counted so.
+
+        Until a newer record comes.
+        """
+        self._again = self.aligner.newest
 
     def finish(self, counts: Counter[str]) -> list[Message]:
         """The series ends here: close all rows, and let the stream say the rest."""
@@ -99,33 +125,111 @@ class Entity:
         return True
 
     def _work(self, rows: Sequence[Row], counts: Counter[str]) -> list[Message]:
-        """Work off rows one by one, so that alarms do not depend on how many come together."""
+        """Work off rows; alarms do not depend on how many come together."""
         messages: list[Message] = []
-        for row in rows:
-            cells = np.full(len(self.channels), np.nan)  # (n_channels,)
+        at = 0
+        while at < len(rows):
+            n = len(rows) - at if self._many else 1
+            messages += self._block(rows[at : at + n])
+            at += n
+        counts["rows"] += len(rows)
+        counts["accepted"] += self.n_accepted
+        self.n_accepted = 0
+        return messages
+
+    @property
+    def _many(self) -> bool:
+        """Whether rows that wait can be scored at once: a tenth of the time a row, and less."""
+        return self.phase == WATCHING and getattr(self.stream, "tells_rows", False)
+
+    def _block(self, rows: Sequence[Row]) -> list[Message]:
+        """Rows that are scored together; what comes of them is told row by row."""
+        cells = np.full((len(rows), len(self.channels)), np.nan)  # (n, n_channels)
+        for i, row in enumerate(rows):
             for channel, value in row.values.items():
-                cells[self._place[channel]] = value
-            self._journal.append(JournalRow(self.name, self.n_rows, row.time, cells.tobytes()))
+                cells[i, self._place[channel]] = value
+        first, changes = self.n_rows, None
+        if self.phase == WATCHING:
+            changes = self._score(cells, [row.time for row in rows], first)
+        messages: list[Message] = []
+        for i, row in enumerate(rows):
+            line = JournalRow(self.name, self.n_rows, row.time, cells[i].tobytes())
+            self._journal.append(line)
             self.n_rows += 1
             self.seen, self.latest = row.time, row.values
             messages += self.life.heard(row.time)
             messages += self._sensors(row)
-            if self.phase == WATCHING:
-                messages += self._watch(cells, row.time, self.n_rows - 1)
+            if changes is not None:
+                self._count_accepted(changes[i])
+                messages += self.life.changes(changes[i], row.time, self.origin)
                 continue
             self.start = row.time if self.start is None else self.start
             if self.phase == LEARNING and row.time - self.start >= self.learn:
                 self.phase, self.learned = FITTING, self.n_rows
-        counts["rows"] += len(rows)
         return messages
 
-    def _watch(self, cells: NDArray[np.float64], time: int, number: int) -> list[Message]:
+    def _score(self, cells: Rows, times: Sequence[int], number: int) -> list[list[Any]]:
+        """What rows change, row by row; `number` is that of the first."""
         if self.stream is None:
             assert self.model is not None
-            self.stream, self._base, self.origin = self.model.stream(), number, time
-        added = self.stream.add(cells[None], np.array([time], "datetime64[ns]"))
-        self.scores.append((time, float(added.provisional[-1])))
-        return self.life.changes(added.changes, time, self.origin)
+            self.stream, self._base, self.origin = self.model.stream(), number, times[0]
+            if self.accepted:
+                self.model.accept(self.stream, self.accepted)
+        added = self.stream.add(cells, np.array(times, "datetime64[ns]"))
+        self.scores.extend(times, added.provisional.tolist())
+        if len(times) == 1:
+            return [list(added.changes)]
+        changes: list[list[Any]] = [[] for _ in times]
+        for change in added.changes:
+            changes[change.row - (number - self._base)].append(change)
+        return changes
+
+    def _count_accepted(self, changes: Sequence[Any]) -> None:
+        """Stretches like an accepted one; the end of one that was called normal as it went on."""
+        for change in changes:
+            if change.what != "accepted":
+                continue
+            self.n_accepted += 1
+            if change.pattern is not None and self._hushed is not None:
+                self._learn(self._hushed, [change.pattern.to_plain()])
+                self._hushed = None
+
+    def call_normal(self, alarm: str, patterns: Sequence[Any]) -> list[Message]:
+        """A person says that an alarm was normal: what looks like it alarms no more."""
+        if any(name == alarm for name, _ in self.accepted):
+            return []
+        running = self.life.open.get((ANOMALY, ""))
+        going_on = running is not None and running.id == alarm
+        if running is not None and going_on:
+            patterns = running.patterns
+            self._hushed = alarm if running.events else None
+        messages = self.life.normal(alarm, self.seen)
+        self._learn(alarm, patterns, hush=self._hushed == alarm)
+        return messages
+
+    def call_back(self, alarm: str) -> None:
+        """A person takes that back."""
+        self.accepted = [(name, one) for name, one in self.accepted if name != alarm]
+        self._hushed = None if self._hushed == alarm else self._hushed
+        self._learn(alarm, [])
+
+    def call_fault(self, alarm: str, stretch: tuple[int, int] | None) -> None:
+        """A person says that an alarm was a fault, from its begin to its end; None takes it back.
+
+        It is kept beside the model: its rows never become normal.
+        """
+        if self.model is None:
+            return
+        try:
+            self.model.call_fault(alarm, self.name, stretch)
+        except VaceError as error:
+            log.warning("%s: alarm %s: the verdict is not kept: %s", ascii(self.name), alarm, error)
+
+    def _learn(self, alarm: str, patterns: Sequence[Any], *, hush: bool = False) -> None:
+        self.accepted = [*self.accepted, *((alarm, one) for one in patterns)][-_ACCEPTED:]
+        if self.stream is not None and self.model is not None:
+            self.model.accept(self.stream, self.accepted, hush=hush)
+            self._kept = min(self._kept, self.n_rows - 1)  # the snapshot does not know of it
 
     def _sensors(self, row: Row) -> list[Message]:
         """Silence of single sensors, by the time of the rows."""
@@ -171,7 +275,9 @@ class Entity:
         cells, times = _matrix(store.journal(self.name, self.learned), len(self.channels))
         messages = []
         for i, time in enumerate(times.astype(np.int64).tolist()):
-            messages += self._watch(cells[i], time, self.learned + i)
+            (changes,) = self._score(cells[i : i + 1], [time], self.learned + i)
+            self._count_accepted(changes)
+            messages += self.life.changes(changes, time, self.origin)
         return messages
 
     def learn_longer(self) -> None:
@@ -192,7 +298,7 @@ class Entity:
                 "n_rows": self.n_rows, "base": self._base, "origin": self.origin,
                 "seen": self.seen, "start": self.start, "learn": self.learn,
                 "learned": self.learned, "running": self.stream is not None,
-                "heard": self._heard,
+                "heard": self._heard, "accepted": self.accepted, "hushed": self._hushed,
             }
         )  # fmt: skip
         pending.entities[self.name] = (self.seen, self.words, small)
@@ -226,6 +332,8 @@ class Entity:
         entity.n_rows, entity._base, entity.origin = small["n_rows"], small["base"], small["origin"]
         entity.seen, entity.start, entity.learn = small["seen"], small["start"], small["learn"]
         entity.learned, entity._heard = small["learned"], small["heard"]
+        entity.accepted = [(name, one) for name, one in small.get("accepted", [])]
+        entity._hushed = small.get("hushed")
         if small["running"] and model is not None:
             entity._restore_stream(model, store)
         return entity
@@ -246,9 +354,10 @@ class Entity:
         cells, times = _matrix(store.journal(self.name, start, self.n_rows), len(self.channels))
         if len(cells):
             added = self.stream.add(cells, times)  # its alarms were kept with these rows
-            self.scores.extend(
-                zip(times.astype(np.int64).tolist(), added.provisional.tolist(), strict=True)
-            )
+            self._count_accepted(added.changes)
+            self.scores.extend(times.astype(np.int64).tolist(), added.provisional.tolist())
+        if self.accepted:
+            model.accept(self.stream, self.accepted)
 
 
 def _matrix(rows: Sequence[tuple[int, int, bytes]], n_channels: int) -> tuple[Rows, Times]:

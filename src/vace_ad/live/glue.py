@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from vace_ad.errors import ModelFileError
+import numpy as np
+
+from vace_ad.errors import FeedbackError, ModelFileError
 from vace_ad.live.core import Model, Rows, Stream, Times
 
 if TYPE_CHECKING:
     from vace_ad.alarms.budget import Budget
 
+log = logging.getLogger("vace_ad.live")
 _USUAL = 3.0  # deviations either side of the mean that are shown as a channel's range
 
 
@@ -33,10 +37,35 @@ class VaceModel:
         return stream
 
     def restore(self, data: bytes) -> Stream:
-        """A stream from its state; that of another model is refused."""
+        """A stream from its state, as our own store kept it; that of another model is refused."""
         kind = import_module("vace_ad.stream").Stream
-        stream: Stream = kind.from_bytes(data, self._detector)
+        stream: Stream = kind.from_bytes(data, self._detector, trusted=True)
         return stream
+
+    def accept(self, stream: Stream, own: Sequence[tuple[str, Any]], *, hush: bool = False) -> None:
+        """Take what people accepted, of all entities in the file beside the model and of this one.
+
+        A pattern that cannot be read is left out, with a warning in the log.
+        """
+        from vace_ad.alarms.pattern import Pattern
+
+        patterns = list(self._detector.feedback.patterns)
+        for name, plain in own:
+            try:
+                patterns.append(Pattern.from_plain(name, plain))
+            except FeedbackError as error:
+                log.warning("an accepted pattern is left out: %s", error)
+        cast(Any, stream).accept(patterns, hush=hush)
+
+    def call_fault(self, alarm: str, entity: str, stretch: tuple[int, int] | None) -> None:
+        """Write a verdict to the file beside the model, as `vace feedback --fault` does."""
+        note = f"alarm {alarm}"
+        for line in self._detector.feedback.active:
+            if line.verdict == "fault" and line.note.endswith(note):
+                self._detector.undo(line.id)
+        if stretch is not None:
+            times = tuple(np.datetime64(time, "ns") for time in stretch)
+            self._detector.accept(times, verdict="fault", note=f"{entity[:200]}, {note}")
 
     def ranges(self) -> Mapping[str, tuple[float, float]]:
         """What is usual for each channel: its mean in training, give or take three deviations."""

@@ -10,11 +10,13 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
+from vace_ad.errors import StateError
+from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import identity
 from vace_ad.live.config import Config
 from vace_ad.live.core import Core, Model
 from vace_ad.live.entity import Entity
-from vace_ad.live.store import Store
+from vace_ad.live.store import Pending, Store
 
 log = logging.getLogger("vace_ad.live")
 _PLAIN = re.compile(r"[\w-][\w.-]*")
@@ -106,3 +108,24 @@ class Models:
     def busy(self) -> bool:
         """Whether a fit is under way."""
         return bool(self._fits)
+
+
+def check_model(model: Model | None, config: Config, store: Store) -> None:
+    """Refuse a state that belongs to another model; None is no shared model."""
+    if model is None:
+        return
+    step, wanted = getattr(model, "step", None), config.align["step"]
+    if step and wanted and abs(step - wanted) > 0.01 * step:
+        log.warning(
+            "the model was fitted on rows every %s, align.step is %s: scores will be off; "
+            "make them the same", duration_words(step), duration_words(wanted),
+        )  # fmt: skip
+    before = store.meta("model")
+    if before is not None and before != model.identity:
+        raise StateError(
+            f"{store.path} belongs to another model ({before}) than "
+            f"{config.model['file']} ({model.identity}); take that model back, or start "
+            "with another [state] path"
+        )
+    if before is None:
+        store.commit(Pending(meta={"model": model.identity}))

@@ -23,6 +23,7 @@ _OURS = {
         "jsonl": "files:JsonLinesSource",
         "http": "http:HttpSource",
         "mqtt": "mqtt:MqttSource",
+        "sparkplug": "sparkplug:SparkplugSource",
         "prometheus": "prometheus:PrometheusSource",
         "kafka": "kafka:KafkaSource",
     },

@@ -13,7 +13,10 @@ from typing import Any, NamedTuple
 
 LONGEST_NAME = 200
 _EPOCHS = ((1e8, 1e10, 10**9), (1e11, 1e13, 10**6), (1e14, 1e16, 10**3), (1e17, 1e19, 1))
-_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]")
+# Control signs, those that are not seen, and halves of pairs, which no file can hold.
+_CONTROL = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]"
+)
 
 
 class Record(NamedTuple):

@@ -3,36 +3,34 @@
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from vace_ad.errors import ModelFileError, StateError
-from vace_ad.frames.time import duration_words
-from vace_ad.live.alarms import Life, Message, body
+from vace_ad.live.alarms import Life
 from vace_ad.live.alarms import Rules as AlarmRules
 from vace_ad.live.align import Rule as AlignRule
 from vace_ad.live.config import Config
 from vace_ad.live.core import Core
 from vace_ad.live.delivery import Delivery
-from vace_ad.live.entity import FITTING, WATCHING, Entity, Setup
-from vace_ad.live.models import Models
-from vace_ad.live.plugins import kinds
+from vace_ad.live.entity import ELSEWHERE, FITTING, Setup
+from vace_ad.live.keeper import Keeper
+from vace_ad.live.models import Models, check_model
+from vace_ad.live.parts import drained, make_sink, make_source
+from vace_ad.live.people import People
 from vace_ad.live.records import Record
+from vace_ad.live.roster import Roster
 from vace_ad.live.silence import Silence
-from vace_ad.live.sinks import Sink
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.status import Status
-from vace_ad.live.store import Pending, Store
+from vace_ad.live.store import Store
 
 log = logging.getLogger("vace_ad.live")
 _WAIT = 0.2  # seconds that a read may take
-_SNAPSHOT_SECONDS = 0.1  # of one commit, spent on snapshots
 _TICK = 1.0
 _FORGET = 3600  # ticks between looks for old alarms
+_LAST = 2.0  # seconds that a stop leaves to the batch at work
 
 
 class Watch:
@@ -43,49 +41,27 @@ class Watch:
         self.status.problem("start", "starting")
         self.store = Store(config.state["path"], config.state["outbox"])
         self.models = Models(config, core)
-        self._check_model()
+        check_model(self.models.any(), config, self.store)
         self.source: Source = source or make_source(config)
         self.deliveries = [
             Delivery(part.name, make_sink(part.kind, part.settings), self.store, self.status)
             for part in config.sinks
         ]
-        self._setup = Setup(
+        setup = Setup(
             AlignRule.of(config.align),
             AlarmRules.of(config.alarms),
             config.limits["channels"],
             config.model["learn"],
             config.state["snapshot_rows"],
         )
-        self.entities: dict[str, Entity] = {}  # in memory, the longest idle first
-        self.known: dict[str, str] = {}  # every entity and what it is doing, in words
-        self._pending, self._dirty = Pending(), dict[str, Entity]()
-        self._taken_out: dict[str, int] = {}  # of the outbox, by sink
-        self._came: int | None = None  # clock of the first record that is not kept yet
-        self._batch: int | None = None  # clock when the batch at work came
-        self._stopping = threading.Event()
-        self._ticked = self._kept = time.monotonic()
-        self._silence = Silence(Life("", self._setup.alarms), config.alarms["silence_after"])
-
-    def _check_model(self) -> None:
-        """Refuse a state that belongs to another model."""
-        model = self.models.any()
-        if model is None:
-            return
-        step, wanted = getattr(model, "step", None), self.config.align["step"]
-        if step and wanted and abs(step - wanted) > 0.01 * step:
-            log.warning(
-                "the model was fitted on rows every %s, align.step is %s: scores will be off; "
-                "make them the same", duration_words(step), duration_words(wanted),
-            )  # fmt: skip
-        before = self.store.meta("model")
-        if before is not None and before != model.identity:
-            raise StateError(
-                f"{self.store.path} belongs to another model ({before}) than "
-                f"{self.config.model['file']} ({model.identity}); take that model back, or start "
-                "with another [state] path"
-            )
-        if before is None:
-            self.store.commit(Pending(meta={"model": model.identity}))
+        self.roster = Roster(config, setup, self.models, self.store)
+        self.entities, self.known = self.roster.entities, self.roster.known
+        self._to_fit: set[str] = set()  # entities that have all rows to learn from
+        self._stopping, self._stop_at = threading.Event(), float("inf")
+        self._keeper = Keeper(config, self.store, self.status, self.deliveries, self._stopping)
+        self._people = People(self.store, self.roster, self._keeper)
+        self._ticked = time.monotonic()
+        self._silence = Silence(Life("", setup.alarms), config.alarms["silence_after"])
 
     # ------------------------------------------------------------------- running
 
@@ -100,11 +76,11 @@ class Watch:
 
     def start(self) -> None:
         """Open everything, where the last commit left it."""
-        for name, _, phase in self.store.roster():
-            self.known[name] = phase
-        self._silence.begin(self.known, self.store.meta("silence"))
-        for name in [name for name, phase in self.known.items() if phase == FITTING]:
-            self._dirty[name] = self._load(name)  # its fit begins again
+        self.roster.begin()
+        here = [name for name, phase in self.known.items() if phase != ELSEWHERE]
+        self._silence.begin(here, self.store.meta("silence"), time.time_ns())
+        self._to_fit = {name for name, phase in self.known.items() if phase == FITTING}
+        self._people.look()
         self.source.open(self.store.position)
         for delivery in self.deliveries:
             delivery.start()
@@ -113,39 +89,43 @@ class Watch:
 
     def stop(self) -> None:
         """End soon; for signals and other threads."""
+        self._stop_at = time.monotonic() + _LAST
         self._stopping.set()
+
+    def say(self, alarm: str, what: str) -> None:
+        """An alarm was "normal", a "fault", or neither ("undo"); for other threads, soon done."""
+        self._people.say(alarm, what)
 
     def step(self) -> bool:
         """One turn; False when the source has ended."""
         batch = self.source.read(_WAIT)
-        if batch is not None:
-            self._take(batch)
+        self._let_go(drained(getattr(self.source, "lost", [])))
+        if batch is not None and not self._take(batch):
+            return True  # a stop came before its end
+        self._died(drained(getattr(self.source, "silent", [])))
+        self._people.heed(self.checkpoint)
         self._learn()
-        now = time.monotonic()
-        if now - self._ticked >= _TICK:
-            self._ticked = now
+        if time.monotonic() - self._ticked >= _TICK:
+            self._ticked = time.monotonic()
             self._tick()
         if batch is not None and batch.end:
             self._finish()
             self.checkpoint()
             self._stopping.wait(_WAIT / 4)
-            fitting = {n: one for n, one in self.entities.items() if one.phase == FITTING}
-            self._dirty |= fitting  # what has come is enough to learn from
+            fitting = {name for name, one in self.entities.items() if one.phase == FITTING}
+            self._to_fit |= fitting  # what has come is enough to learn from
             return bool(fitting)
-        if self._due(now, batch):
+        if self._keeper.due(batch is not None and self.source.eager):
             self.checkpoint()
         return True
 
-    def _due(self, now: float, batch: Batch | None) -> bool:
-        if self._pending.alarms or (batch is not None and self.source.eager):
-            return True
-        waiting = self._dirty or self._pending.position is not None or self._sent()
-        return bool(waiting) and now - self._kept >= self.config.state["checkpoint"] / 1e9
-
-    def _sent(self) -> dict[str, int]:
-        """Messages that sinks are done with since the last commit."""
-        marks = {one.name: one.sent for one in self.deliveries}
-        return {name: mark for name, mark in marks.items() if mark > self._taken_out.get(name, 0)}
+    def checkpoint(self) -> None:
+        """Keep everything in one transaction, then acknowledge to the source."""
+        for entity in self._keeper.dirty.values():
+            self.known[entity.name] = entity.words
+        position = self._keeper.keep()
+        if position is not None:
+            self.source.acknowledge(position)
 
     def close(self) -> None:
         """Keep everything, and let go; within a few seconds."""
@@ -156,7 +136,7 @@ class Watch:
         end = time.monotonic() + 3
         for delivery in self.deliveries:
             delivery.stop(max(0.1, end - time.monotonic()))
-        if self._sent() and not self.status.problems.get("state"):
+        if self._keeper.sent() and not self.status.problems.get("state"):
             self.checkpoint()
         self.store.close()
         self.status.tell("end", None)
@@ -164,103 +144,68 @@ class Watch:
 
     # ---------------------------------------------------------------------- rows
 
-    def _take(self, batch: Batch) -> None:
-        """Work off a batch: every entity's records together."""
-        counts = self.status.counts
-        now = time.time_ns()
-        self._batch, self._came = now, self._came or now
+    def _take(self, batch: Batch) -> bool:
+        """Work off a batch, every entity's records together; False if a stop came before its end.
+
+        A long batch is kept in parts, so that no alarm waits for the rows of others.
+        """
+        counts, now = self.status.counts, time.time_ns()
+        self._keeper.begin(now)
         if batch.bad:
             counts["bad"] += batch.bad
             log.warning("%d pieces from the source were no records: %s", batch.bad, batch.why)
         by_name: dict[str, list[Record]] = {}
         for record in batch.records:
             by_name.setdefault(record.entity, []).append(record)
-        for name, records in by_name.items():
-            entity = self._entity(name, counts, len(records))
-            if entity is not None:
-                limit = now if self.source.live else None
-                self._raise(entity.take(records, counts, limit))
-                self._dirty[name] = entity
         self._silence.heard(by_name, now)
-        self._batch = None
-        self._pending.position = batch.position
-
-    def _entity(self, name: str, counts: Counter[str], n: int) -> Entity | None:
-        """The entity of a name, from memory, from disk, or new."""
-        entity = self.entities.pop(name, None)
-        if entity is None:
-            if name in self.known:
-                return self._load(name)
-            if len(self.known) >= self.config.limits["entities"]:
-                counts["too_many_entities"] += n
-                return None
-            model = self.models.of(name)
-            if model is None and self.config.model["learn"] is None:
-                counts["no_model"] += n
-                return None
-            entity = Entity(name, self._setup, model)
-            log.info("new entity %s", ascii(name))
-        self.entities[name] = entity  # at the end: the last to go to disk
-        self.known[name] = entity.phase
-        return entity
-
-    def _load(self, name: str) -> Entity:
-        small = self.store.entity(name)
-        assert small is not None
-        model = self.models.of(name)
-        if model is None and small["phase"] == WATCHING:
-            raise ModelFileError(f"the model of {name!r} is gone; put its file back")
-        entity = Entity.restored(name, self._setup, model, small, self.store)
-        self.entities[name] = entity
-        return entity
+        for name, records in by_name.items():
+            entity = self.roster.meet(name, counts, len(records))
+            if entity is None:
+                continue
+            self._keeper.alarm(entity.take(records, counts, now if self.source.live else None))
+            self._keeper.dirty[name] = entity
+            if entity.phase == FITTING:
+                self._to_fit.add(name)
+            if self._keeper.overdue:
+                self.checkpoint()
+                if time.monotonic() > self._stop_at:
+                    return False
+        self._keeper.end(batch.position)
+        return True
 
     def _finish(self) -> None:
         """The source has ended: the rest of every entity in memory."""
         self.checkpoint()
         for name in list(self.known):
-            entity = self.entities.get(name) or self._load(name)
-            self._raise(entity.finish(self.status.counts))
-            self._dirty[name] = entity
+            entity = self.roster.get(name)
+            self._keeper.alarm(entity.finish(self.status.counts))
+            self._keeper.dirty[name] = entity
 
     def _learn(self) -> None:
         """Start fits that are due, and go on with those that are done."""
-        if self.config.model["learn"] is None:
-            return
-        due = [one for one in self._dirty.values() if one.phase == FITTING]
-        if due or self.models.busy:
-            if due:
-                self.checkpoint()  # the rows to learn from are read from the store
-            for entity in due:
-                self.models.fit(entity, self.store)
+        if self._to_fit:
+            self.checkpoint()  # the rows to learn from are read from the store
+            while self._to_fit:
+                self.models.fit(self.roster.get(self._to_fit.pop()), self.store)
         for name, found in self.models.done():
             self.checkpoint()
-            entity = self.entities.get(name) or self._load(name)
+            entity = self.roster.get(name)
             if isinstance(found, Exception):
                 log.warning("%s: could not learn: %s; learning goes on", ascii(name), found)
                 entity.learn_longer()
             else:
-                self._raise(entity.begin(found, self.store))
+                self._keeper.alarm(entity.begin(found, self.store))
                 log.info("%s: has learned, alarms start", ascii(name))
-            self._dirty[name] = entity
+            self._keeper.dirty[name] = entity
 
-    # -------------------------------------------------------------------- alarms
-
-    def _raise(self, messages: Sequence[Message]) -> None:
-        """Put news of alarms into the transaction, for every sink."""
-        came = self._batch or time.time_ns()
-        for message in messages:
-            text = body(message, self.config.link)
-            self._pending.alarms.append((message.alarm, text))
-            self._pending.outbox += [(one.name, text, came) for one in self.deliveries]
-            key = {"open": "alarms_opened", "resolve": "alarms_resolved"}.get(message.what)
-            if key:
-                self.status.counts[key] += 1
+    # --------------------------------------------------------------------- rounds
 
     def _tick(self) -> None:
         """Once a second: problems, silence, idle entities."""
         status = self.status
         status.counts["rounds"] += 1
-        for note in _drained(getattr(self.source, "notes", [])):
+        self._people.look()
+        for note in drained(getattr(self.source, "notes", [])):
             log.warning("source: %s", note)
         problem = self.source.problem
         if status.problem("source", problem):
@@ -277,108 +222,48 @@ class Watch:
         status.waiting, status.n_open = self.store.waiting(), self.store.n_open()
         status.tell("status", None)
 
+    def _let_go(self, names: Sequence[str]) -> None:
+        """Entities that another member watches now: their alarms end here, their state is kept."""
+        pending = self._keeper.pending
+        for name in [name for name in names if name in self.known]:
+            entity = self.roster.get(name)
+            self._keeper.alarm(entity.life.leave(entity.seen))
+            entity.keep(pending, snapshot=True)
+            seen, _, small = pending.entities[name]
+            pending.entities[name] = seen, ELSEWHERE, small
+            self.entities.pop(name)
+            self._keeper.dirty.pop(name, None)
+            self._silence.forget(name)
+            self.known[name] = ELSEWHERE
+            log.info("%s: its partition went to another member of the group", ascii(name))
+        if names:
+            self.checkpoint()
+
     def _silent(self, problem: str | None) -> None:
         now = time.time_ns()
         silent, messages = self._silence.tick(now, problem)
-        self._raise(messages)
-        for name in silent:
-            entity = self.entities.get(name) or self._load(name)
-            self._raise(entity.life.silent(entity.seen or now, now))
-            self._dirty[name] = entity
+        self._keeper.alarm(messages)
+        self._died(silent)
         if messages:
-            self._pending.meta["silence"] = self._silence.state()
+            self._keeper.pending.meta["silence"] = self._silence.state()
+
+    def _died(self, names: Sequence[str]) -> None:
+        """Entities from which nothing comes any more, by the clock or by their own last word."""
+        now = time.time_ns()
+        if self.config.alarms["silence_after"] is None:
+            return
+        for name in [name for name in names if name in self.known]:
+            entity = self.roster.get(name)
+            self._keeper.alarm(entity.life.silent(entity.seen or now, now))
+            self._keeper.dirty[name] = entity
 
     def _to_disk(self) -> None:
-        """Entities that are idle, or too many, leave memory with a snapshot."""
-        limit, idle = self.config.state["active"], self.config.state["idle"]
-        now = time.time_ns()
-        leaving: list[str] = []
-        for name, entity in self.entities.items():
-            alone = entity.phase != FITTING and not self._silence.recent(name, now - idle)
-            if len(self.entities) - len(leaving) > limit or alone:
-                leaving.append(name)
-            elif len(self.entities) <= limit:
-                break  # the others came later
-        if not leaving:
-            return
+        """Entities that are idle, or too many, leave memory."""
+        since = time.time_ns() - self.config.state["idle"]
+        leaving = self.roster.to_disk(
+            self._keeper.pending, lambda name: self._silence.recent(name, since)
+        )
         for name in leaving:
-            entity = self.entities.pop(name)
-            entity.keep(self._pending, snapshot=True)
-            self._dirty.pop(name, None)
-            self.models.release(name)
-        self.checkpoint()
-
-    # -------------------------------------------------------------------- keeping
-
-    def checkpoint(self) -> None:
-        """Keep everything in one transaction, then acknowledge to the source."""
-        started = time.monotonic()
-        pending, dirty = self._pending, list(self._dirty.values())
-        for entity in dirty:
-            late = time.monotonic() - started > _SNAPSHOT_SECONDS
-            entity.keep(pending, snapshot=entity.due and not late)
-            self.known[entity.name] = entity.words
-        pending.sent = self._sent()
-        if not self._commit(pending):
-            return
-        self._taken_out |= pending.sent
-        self._pending, self._dirty = Pending(), {}
-        if pending.position is not None:
-            self.source.acknowledge(pending.position)
-        self._told(pending, dirty, started)
-
-    def _commit(self, pending: Pending) -> bool:
-        """Write, again and again while the disk is full; nothing is read meanwhile."""
-        wait = 0.1
-        while True:
-            try:
-                lost = self.store.commit(pending)
-            except sqlite3.OperationalError as error:
-                words = f"{self.store.path} cannot be written: {error}; reading has stopped"
-                if self.status.problem("state", words):
-                    log.error("%s", words)
-                if self._stopping.wait(wait):
-                    return False  # nothing was acknowledged, so nothing is lost
-                wait = min(10.0, 2 * wait)
-                continue
-            if self.status.problem("state", None):
-                log.warning("%s can be written again", self.store.path)
-            if lost:
-                self.status.counts["outbox_dropped"] += lost
-                log.error("the outbox is full: %d oldest messages were dropped", lost)
-            return True
-
-    def _told(self, pending: Pending, dirty: Iterable[Entity], started: float) -> None:
-        """Count, wake the sinks, tell the page."""
-        status, now = self.status, time.monotonic()
-        self._kept, status.checkpoint = now, time.time()
-        status.counts["checkpoints"] += 1
-        status.checkpoint_seconds.observe(now - started)
-        if self._came is not None:
-            status.row_seconds.observe(max(0, time.time_ns() - self._came) / 1e9)
-            self._came = None
-        if pending.outbox:
-            for delivery in self.deliveries:
-                delivery.call()
-        for _, text in pending.alarms:
-            status.tell("alarm", text)
-        for entity in dirty:
-            status.tell("entity", entity.name)
-
-
-def make_source(config: Config) -> Source:
-    """The source that a configuration names."""
-    source: Source = kinds("source")[config.source.kind].load()(config.source.settings)
-    return source
-
-
-def make_sink(kind: str, settings: dict[str, Any]) -> Sink:
-    """A sink by kind."""
-    sink: Sink = kinds("sink")[kind].load()(settings)
-    return sink
-
-
-def _drained(notes: list[str]) -> list[str]:
-    found = list(notes)
-    notes.clear()
-    return found
+            self._keeper.dirty.pop(name, None)
+        if leaving:
+            self.checkpoint()

@@ -18,7 +18,8 @@ from vace_ad.frames.time import duration_words
 from vace_ad.live.config import Config, load_config
 from vace_ad.live.core import Core
 from vace_ad.live.fields import shown_url
-from vace_ad.live.runner import Watch, make_source
+from vace_ad.live.parts import make_source
+from vace_ad.live.runner import Watch
 from vace_ad.live.store import Store
 
 log = logging.getLogger("vace_ad.live")

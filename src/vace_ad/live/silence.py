@@ -20,9 +20,9 @@ class Silence:
         self._any: int | None = None
         self._down: int | None = None  # since when the source has a problem
 
-    def begin(self, names: Iterable[str], state: str | None) -> None:
-        """After a start, everyone has all the time again."""
-        self._last = dict.fromkeys(names, 0)
+    def begin(self, names: Iterable[str], state: str | None, now: int = 0) -> None:
+        """After a start, everyone has all the time again, from `now` or from the first tick on."""
+        self._last = dict.fromkeys(names, now)
         if state is not None:
             self._life.restore(json.loads(state))
 
@@ -35,6 +35,11 @@ class Silence:
         for name in names:
             self._last[name] = self._any = now
             self._silent.discard(name)
+
+    def forget(self, name: str) -> None:
+        """An entity is watched elsewhere: it is not silent, it is gone."""
+        self._last.pop(name, None)
+        self._silent.discard(name)
 
     def recent(self, name: str, since: int) -> bool:
         """Whether an entity was heard since then."""

@@ -11,9 +11,10 @@ from typing import Any
 
 BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # seconds
 COUNTED = (
-    "readings", "rows", "late", "twice", "future", "empty", "reordered", "bad", "unknown_channel",
-    "too_many_channels", "too_many_entities", "no_model", "sent", "send_failed", "refused",
-    "outbox_dropped", "checkpoints", "rounds", "alarms_opened", "alarms_resolved",
+    "readings", "rows", "late", "twice", "replayed", "future", "empty", "reordered", "bad",
+    "unknown_channel", "too_many_channels", "too_many_entities", "no_model", "sent", "send_failed",
+    "refused", "outbox_dropped", "accepted", "checkpoints", "rounds", "alarms_opened",
+    "alarms_resolved",
 )  # fmt: skip
 
 

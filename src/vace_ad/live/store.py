@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from functools import wraps
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from vace_ad.errors import StateError
 from vace_ad.live.alarms import Alarm
@@ -27,7 +28,10 @@ create table if not exists journal (
     name text, row integer, time integer, cells blob, primary key (name, row)) without rowid;
 create table if not exists alarm (
     id text primary key, entity text, kind text, onset integer, resolved integer, body text,
-    acknowledged text, normal text);
+    acknowledged text, normal text, fault text);
+create table if not exists said (
+    seq integer primary key autoincrement, alarm text, what text);
+create table if not exists pattern (alarm text primary key, body text) without rowid;
 create index if not exists alarm_open on alarm (resolved, onset);
 create table if not exists outbox (
     seq integer primary key autoincrement, sink text, alarm text, what text, body text,
@@ -65,7 +69,32 @@ class Pending:
     alarms: list[tuple[Alarm, dict[str, Any]]] = field(default_factory=list)
     outbox: list[tuple[str, dict[str, Any], int]] = field(default_factory=list)
     sent: dict[str, int] = field(default_factory=dict)  # messages up to here are, by sink
+    heeded: list[int] = field(default_factory=list)  # what people said and was done
     meta: dict[str, str] = field(default_factory=dict)
+
+
+# What a disk may say of itself; it passes, and the file is whole.
+_PASSING = ("full", "locked", "readonly", "disk I/O", "unable to open")
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _sound(method: Callable[Concatenate[Store, P], T]) -> Callable[Concatenate[Store, P], T]:
+    """A method that says so where the file is damaged; a full or locked disk passes as it is."""
+
+    @wraps(method)
+    def run(self: Store, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        try:
+            return method(self, *args, **kwargs)
+        except (sqlite3.DatabaseError, UnicodeDecodeError, json.JSONDecodeError) as error:
+            if any(words in str(error) for words in _PASSING):
+                raise
+            raise StateError(
+                f"{self.path} is damaged ({error}); put back a copy, or start with another "
+                "[state] path"
+            ) from error
+
+    return run
 
 
 class Store:
@@ -79,16 +108,23 @@ class Store:
             self._db.execute("pragma journal_mode = wal")
             self._db.execute("pragma synchronous = full")  # after a power cut, too
             self._db.executescript(_SCHEMA)
-        except sqlite3.DatabaseError as error:
+            columns = {row[1] for row in self._db.execute("pragma table_info(alarm)")}
+            if "fault" not in columns:  # a state from before people could say so
+                self._db.execute("alter table alarm add column fault text")
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise StateError(f"{path} is no state of vace watch: {error}") from None
         version = self.meta("version")
         if version is None:
-            self._db.execute("insert or ignore into meta values ('version', ?)", (str(VERSION),))
+            self._begin()
         elif version != str(VERSION):
             raise StateError(
                 f"{path} was written by another version (format {version}, this one reads "
                 f"{VERSION}); start with another [state] path"
             )
+
+    @_sound
+    def _begin(self) -> None:
+        self._db.execute("insert or ignore into meta values ('version', ?)", (str(VERSION),))
 
     def again(self) -> Store:
         """The same file for another thread."""
@@ -100,6 +136,7 @@ class Store:
 
     # ------------------------------------------------------------------ writing
 
+    @_sound
     def commit(self, pending: Pending) -> int:
         """Write all of it or nothing; returns how many messages the full outbox pushed out."""
         db = self._db
@@ -137,6 +174,12 @@ class Store:
                 "set resolved = excluded.resolved, body = excluded.body",
                 (alarm.id, alarm.entity, alarm.kind, alarm.onset, alarm.resolved, json.dumps(body)),
             )
+            if alarm.patterns:
+                db.execute(
+                    "insert or replace into pattern values (?, ?)",
+                    (alarm.id, json.dumps(alarm.patterns)),
+                )
+        db.executemany("delete from said where seq = ?", [(seq,) for seq in pending.heeded])
         db.executemany("delete from outbox where sink = ? and seq <= ?", pending.sent.items())
         return self._queue(pending.outbox)
 
@@ -166,32 +209,40 @@ class Store:
     def _set(self, key: str, value: str) -> None:
         self._db.execute("insert or replace into meta values (?, ?)", (key, value))
 
+    @_sound
     def forget(self, before: int) -> None:
         """Drop alarms that were resolved before a time."""
         self._db.execute("delete from alarm where resolved < ?", (before,))
+        for table in ("pattern", "said"):
+            self._db.execute(f"delete from {table} where alarm not in (select id from alarm)")
 
     # ------------------------------------------------------------------ reading
 
+    @_sound
     def meta(self, key: str) -> str | None:
         """A single value."""
         found = self._db.execute("select value from meta where key = ?", (key,)).fetchone()
         return found[0] if found else None
 
     @property
+    @_sound
     def position(self) -> Any:
         """Where the source goes on; None at the first start."""
         text = self.meta("position")
-        return None if text is None else json.loads(text)
+        return None if text is None else _loaded(text)
 
+    @_sound
     def roster(self) -> list[tuple[str, int, str]]:
         """Every entity: its name, the time of its last row, what it is doing."""
         return self._db.execute("select name, seen, phase from entity").fetchall()
 
+    @_sound
     def entity(self, name: str) -> dict[str, Any] | None:
         """The small state of an entity."""
         found = self._db.execute("select small from entity where name = ?", (name,)).fetchone()
-        return json.loads(found[0]) if found else None
+        return _loaded(found[0]) if found else None
 
+    @_sound
     def snapshot(self, name: str) -> tuple[int, str, bytes] | None:
         """The last snapshot: how many rows it has seen, its model's identity, its bytes."""
         found = self._db.execute(
@@ -199,6 +250,7 @@ class Store:
         ).fetchone()
         return tuple(found) if found else None
 
+    @_sound
     def journal(self, name: str, start: int = 0, end: int = 2**62) -> list[tuple[int, int, bytes]]:
         """Rows of an entity from `start` on: number, time, cells."""
         return self._db.execute(
@@ -207,16 +259,21 @@ class Store:
             (name, start, end),
         ).fetchall()
 
+    @_sound
     def alarms(self, resolved: bool | None = None, limit: int = 200) -> list[dict[str, Any]]:
         """Alarms as they were last told, the newest first, with what people said of them."""
         which = {None: "", True: "where resolved is not null", False: "where resolved is null"}
         rows = self._db.execute(
-            f"select body, acknowledged, normal from alarm {which[resolved]} "
+            f"select body, acknowledged, normal, fault from alarm {which[resolved]} "
             "order by onset desc limit ?",
             (limit,),
         ).fetchall()
-        return [{**json.loads(b), "acknowledged": a, "normal": n} for b, a, n in rows]
+        return [
+            {**_loaded(b), "acknowledged": a, "normal": n, "fault": fault}
+            for b, a, n, fault in rows
+        ]
 
+    @_sound
     def n_open(self) -> int:
         """How many alarms are open."""
         query = "select count(*) from alarm where resolved is null"
@@ -224,20 +281,69 @@ class Store:
 
     # ------------------------------------------------------- people and the outbox
 
-    def mark(self, alarm: str, column: str, when: str) -> bool:
-        """Note that a person acknowledged an alarm, or called it normal; False if there is none."""
-        assert column in ("acknowledged", "normal")
+    @_sound
+    def incident_of(self, alarm: str) -> str | None:
+        """The incident that an alarm was last told with."""
+        found = self._db.execute("select body from alarm where id = ?", (alarm,)).fetchone()
+        return _loaded(found[0]).get("incident") if found else None
+
+    @_sound
+    def patterns(self, alarm: str) -> list[Any]:
+        """How the events of an alarm looked."""
+        found = self._db.execute("select body from pattern where alarm = ?", (alarm,)).fetchone()
+        return json.loads(found[0]) if found else []
+
+    @_sound
+    def mark(self, alarm: str, column: str, when: str | None) -> bool:
+        """Note that a person acknowledged an alarm, or called it normal or a fault; False if none.
+
+        None takes it back.
+        """
+        assert column in ("acknowledged", "normal", "fault")
         done = self._db.execute(f"update alarm set {column} = ? where id = ?", (when, alarm))
         return done.rowcount == 1
 
+    @_sound
+    def say(self, alarm: str, what: str) -> None:
+        """Note what a person said, until the watch has done it: normal, fault or undo."""
+        self._db.execute("insert into said (alarm, what) values (?, ?)", (alarm, what))
+
+    @_sound
+    def said(self) -> list[tuple[int, str, str, str]]:
+        """What is to be done, the oldest first: number, alarm, what, entity.
+
+        A fault waits for its alarm's end, as only then all of its rows are known.
+        """
+        return self._db.execute(
+            "select said.seq, said.alarm, said.what, alarm.entity from said join alarm "
+            "on alarm.id = said.alarm where said.what != 'fault' or alarm.resolved is not null "
+            "order by said.seq"
+        ).fetchall()
+
+    @_sound
+    def stretch(self, alarm: str) -> tuple[int, int] | None:
+        """When an alarm began and was resolved, in nanoseconds; None while it is open."""
+        query = "select onset, resolved from alarm where id = ? and resolved is not null"
+        found = self._db.execute(query, (alarm,)).fetchone()
+        return None if found is None else (found[0], found[1])
+
+    @_sound
     def queued(self, sink: str, after: int = 0, limit: int = 100) -> list[Queued]:
         """The oldest messages of a sink after a number."""
         rows = self._db.execute(
             "select seq, body, came from outbox where sink = ? and seq > ? order by seq limit ?",
             (sink, after, limit),
         ).fetchall()
-        return [Queued(seq, json.loads(text), came) for seq, text, came in rows]
+        return [Queued(seq, _loaded(text), came) for seq, text, came in rows]
 
+    @_sound
     def waiting(self) -> dict[str, int]:
         """Unsent messages by sink."""
         return dict(self._db.execute("select sink, count(*) from outbox group by sink").fetchall())
+
+
+def _loaded(text: Any) -> Any:
+    """JSON of a column; what is no text counts as JSON that cannot be read."""
+    if not isinstance(text, str):
+        raise json.JSONDecodeError(f"{type(text).__name__} in place of a text", "", 0)
+    return json.loads(text)

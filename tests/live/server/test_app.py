@@ -39,9 +39,13 @@ def test_rows_in_an_alarm_out(pushed):
     status, _, _ = ask(f"{url}/api/alarms/{alarm['alarm']}/acknowledge", {})
     assert status == 200
     ask(f"{url}/api/alarms/{alarm['alarm']}/normal", {})
-    _, _, (alarm,) = ask(f"{url}/api/alarms?state=open")
+    _, _, (alarm,) = ask(f"{url}/api/alarms?state=all")
     assert alarm["acknowledged"]
     assert alarm["normal"]
+    ask(f"{url}/api/alarms/{alarm['alarm']}/fault", {})
+    (marked,) = [one for one in ask(f"{url}/api/alarms")[2] if one["alarm"] == alarm["alarm"]]
+    assert marked["fault"]
+    assert marked["normal"] is None  # one verdict: the last one counts
     assert ask(f"{url}/api/alarms/none/acknowledge", {})[0] == 404
     _, _, entity = ask(f"{url}/api/entity?name=p1")
     assert len(entity["scores"]) == 109  # the last row is still open
@@ -121,7 +125,9 @@ def test_the_description_knows_every_route(pushed):
     from vace_ad.live.server.app import Routes
 
     paths = {route.path for route in Routes(watch).app().routes}
-    plain = {re.sub(r"/(acknowledge|normal)$", "/{mark}", path) for path in OPENAPI["paths"]}
+    plain = {
+        re.sub(r"/(acknowledge|normal|fault|undo)$", "/{mark}", path) for path in OPENAPI["paths"]
+    }
     pages = {"/", "/docs", "/static/{name}", "/login", "/openapi.json"}
     assert paths - pages == plain
 
@@ -131,6 +137,9 @@ def test_other_sites_cannot_ask(pushed):
     assert ask(f"{url}/api/status", headers={"Host": "evil.example"})[0] == 421
     status, _, _ = ask(f"{url}/api/rows", [], {"Origin": "http://evil.example"})
     assert status == 403
+    assert ask(f"{url}/api/rows", [], {"Origin": "http://[evil"})[0] == 400
+    assert ask(f"{url}/api/alarms?limit={quote('²')}")[0] == 200
+    assert ask(f"{url}/api/entities?limit={'9' * 5000}")[0] == 200
     headers = ask(f"{url}/")[1]
     assert "script-src 'self'" in headers["content-security-policy"]
     assert headers["x-content-type-options"] == "nosniff"

@@ -20,7 +20,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chromium]:
     program = find_chromium()
     if program is None:
         pytest.skip("no Chromium found: apt-get install chromium")
-    page = Chromium(program, tmp_path_factory.mktemp("profile"))
+    page = Chromium(program, tmp_path_factory.mktemp("profile"), offline=False)  # our loopback
     yield page
     page.close()
 
@@ -46,7 +46,7 @@ def show(browser, url, size=(1280, 900), dark=False):
 def test_an_alarm_appears_without_a_reload(browser, tmp_path, size, dark):
     lines = feed(n_rows=200, entities=("pump-1", HOSTILE))
     write(tmp_path, lines[:180])
-    with running(config(tmp_path, server=SERVER)) as (_, url):
+    with running(config(tmp_path, server=SERVER, alarms={"group": "1min"})) as (_, url):
         show(browser, url, size, dark)
         browser.until("document.querySelectorAll('#entities li').length === 2")
         browser.until("document.getElementById('headline').textContent === 'All quiet.'")
@@ -54,6 +54,8 @@ def test_an_alarm_appears_without_a_reload(browser, tmp_path, size, dark):
         write(tmp_path, lines[180:240], "a")
         browser.until("document.querySelectorAll('#open .alarm').length === 2")
         assert browser.js("window.sameplace") == 1  # no reload
+        heading = "document.querySelector('#open .incident .top').textContent"
+        assert browser.js(heading).startswith("One incident, 2 entities: ")
         words = browser.js("document.getElementById('open').textContent")
         assert "level" in words
         assert HOSTILE in words

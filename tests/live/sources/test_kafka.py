@@ -86,3 +86,53 @@ def test_the_key_names_the_entity_and_bad_messages_are_counted():
         assert bad == 1
         assert records[0].entity == "pump"
         assert records[0].values["flow"] == 1.0
+
+
+def poll(members, n, seconds=40):
+    """Read from all of them in turn until so many records came; who read which entity."""
+    found, end = [], time.monotonic() + seconds
+    while len(found) < n and time.monotonic() < end:
+        for number, member in enumerate(members):
+            batch = member.read(0.1)
+            if batch is not None:
+                member.acknowledge(batch.position)
+                found += [(number, record.entity) for record in batch.records]
+    return found
+
+
+def keyed(producer, start, end):
+    for i in range(start, end):
+        body = {"time": 1_767_614_400 + i, "entity": f"p{i % 20}", "flow": i}
+        producer.produce("plant", json.dumps(body), key=f"p{i % 20}")
+    producer.flush(10)
+
+
+def test_entities_go_with_their_partition_and_their_offsets_are_left_alone():
+    with cluster() as (servers, producer):
+        keyed(producer, 0, 100)
+        first = source(servers)
+        assert len(poll([first], 100)) == 100
+        assert first.lost == []
+        homes = dict(first._partition)
+        second = source(servers)
+        end = time.monotonic() + 60
+        while not (first.lost and second._ours) and time.monotonic() < end:
+            poll([first, second], 1, 0.3)  # all are taken back, then dealt out again to both
+        assert second._ours
+        assert not first._ours & second._ours
+        gone = {name for name, where in homes.items() if where in second._ours}
+        assert gone
+        assert sorted(first.lost) == sorted(gone)
+        keyed(producer, 100, 200)
+        found = poll([first, second], 100)
+        assert len(found) == 100  # nothing twice, nothing left out
+        assert {entity for number, entity in found if number == 1} == gone
+        stale = {"plant": {str(partition): 0 for _, partition in second._ours}}
+        first.acknowledge(stale)  # of partitions that are not its own any more
+        time.sleep(0.5)
+        second.close()
+        first.close()
+        third = source(servers)
+        keyed(producer, 200, 210)
+        assert len(poll([third], 11, 8)) == 10
+        third.close()

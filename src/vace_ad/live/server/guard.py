@@ -69,12 +69,15 @@ class Guard:
 
     def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, bytes, bytes] | None:
         plain = b"text/plain; charset=utf-8"
-        host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+        try:
+            host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
+            sender = urlsplit(headers.get("origin", "")).netloc
+        except ValueError:  # a bracket without its other half
+            return 400, b"the host or the origin is no address\n", plain
         if self._local and not (loopback(host) or host == self._link):
             # a page of another site that had its name point here
             return 421, b"this address is not ours\n", plain
-        origin = headers.get("origin")
-        foreign = origin is not None and urlsplit(origin).netloc != headers.get("host")
+        foreign = "origin" in headers and sender != headers.get("host")
         if scope["method"] not in ("GET", "HEAD") and foreign:
             return 403, b"requests from other sites are refused\n", plain
         if self._token is None or scope["path"] in _OPEN or self._known(headers):

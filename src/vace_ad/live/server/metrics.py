@@ -17,8 +17,8 @@ from prometheus_client.core import (
 from vace_ad.live.sinks.gauges import GaugeSink
 from vace_ad.live.status import BOUNDS, Histogram, Status
 
-_DROPPED = ("late", "twice", "future", "empty", "bad", "unknown_channel", "too_many_channels",
-            "too_many_entities", "no_model")  # fmt: skip
+_DROPPED = ("late", "twice", "replayed", "future", "empty", "bad", "unknown_channel",
+            "too_many_channels", "too_many_entities", "no_model")  # fmt: skip
 _COUNTERS = {
     "readings": "readings put in place", "rows": "rows worked off",
     "reordered": "readings that came late and were put in place", "sent": "messages delivered",

@@ -80,8 +80,17 @@ OPENAPI: dict[str, Any] = {
             "post": _route("Somebody has seen it: no repeats", _200="yes", _404="no such alarm")
             | {"parameters": [_ALARM]}
         },
+        "/api/alarms/{alarm}/fault": {
+            "post": _route("This was a fault, noted with it", _200="yes", _404="no such alarm")
+        },
         "/api/alarms/{alarm}/normal": {
-            "post": _route("This was normal", _200="yes", _404="no such alarm")
+            "post": _route(
+                "This was normal: the like alarms no more", _200="yes", _404="no such alarm"
+            )
+            | {"parameters": [_ALARM]}
+        },
+        "/api/alarms/{alarm}/undo": {
+            "post": _route("This was not normal after all", _200="yes", _404="no such alarm")
             | {"parameters": [_ALARM]}
         },
         "/api/events": {"get": _route("News as server-sent events")},

@@ -45,6 +45,7 @@ class AlertmanagerSink:
             "alertname": "VaceNoData" if message["kind"] == "no data" else "VaceAnomaly",
             "entity": message["entity"] or "source",
             "alarm": message["alarm"],
+            "incident": message.get("incident") or message["alarm"],  # to group by
         }
         if message["channel"]:
             labels["channel"] = message["channel"]

@@ -9,6 +9,7 @@ from typing import Any
 
 from vace_ad.live import fields as f
 from vace_ad.live.fields import Field
+from vace_ad.live.incidents import grouped, one_message
 from vace_ad.live.sinks import Body
 
 
@@ -25,8 +26,9 @@ class StdoutSink:
         self._json = settings["format"] == "json"
 
     def send(self, messages: Sequence[Body]) -> None:
-        """Print them."""
-        for message in messages:
+        """Print them, a line for all of one incident that come at once."""
+        for group in grouped(messages):
+            message = group[0] if len(group) == 1 else one_message(group)
             words = f"{message['time']} {message['what']}: {message['summary']}"
             print(json.dumps(message) if self._json else words, flush=True)
         sys.stdout.flush()

@@ -8,6 +8,7 @@ from typing import Any
 
 from vace_ad.live import fields as f
 from vace_ad.live.fields import Field
+from vace_ad.live.incidents import grouped, one_message
 from vace_ad.live.request import CONNECTION, Caller, RequestError
 from vace_ad.live.sinks import Body, SinkError, SinkRefusedError
 
@@ -15,7 +16,7 @@ _LATER = (408, 425, 429)  # refusals that may pass
 
 
 class WebhookSink:
-    """One POST a message; its id is the same whenever it is sent again."""
+    """One POST a message, or for what one incident has to say at once; ids of alarms stay."""
 
     FIELDS: Mapping[str, Field] = {
         "url": Field(f.url("http", "https"), f.REQUIRED, "where to", '"https://example.org/hook"'),
@@ -30,9 +31,9 @@ class WebhookSink:
         self.repeat: int | None = settings["repeat"]
 
     def send(self, messages: Sequence[Body]) -> None:
-        """Post them one by one."""
-        for message in messages:
-            event = cloud_event(message, self._settings["source"])
+        """Post them one by one, those of one incident together."""
+        for group in grouped(messages):
+            event = cloud_event(group, self._settings["source"])
             headers = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
             post(self._caller, self._settings["url"], event, headers)
 
@@ -40,17 +41,18 @@ class WebhookSink:
         """Nothing is open between requests."""
 
 
-def cloud_event(message: Body, source: str) -> dict[str, Any]:
-    """A message in the envelope of CloudEvents."""
+def cloud_event(group: Sequence[Body], source: str) -> dict[str, Any]:
+    """A message, or several of one incident, in the envelope of CloudEvents."""
+    data = dict(group[0]) if len(group) == 1 else one_message(group)
     return {
         "specversion": "1.0",
-        "id": message["id"],
+        "id": data["id"],
         "source": source,
-        "type": f"vace.alarm.{message['what']}",
-        "subject": message["entity"] or "source",
-        "time": message["time"],
+        "type": f"vace.{'alarm' if len(group) == 1 else 'incident'}.{data['what']}",
+        "subject": (data["entity"] or "source") if len(group) == 1 else data["incident"],
+        "time": data["time"],
         "datacontenttype": "application/json",
-        "data": dict(message),
+        "data": data,
     }
 
 

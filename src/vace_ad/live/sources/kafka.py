@@ -1,4 +1,8 @@
-"""Kafka: a consumer group whose members share the partitions, and with them the entities."""
+"""Kafka: a consumer group whose members share the partitions, and with them the entities.
+
+State does not travel: who gets a partition begins its streams anew, or goes on from its own state
+if it had the partition before. Who loses one closes the alarms of its entities.
+"""
 
 from __future__ import annotations
 
@@ -46,6 +50,9 @@ class KafkaSource:
             raise MissingExtraError("Kafka", "confluent-kafka", "live") from error
         self._settings, self._names = settings, names_of(settings)
         self._next: dict[str, dict[str, int]] = {}  # offset to go on from, by topic and partition
+        self._partition: dict[str, tuple[str, int]] = {}  # where an entity's messages come from
+        self._ours: set[tuple[str, int]] = set()  # partitions that we have now
+        self.lost: list[str] = []  # entities whose partition went to another member
         self.problem: str | None = None
         self._consumer = Consumer(self._options())
 
@@ -81,7 +88,9 @@ class KafkaSource:
     def open(self, position: Any) -> None:
         """Subscribe; partitions that come to us go on where we kept them."""
         self._next = {topic: dict(offsets) for topic, offsets in (position or {}).items()}
-        self._consumer.subscribe(list(self._settings["topics"]), on_assign=self._assigned)
+        self._consumer.subscribe(
+            list(self._settings["topics"]), on_assign=self._assigned, on_revoke=self._revoked
+        )
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
         """Go on from what we kept, unless another member of the group went further."""
@@ -97,7 +106,16 @@ class KafkaSource:
             if max(ours, committed.offset) >= 0:
                 one.offset = max(ours, committed.offset)
         consumer.assign(partitions)
+        self._ours = {(one.topic, one.partition) for one in partitions}
+        for name, where in list(self._partition.items()):
+            if where not in self._ours:
+                self.lost.append(name)
+                del self._partition[name]
         self.problem = None
+
+    def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
+        """Partitions go, perhaps only until all are dealt out again: no offsets until then."""
+        self._ours -= {(one.topic, one.partition) for one in partitions}
 
     def read(self, timeout: float) -> Batch | None:
         """The messages that came."""
@@ -111,8 +129,11 @@ class KafkaSource:
             self.problem = None
             offsets = self._next.setdefault(str(message.topic()), {})
             offsets[str(message.partition())] = int(message.offset() or 0) + 1
+            where = str(message.topic()), int(message.partition() or 0)
             try:
-                records += self._records(message)
+                found = self._records(message)
+                self._partition.update((record.entity, where) for record in found)
+                records += found
             except (BadRecordError, UnicodeDecodeError) as error:
                 bad, why = bad + 1, why or str(error)
         if not messages:
@@ -142,6 +163,7 @@ class KafkaSource:
             TopicPartition(topic, int(partition), offset)
             for topic, partitions in position.items()
             for partition, offset in partitions.items()
+            if (topic, int(partition)) in self._ours  # never put back what another member has
         ]
         try:
             if offsets:

@@ -125,8 +125,11 @@ class MqttSource:
         if reason.is_failure:
             self.problem = f"the broker refused: {reason}"
             return
-        client.subscribe([(topic, 1) for topic in self._settings["topics"]])
+        client.subscribe([(topic, 1) for topic in self._topics()])
         self.problem = None
+
+    def _topics(self) -> list[str]:
+        return list(self._settings["topics"])
 
     def _disconnected(self, _c: Any, _user: Any, _flags: Any, reason: Any, _more: Any) -> None:
         self.problem = f"disconnected: {reason}"
@@ -148,10 +151,13 @@ class MqttSource:
             self._count += 1
             self._unacknowledged.append((self._count, session, message.mid, message.qos))
             try:
-                records.append(self._record(message.topic, message.payload, now))
+                records += self._records(message.topic, message.payload, now)
             except BadRecordError as error:
                 bad, why = bad + 1, why or str(error)
         return Batch(records, self._count, bad, why) if self._count > seen else None
+
+    def _records(self, topic: str, payload: bytes, now: int) -> list[Record]:
+        return [self._record(topic, payload, now)]
 
     def _record(self, topic: str, payload: bytes, now: int) -> Record:
         entity = read_name(self._entity.name(topic), "an entity")

@@ -24,10 +24,11 @@ function alarmCard(alarm) {
   const blamed = alarm.channels.slice(0, 3).map(({ name, share }) => `${name} ${Math.round(100 * share)} %`);
   if (alarm.channel) blamed.unshift(alarm.channel);
   if (blamed.length) card.append(make("div", { className: "what blame" }, blamed.join(", "), alarm.signal ? ` (${alarm.signal})` : ""));
-  const marks = [alarm.acknowledged && "acknowledged", alarm.normal && "called normal"].filter(Boolean);
+  const marks = [alarm.acknowledged && "acknowledged", alarm.normal && "called normal", alarm.fault && "called a fault"].filter(Boolean);
   const acts = make("div", { className: "acts" });
   if (!alarm.resolved && !alarm.acknowledged) acts.append(act(alarm, "acknowledge", "Acknowledge"));
-  if (!silent && !alarm.normal) acts.append(act(alarm, "normal", "This was normal"));
+  if (!silent && !alarm.normal && !alarm.fault) acts.append(act(alarm, "normal", "This was normal"), act(alarm, "fault", "This was a fault"));
+  if (alarm.normal || alarm.fault) acts.append(act(alarm, "undo", "Undo"));
   if (marks.length) acts.append(make("small", {}, marks.join(", ")));
   card.append(acts);
   return card;
@@ -40,8 +41,26 @@ function act(alarm, mark, words) {
   return button;
 }
 
+/** Alarms of one incident in one card, its entities in the heading. */
+function incidentCards(alarms) {
+  const groups = new Map();
+  for (const alarm of alarms) {
+    const id = alarm.incident || alarm.alarm;
+    if (!groups.has(id)) groups.set(id, []);
+    groups.get(id).push(alarm);
+  }
+  return [...groups.values()].map((group) => {
+    if (group.length === 1) return alarmCard(group[0]);
+    const names = [...new Set(group.map((alarm) => alarm.entity || "source"))];
+    const shown = names.slice(0, 5).join(", ") + (names.length > 5 ? ` and ${names.length - 5} more` : "");
+    const first = group.reduce((a, b) => (a.onset < b.onset ? a : b));
+    const top = make("div", { className: "top" }, make("span", {}, `One incident, ${names.length} ${names.length === 1 ? "entity" : "entities"}: ${shown}`));
+    return make("li", { className: "incident" }, top, make("div", { className: "what" }, `since ${when(first.onset)}`), make("ol", { className: "alarms" }, ...group.map(alarmCard)));
+  });
+}
+
 function drawAlarms() {
-  $("open").replaceChildren(...[...state.open.values()].map(alarmCard));
+  $("open").replaceChildren(...incidentCards([...state.open.values()]));
   $("history").replaceChildren(...[...state.history.values()].slice(0, 50).map(alarmCard));
   const n = state.open.size;
   document.title = n ? `(${n}) vace watch` : "vace watch";
@@ -112,7 +131,7 @@ function drawScore(scores) {
     context.fillText(number(tick, most - least), 0, toY(tick) + 4);
     context.beginPath(); context.moveTo(left, toY(tick)); context.lineTo(width, toY(tick)); context.stroke();
   }
-  for (const { at, label } of timeTicks(from, to, Math.max(2, width / 110))) context.fillText(label, left + (at - from) * scale, height - 3);
+  for (const { at, label } of timeTicks(from, to, Math.max(2, width / 110))) context.fillText(label, Math.min(left + (at - from) * scale, width - context.measureText(label).width), height - 3);
   const curve = { x: scores.map(([at]) => at - from), y: scores.map(([, value]) => value ?? NaN), spacing: (to - from) / scores.length };
   drawCurve(context, curve, left, scale, toY, { colour: colours.score });
 }

@@ -1,0 +1,101 @@
+"""One cause is one message: alarms of several entities that open together are one incident."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from vace_ad.live.alarms import Message
+
+_RECENT = 32  # incidents that an alarm may still join: a replay brings entities one by one
+_NAMED = 50  # entities named in a message
+
+
+@dataclass
+class Incident:
+    """Alarms that opened within a short time of the first."""
+
+    id: str  # of the first alarm
+    since: int  # when that one opened, by the time of its rows, nanoseconds
+    entities: list[str] = field(default_factory=list)  # the first ones
+    n_entities: int = 0
+
+
+class Incidents:
+    """Which incident an alarm belongs to; it stays the same for as long as the alarm lives."""
+
+    def __init__(self, within: int, known: Callable[[str], str | None]) -> None:
+        """Alarms that open `within` nanoseconds are one; `known` tells what was kept of an alarm.
+
+        0 leaves each alarm alone.
+        """
+        self._within, self._known = within, known
+        self._recent: list[Incident] = []
+        self._of: dict[str, str] = {}  # incident of each open alarm
+
+    def facts(self, message: Message) -> dict[str, Any]:
+        """What a message says of its incident."""
+        alarm = message.alarm
+        if message.what == "open":
+            incident = self._join(alarm.id, alarm.entity, message.time)
+            self._of[alarm.id] = incident.id
+        else:
+            found = self._of.get(alarm.id) or self._known(alarm.id) or alarm.id
+            alone = Incident(found, message.time, [alarm.entity], 1)
+            incident = next((one for one in self._recent if one.id == found), alone)
+        if message.what == "resolve":
+            self._of.pop(alarm.id, None)
+        return {
+            "incident": incident.id,
+            "joined": incident.id != alarm.id,
+            "entities": list(incident.entities),
+            "n_entities": incident.n_entities,
+        }
+
+    def _join(self, alarm: str, entity: str, time: int) -> Incident:
+        near = (one for one in self._recent if abs(time - one.since) <= self._within)
+        incident = next(near, None) if self._within else None
+        if incident is None:
+            incident = Incident(alarm, time)
+            self._recent = [*self._recent, incident][-_RECENT:]
+        if entity not in incident.entities:
+            incident.n_entities += 1
+            if len(incident.entities) < _NAMED:
+                incident.entities.append(entity)
+        return incident
+
+    def state(self) -> str:
+        """The incidents that may still be joined; alarms are kept with theirs."""
+        return json.dumps([asdict(one) for one in self._recent])
+
+    def restore(self, state: str | None) -> None:
+        """The reverse of `state`."""
+        self._recent = [Incident(**one) for one in json.loads(state or "[]")]
+
+
+def grouped(messages: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
+    """Messages of one incident that say the same, together; in the order in which they came."""
+    groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
+    for message in messages:
+        incident = message.get("incident") or message["alarm"]
+        groups.setdefault((incident, message["what"]), []).append(message)
+    return list(groups.values())
+
+
+def one_message(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Several messages of one incident as one, led by its strongest alarm."""
+    lead = max(group, key=lambda one: one["severity"] or 0.0)
+    names = list(dict.fromkeys(one["entity"] or "source" for one in group))
+    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    return {
+        "id": f"{group[0]['id']}+{len(group) - 1}",
+        "what": lead["what"],
+        "incident": lead["incident"],
+        "time": max(one["time"] for one in group),
+        "entities": names,
+        "summary": f"{len(names)} entities ({shown}); the strongest is {lead['summary']}",
+        "link": lead["link"],
+        "alarms": [dict(one) for one in group],
+    }

@@ -1,0 +1,80 @@
+"""The entities: in memory, on disk, or met for the first time."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Callable
+
+from vace_ad.errors import ModelFileError
+from vace_ad.live.config import Config
+from vace_ad.live.entity import FITTING, WATCHING, Entity, Setup
+from vace_ad.live.models import Models
+from vace_ad.live.store import Pending, Store
+
+log = logging.getLogger("vace_ad.live")
+
+
+class Roster:
+    """Every entity by name; those that were read of lately are in memory."""
+
+    def __init__(self, config: Config, setup: Setup, models: Models, store: Store) -> None:
+        self._config, self._setup, self._models, self._store = config, setup, models, store
+        self.entities: dict[str, Entity] = {}  # in memory, the longest idle first
+        self.known: dict[str, str] = {}  # every entity and what it is doing, in words
+        self._before: set[str] = set()  # not loaded since the start
+
+    def begin(self) -> None:
+        """Know everyone that was kept before the start."""
+        self.known.update({name: phase for name, _, phase in self._store.roster()})
+        self._before = set(self.known)
+
+    def get(self, name: str) -> Entity:
+        """An entity that is known."""
+        return self.entities.get(name) or self._load(name)
+
+    def meet(self, name: str, counts: Counter[str], n: int) -> Entity | None:
+        """The entity of `n` records, from memory, from disk or new; None if there is no place."""
+        entity = self.entities.pop(name, None)
+        if entity is None:
+            if name in self.known:
+                return self._load(name)
+            if len(self.known) >= self._config.limits["entities"]:
+                counts["too_many_entities"] += n
+                return None
+            model = self._models.of(name)
+            if model is None and self._config.model["learn"] is None:
+                counts["no_model"] += n
+                return None
+            entity = Entity(name, self._setup, model)
+            log.info("new entity %s", ascii(name))
+        self.entities[name] = entity  # at the end: the last to go to disk
+        self.known[name] = entity.phase
+        return entity
+
+    def _load(self, name: str) -> Entity:
+        small = self._store.entity(name)
+        assert small is not None
+        model = self._models.of(name)
+        if model is None and small["phase"] == WATCHING:
+            raise ModelFileError(f"the model of {name!r} is gone; put its file back")
+        entity = Entity.restored(name, self._setup, model, small, self._store)
+        if name in self._before:
+            self._before.discard(name)
+            entity.expect_again()
+        self.entities[name] = entity
+        return entity
+
+    def to_disk(self, pending: Pending, recent: Callable[[str], bool]) -> list[str]:
+        """Entities that are not `recent`, or too many, leave memory with a snapshot."""
+        limit, leaving = self._config.state["active"], list[str]()
+        for name, entity in self.entities.items():
+            alone = entity.phase != FITTING and not recent(name)
+            if len(self.entities) - len(leaving) > limit or alone:
+                leaving.append(name)
+            elif len(self.entities) <= limit:
+                break  # the others came later
+        for name in leaving:
+            self.entities.pop(name).keep(pending, snapshot=True)
+            self._models.release(name)
+        return leaving

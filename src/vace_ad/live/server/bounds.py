@@ -1,0 +1,37 @@
+"""What comes from the wire, within bounds; and numbers that JSON knows."""
+
+from __future__ import annotations
+
+import math
+
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+
+
+async def body_of(request: Request, most: int) -> bytes:
+    """The body, up to a bound."""
+    length = request.headers.get("content-length", "")
+    if number(length, 0, 0, most + 1) > most:
+        raise HTTPException(413, f"a body of at most {most:,} bytes is taken")
+    parts, size = [], 0
+    try:
+        async for part in request.stream():
+            size += len(part)
+            if size > most:
+                raise HTTPException(413, f"a body of at most {most:,} bytes is taken")
+            parts.append(part)
+    except ClientDisconnect:
+        raise HTTPException(400, "the body did not come whole") from None
+    return b"".join(parts)
+
+
+def finite(value: float | None) -> float | None:
+    """The value, or None where it is no finite number."""
+    return value if value is not None and math.isfinite(value) else None
+
+
+def number(text: str | None, default: int, low: int, high: int) -> int:
+    """A whole number in plain digits, within two bounds."""
+    if not text or not text.isascii() or not text.isdigit():
+        return default
+    return high if len(text) > 18 else min(high, max(low, int(text)))

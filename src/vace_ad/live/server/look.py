@@ -1,0 +1,135 @@
+"""What people and programs look at: entities, alarms, counters, and news as it comes."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from starlette.concurrency import run_in_threadpool
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+
+from vace_ad.live.entity import Entity
+from vace_ad.live.server.bounds import finite, number
+
+if TYPE_CHECKING:
+    from vace_ad.live.runner import Watch
+
+_QUIET = 15.0  # seconds after which a stream of events says that it lives
+
+
+class Looking:
+    """Answers that change nothing, from a watch that runs in another thread."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch, self._config = watch, watch.config
+        self._listeners = 0
+
+    async def status(self, request: Request) -> Response:
+        """Counters and problems."""
+        watch, status = self._watch, self._watch.status
+        return JSONResponse(
+            {
+                "ready": status.ready,
+                "problems": dict(status.problems),
+                "counts": dict(status.counts),
+                "entities": len(watch.known),
+                "phases": dict(status.phases),
+                "waiting": status.waiting,
+                "source": watch.config.source.kind,
+            }
+        )
+
+    async def entities(self, request: Request) -> Response:
+        """Entities whose name contains a text, by name."""
+        limit = number(request.query_params.get("limit"), 200, 1, 5000)
+        search = request.query_params.get("search", "").lower()
+        known = sorted(self._watch.known.copy().items())
+        found = [(name, phase) for name, phase in known if search in name.lower()]
+        rows = [
+            {"name": name, "state": phase, **self._short(self._watch.entities.get(name))}
+            for name, phase in found[:limit]
+        ]
+        return JSONResponse({"total": len(found), "entities": rows})
+
+    def _short(self, entity: Entity | None) -> dict[str, Any]:
+        if entity is None:
+            return {"seen": None, "score": None, "alarms": None}
+        score = entity.scores.last
+        return {
+            "seen": entity.seen // 10**6 or None,
+            "score": finite(score),
+            "alarms": len(entity.life.open),
+        }
+
+    async def entity(self, request: Request) -> Response:
+        """The live score of an entity, its channels and their usual ranges."""
+        name = request.query_params.get("name", "")
+        if name not in self._watch.known:
+            raise HTTPException(404, "no entity of this name")
+        entity = self._watch.entities.get(name)
+        answer: dict[str, Any] = {"name": name, "state": self._watch.known[name], "scores": []}
+        if entity is None:
+            return JSONResponse({**answer, "channels": [], "idle": True})
+        ranges = dict(entity.model.ranges()) if entity.model else {}
+        answer["scores"] = [[time // 10**6, finite(score)] for time, score in entity.scores]
+        answer["channels"] = [
+            {
+                "name": channel,
+                "value": finite(entity.latest.get(channel)),
+                "low": finite(ranges.get(channel, (None, None))[0]),
+                "high": finite(ranges.get(channel, (None, None))[1]),
+            }
+            for channel in list(entity.channels)
+        ]
+        return JSONResponse({**answer, **self._short(entity), "idle": False})
+
+    async def alarms(self, request: Request) -> Response:
+        """Alarms, the newest first."""
+        state = {"open": False, "resolved": True}.get(request.query_params.get("state", "all"))
+        limit = number(request.query_params.get("limit"), 200, 1, 5000)
+
+        def read() -> list[dict[str, Any]]:
+            with closing(self._watch.store.again()) as store:
+                return store.alarms(state, limit)
+
+        return JSONResponse(await run_in_threadpool(read))
+
+    async def events(self, request: Request) -> Response:
+        """News as server-sent events."""
+        if self._listeners >= max(1, self._config.server["connections"] // 2):
+            raise HTTPException(503, "too many listen already")
+        return StreamingResponse(self._news(), media_type="text/event-stream",
+                                 headers={"Cache-Control": "no-store"})  # fmt: skip
+
+    async def _news(self) -> AsyncIterator[str]:
+        loop = asyncio.get_running_loop()
+        queue: asyncio.Queue[str] = asyncio.Queue(maxsize=500)
+        over = asyncio.Event()
+
+        def put(text: str) -> None:
+            if text.startswith("event: end"):
+                over.set()
+            if not queue.full():  # who is slow asks again for everything at the next status
+                queue.put_nowait(text)
+
+        def listener(kind: str, data: Any) -> None:
+            text = f"event: {kind}\ndata: {json.dumps(data)}\n\n"
+            loop.call_soon_threadsafe(put, text)
+
+        stop = self._watch.status.listen(listener)
+        self._listeners += 1
+        try:
+            yield "retry: 2000\n\n"
+            while not over.is_set():
+                try:
+                    yield await asyncio.wait_for(queue.get(), _QUIET)
+                except TimeoutError:
+                    yield ": still here\n\n"
+        finally:
+            self._listeners -= 1
+            stop()

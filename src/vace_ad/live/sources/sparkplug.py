@@ -1,0 +1,227 @@
+"""Sparkplug B over MQTT: births name the metrics, data refer to them, a death is silence.
+
+Topics are `spBv1.0/GROUP/TYPE/NODE` and `spBv1.0/GROUP/TYPE/NODE/DEVICE`. A birth lists all metrics
+with names, types and, mostly, short numbers (aliases) that data use in place of the names.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any, NamedTuple
+
+from vace_ad.live import fields as f
+from vace_ad.live.fields import Field
+from vace_ad.live.records import BadRecordError, Record, read_name, read_number
+from vace_ad.live.sources.mqtt import CONNECTION, MqttSource
+from vace_ad.live.sources.protobuf import BYTES, decimal, fields, text, whole
+
+SPACE = "spBv1.0"
+_SIGNED = {1: 8, 2: 16, 3: 32, 4: 64}  # Int8 to Int64: bits
+_NUMBERS = {*range(1, 12)}  # types: the integers, Float, Double, Boolean
+_BOOLEAN = 11
+_CONTROL = ("Node Control/", "Device Control/")  # commands that a node offers, no readings
+_MOST, _NODES = 100_000, 10_000  # metrics of one node; nodes
+_LATEST = 2**62 // 10**6  # milliseconds
+_AGAIN = 30.0  # seconds until a node is asked for its birth once more
+
+
+class Metric(NamedTuple):
+    """One metric of a payload; what is not in it is None."""
+
+    name: str | None = None
+    alias: int | None = None
+    time: int | None = None  # milliseconds
+    kind: int | None = None  # type
+    null: bool = False
+    value: int | float | None = None  # as it stands: integers have no sign yet
+
+
+class Known(NamedTuple):
+    """What a birth said of a metric."""
+
+    name: str
+    kind: int | None
+
+
+def read_payload(data: bytes) -> tuple[int | None, list[Metric]]:
+    """The time in milliseconds and the metrics of a payload."""
+    moment, metrics = None, []
+    for number, kind, value in fields(data):
+        if number == 1:
+            moment = whole(value)
+        elif number == 2 and kind == BYTES:
+            assert isinstance(value, bytes)
+            metrics.append(_metric(value))
+    return moment, metrics
+
+
+def _metric(data: bytes) -> Metric:
+    found = Metric()
+    for number, _, value in fields(data):
+        if number == 1:
+            found = found._replace(name=text(value))
+        elif number == 2:
+            found = found._replace(alias=whole(value))
+        elif number == 3:
+            found = found._replace(time=whole(value))
+        elif number == 4:
+            found = found._replace(kind=whole(value))
+        elif number == 7:
+            found = found._replace(null=bool(whole(value)))
+        elif number in (10, 11, 14):  # int, long, boolean
+            found = found._replace(value=whole(value))
+        elif number in (12, 13):  # float, double
+            found = found._replace(value=decimal(value))
+    return found
+
+
+def number_of(metric: Metric, kind: int | None) -> float:
+    """The value as a number of its type; NaN for null and for what is not finite."""
+    value = metric.value
+    if metric.null or value is None:
+        return float("nan")
+    bits = _SIGNED.get(kind or 0)
+    if bits is not None and isinstance(value, int):  # two's complement
+        value &= 2**bits - 1
+        value -= 2**bits if value >= 2 ** (bits - 1) else 0
+    return read_number(value)
+
+
+class SparkplugSource(MqttSource):
+    """Metrics of edge nodes and their devices, each an entity: GROUP/NODE or GROUP/NODE/DEVICE."""
+
+    FIELDS: Mapping[str, Field] = {
+        **CONNECTION,
+        "group": Field(f.text, "+", "the group to watch; + is every group"),
+        "rebirth": Field(f.boolean, True, "ask a node for its birth when its data cannot be read"),
+    }
+
+    def __init__(self, settings: Mapping[str, Any]) -> None:
+        super().__init__({"entity": "", "channel": "", **settings})
+        self._nodes: dict[str, dict[str, dict[int, Known]]] = {}  # aliases by node and device
+        self._kinds: dict[str, dict[str, int | None]] = {}  # types by entity and name
+        self._births: dict[str, float] = {}  # bdSeq: the number of a node's birth, and of its death
+        self._asked: dict[str, float] = {}  # when a node was asked for its birth
+        self.silent: list[str] = []  # entities that have died
+        self.notes: list[str] = []
+
+    def _topics(self) -> list[str]:
+        types = ("NBIRTH", "NDEATH", "NDATA", "DBIRTH", "DDEATH", "DDATA")
+        rest = {"N": "+", "D": "+/+"}
+        group = self._settings["group"]
+        return [f"{SPACE}/{group}/{kind}/{rest[kind[0]]}" for kind in types]
+
+    def _records(self, topic: str, payload: bytes, now: int) -> list[Record]:
+        _, group, kind, *rest = topic.split("/")
+        node, device = f"{group}/{rest[0]}", "/".join(rest[1:])
+        entity = read_name(f"{node}/{device}" if device else node, "an entity")
+        moment, metrics = read_payload(payload)
+        if kind == "DDEATH" or (kind == "NDEATH" and not self._outlived(node, metrics)):
+            self._died(node, entity, whole_node=kind == "NDEATH")
+        if kind.endswith("DEATH"):
+            return []
+        if kind.endswith("BIRTH"):
+            self._born(node, device, entity, metrics)
+        if entity in self.silent:
+            self.silent.remove(entity)
+        by_time: dict[int, dict[str, float]] = {}
+        for name, value, when in self._read(node, device, entity, metrics):
+            stamp = when if when is not None else moment
+            by_time.setdefault(now if stamp is None else _nanoseconds(stamp), {})[name] = value
+        return [Record(entity, stamp, values) for stamp, values in by_time.items()]
+
+    def _outlived(self, node: str, metrics: list[Metric]) -> bool:
+        """Whether a death belongs to an earlier birth: the broker tells it late."""
+        number = _birth_number(metrics)
+        return number is not None and self._births.get(node, number) != number
+
+    def _died(self, node: str, entity: str, *, whole_node: bool) -> None:
+        """A device, or a node with all of its devices, is gone until its next birth."""
+        gone = [entity]
+        if whole_node:
+            gone += [f"{node}/{device}" for device in self._nodes.pop(node, {}) if device]
+        for name in gone:
+            self._kinds.pop(name, None)
+            if name not in self.silent:
+                self.silent.append(name)
+
+    def _born(self, node: str, device: str, entity: str, metrics: list[Metric]) -> None:
+        """Learn names, types and aliases; a node's birth makes void all that it said before."""
+        if node not in self._nodes and len(self._nodes) >= _NODES:
+            raise BadRecordError(f"more than {_NODES:,} nodes")
+        if not device:
+            self._nodes[node], number = {}, _birth_number(metrics)
+            if number is not None:
+                self._births[node] = number
+        devices = self._nodes.setdefault(node, {})
+        if len(metrics) + sum(map(len, devices.values())) > _MOST:
+            raise BadRecordError(f"{node} has more than {_MOST:,} metrics")
+        aliases: dict[int, Known] = {}
+        self._kinds[entity] = kinds = {}
+        other = []
+        for metric in metrics:
+            if metric.name is None:
+                raise BadRecordError("a metric of a birth has no name")
+            kinds[metric.name] = metric.kind
+            if metric.alias is not None:
+                aliases[metric.alias] = Known(metric.name, metric.kind)
+            if metric.kind not in _NUMBERS and not _ours(metric.name):
+                other.append(metric.name)
+        devices[device] = aliases
+        self._asked.pop(node, None)
+        if other:
+            self.notes.append(f"{entity}: no numbers, so not watched: {', '.join(other[:5])}"[:500])
+
+    def _read(
+        self, node: str, device: str, entity: str, metrics: list[Metric]
+    ) -> Iterator[tuple[str, float, int | None]]:
+        """Name, value and time of each metric that is a number."""
+        kinds = self._kinds.get(entity)
+        aliases = self._nodes.get(node, {}).get(device, {})
+        for metric in metrics:
+            name, kind = metric.name, metric.kind
+            if name is None and metric.alias is not None and metric.alias in aliases:
+                name = aliases[metric.alias].name
+            if name is None or kinds is None:
+                self._ask(node)
+                raise BadRecordError(f"data of {entity} came before its birth, or with a new alias")
+            kind = kinds.get(name) if kind is None else kind
+            if kind in _NUMBERS and not _ours(name):
+                yield read_name(name, "a channel"), number_of(metric, kind), metric.time
+
+    def _ask(self, node: str) -> None:
+        """Ask a node for its birth: `Node Control/Rebirth`, as every host application does."""
+        now = time.monotonic()
+        if not self._settings["rebirth"] or now - self._asked.get(node, -_AGAIN) < _AGAIN:
+            return
+        self._asked[node] = now
+        group, _, name = node.partition("/")
+        self._client.publish(f"{SPACE}/{group}/NCMD/{name}", rebirth(time.time_ns() // 10**6))
+
+
+def rebirth(moment: int) -> bytes:
+    """The payload that asks for a birth; `moment` in milliseconds."""
+    name = b"Node Control/Rebirth"
+    metric = b"\x0a" + bytes([len(name)]) + name + b"\x20" + bytes([_BOOLEAN]) + b"\x70\x01"
+    stamp = bytearray(b"\x08")
+    while moment > 0x7F:
+        stamp.append(moment & 0x7F | 0x80)
+        moment >>= 7
+    stamp.append(moment)
+    return bytes(stamp) + b"\x12" + bytes([len(metric)]) + metric
+
+
+def _nanoseconds(stamp: int) -> int:
+    if stamp >= _LATEST:
+        raise BadRecordError(f"{stamp} is no time in milliseconds")
+    return stamp * 10**6
+
+
+def _birth_number(metrics: list[Metric]) -> float | None:
+    return next((one.value for one in metrics if one.name == "bdSeq"), None)
+
+
+def _ours(name: str) -> bool:
+    """Whether a metric is the protocol's own."""
+    return name == "bdSeq" or name.startswith(_CONTROL)
