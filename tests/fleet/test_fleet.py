@@ -1,18 +1,22 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from fleet.machines import QUICK, fleet, machine
+from fleet.test_runner import job
 from vace_ad import VACE
 from vace_ad.alarms import Budget
 from vace_ad.app.loading import Reading, load_frame
 from vace_ad.app.run import Alarming, detect_with
 from vace_ad.app.training import Training
-from vace_ad.errors import InputError, NotFittedError
+from vace_ad.errors import ConfigError, InputError, NotFittedError
 from vace_ad.fleet.fleet import Fleet
+from vace_ad.fleet.runner import run_fleet
 from vace_ad.frames.read import ReadReport
 
 NORMAL, NEW = fleet(faulty=()), fleet(faulty=(1, 2))
@@ -84,6 +88,64 @@ def test_several_keys() -> None:
     keys = NORMAL.with_columns(site=pl.lit("north"))
     rows = Fleet(by=["site", "machine"], **QUICK).fit(keys).detect(keys).rows
     assert {row.machine for row in rows} == {f"north / m{i}" for i in range(4)}
+
+
+SITES = {"m0": "north", "m1": "north", "m2": "south", "m3": "south", "m9": "west"}
+
+
+def with_sites(frame: pl.DataFrame) -> pl.DataFrame:
+    return frame.with_columns(site=pl.col("machine").replace_strict(SITES))
+
+
+def test_a_model_for_each_group() -> None:
+    small = machine(7, rows=60).with_columns(machine=pl.lit("m9"))
+    few = with_sites(pl.concat([NORMAL, small.head(10)]))
+    grouped = Fleet(by=["site", "machine"], group="site", **QUICK).fit(few)
+    assert grouped.models_ == {}
+    assert sorted(grouped.groups_) == ["north", "south"]
+    assert grouped.groups_["north"].facts_["rows"] == 2 * NORMAL.height // 4
+    assert "north: the shared model was learned from 2 machines" in grouped.notes_
+    new = with_sites(pl.concat([NEW, small]))
+    rows = {row.machine: row for row in grouped.detect(new, budget=Budget(1, "week")).rows}
+    assert {row.status for row in rows.values()} == {"ok", "borrowed"}
+    assert rows["west / m9"].status == "borrowed"
+    assert rows["north / m1"].anomalies
+    assert rows["south / m2"].anomalies
+    alone = Fleet(by="machine", shared=True, **QUICK).fit(NORMAL.filter(pl.col("machine") < "m2"))
+    found = alone.detect(NEW.filter(pl.col("machine") == "m1"), budget=Budget(1 / 5, "week"))
+    assert found.rows[0].events == rows["north / m1"].events
+
+
+def test_groups_give_the_events_of_the_command_line(tmp_path: Path) -> None:
+    frames = with_sites(NORMAL), with_sites(NEW)
+    for name, frame in zip(("normal", "new"), frames, strict=True):
+        frame.write_parquet(tmp_path / f"{name}.parquet")
+    out = tmp_path / "out"
+    run = run_fleet(
+        [tmp_path / "new.parquet"],
+        job(out, by="site,machine"),
+        out,
+        group="site",
+        train=tmp_path / "normal.parquet",
+    )
+    near = Fleet(by=["site", "machine"], group="site", **QUICK).fit(frames[0])
+    found = near.detect(frames[1], budget=Budget(4, "week"))
+    assert [(row.machine, row.events) for row in found.rows] == [
+        (row.machine, row.events) for row in run.rows
+    ]
+
+
+@pytest.mark.parametrize(
+    ("by", "more", "match"),
+    [
+        ("machine", {}, "group='site' came"),
+        (["machine", "line"], {}, "group='site' came"),
+        (["site", "machine"], {"shared": True}, "both came"),
+    ],
+)
+def test_what_is_no_group(by: list[str], more: dict[str, bool], match: str) -> None:
+    with pytest.raises(ConfigError, match=match):
+        Fleet(by=by, group="site", **more, **QUICK).fit(with_sites(NORMAL))
 
 
 def test_bad_tables(fitted: Fleet) -> None:

@@ -5,11 +5,22 @@ from hypothesis import strategies as st
 
 from vace_ad.frames.segments import (
     Segments,
-    complete_stretches,
     interpolate,
     missing_cells,
     run_edges,
 )
+
+
+def complete_stretches(pieces, least):
+    """The rows of pieces that follow each other, joined, where there are at least so many."""
+    stretches = [[]]
+    for piece in pieces:
+        if piece.rows is None:
+            stretches.append([])
+        else:
+            stretches[-1].append(piece.rows)
+    joined = [np.concatenate(parts) for parts in stretches if parts]
+    return [rows for rows in joined if len(rows) >= least]
 
 
 def pieces(values, max_gap, cuts=(), *, max_missing=0.5, rebuild=None):

@@ -37,6 +37,7 @@ class Entity:
     parts: tuple[tuple[str, str], ...]  # (file to read, file that the rows came from)
     rows: int | None = None  # where they were counted
     sorted: bool = False  # parts are ours: typed, with the keys left out
+    keys: tuple[str, ...] = ()  # the values of the columns that name it
 
 
 def find_entities(
@@ -70,17 +71,18 @@ def find_entities(
 def folder_name(machine: str) -> str:
     """A name for a machine's files: its own where that is safe, else with a checksum."""
     plain = re.sub(r"[^\w\-.]+", "_", machine, flags=re.ASCII)[:60].strip("._")
-    if plain == machine and plain.lower() != "shared":
+    if plain == machine and not plain.lower().startswith("shared"):
         return plain
     return f"{plain}-{hashlib.sha256(machine.encode(errors='replace')).hexdigest()[:8]}"
 
 
 def _named_by_paths(sources: Sequence[Source], by: Sequence[str]) -> list[Entity]:
-    files: dict[str, list[tuple[str, str]]] = {}
+    files: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for one in sources:
-        name = JOINT.join(dict(one.keys)[key] for key in by)
-        files.setdefault(name, []).append((one.place, one.place))
-    return [Entity(name, tuple(parts)) for name, parts in sorted(files.items())]
+        keys = tuple(dict(one.keys)[key] for key in by)
+        files.setdefault(keys, []).append((one.place, one.place))
+    found = [Entity(JOINT.join(keys), tuple(parts), keys=keys) for keys, parts in files.items()]
+    return sorted(found, key=lambda one: one.name)
 
 
 def _fingerprint(sources: Sequence[Source], how: Reading) -> str:
@@ -101,7 +103,13 @@ def _read_index(folder: Path, print_of: str) -> tuple[list[Entity], list[str]] |
     if content["print"] != print_of:
         return None
     entities = [
-        Entity(**{**one, "parts": tuple(tuple(part) for part in one["parts"])})
+        Entity(
+            **{
+                **one,
+                "parts": tuple(tuple(part) for part in one["parts"]),
+                "keys": tuple(one["keys"]),
+            }
+        )
         for one in content["machines"]
     ]
     return entities, content["notes"]
@@ -112,6 +120,7 @@ def _sort_rows(
 ) -> tuple[list[Entity], list[str]]:
     parts: dict[str, list[tuple[str, str]]] = {}
     counts: dict[str, int] = {}
+    named: dict[str, tuple[str, ...]] = {}
     notes: dict[str, None] = {}
     for source in sources:
         for piece, said in _pieces(source, how):
@@ -122,6 +131,7 @@ def _sort_rows(
             refuse_no_key([group.height for group in groups.values()], by)
             for keys, group in groups.items():
                 name = JOINT.join(map(str, keys))
+                named[name] = tuple(map(str, keys))
                 place = folder / folder_name(name) / f"{len(parts.get(name, ())):06}.parquet"
                 place.parent.mkdir(exist_ok=True)
                 group.write_parquet(place, compression="lz4", statistics=False)
@@ -129,7 +139,9 @@ def _sort_rows(
                 counts[name] = counts.get(name, 0) + group.height
     if not parts:
         raise InputError("no machine has any row; check the table")
-    entities = [Entity(n, tuple(parts[n]), counts[n], sorted=True) for n in sorted(parts)]
+    entities = [
+        Entity(n, tuple(parts[n]), counts[n], sorted=True, keys=named[n]) for n in sorted(parts)
+    ]
     return entities, list(notes)
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from vace_ad.fleet.clock import split_offset
 from vace_ad.fleet.rows import MachineRow
 
 
@@ -37,7 +38,7 @@ def find_incidents(rows: Iterable[MachineRow]) -> list[Incident]:
 
 
 def _grouped(events: list[tuple[str, dict[str, Any]]], timed: bool) -> list[Incident]:
-    spans = [(*_span(event, timed), machine, event) for machine, event in events]
+    spans = [(*span(event, timed), machine, event) for machine, event in events]
     spans.sort(key=lambda span: span[:2])
     groups: list[list[tuple[str, dict[str, Any]]]] = []
     last = -(2**63)
@@ -50,7 +51,7 @@ def _grouped(events: list[tuple[str, dict[str, Any]]], timed: bool) -> list[Inci
     return [_incident(group, timed) for group in groups]
 
 
-def _span(event: dict[str, Any], timed: bool) -> tuple[int, int]:
+def span(event: dict[str, Any], timed: bool) -> tuple[int, int]:
     """First and last moment, in nanoseconds since 1970 or in rows."""
     if not timed:
         return event["start"], event["end"] - 1
@@ -59,14 +60,12 @@ def _span(event: dict[str, Any], timed: bool) -> tuple[int, int]:
 
 def _nanoseconds(stamp: str) -> int:
     """Of an ISO time, with or without an offset at its end."""
-    clock, sign, offset = stamp, "", ""
-    if len(stamp) > 6 and stamp[-6] in "+-" and stamp[-3] == ":":
-        clock, sign, offset = stamp[:-6], stamp[-6], stamp[-5:]
+    clock, offset = split_offset(stamp)
     count = int(np.datetime64(clock, "ns").astype(np.int64))
-    if not sign:
+    if not offset:
         return count
-    minutes = int(offset[:2]) * 60 + int(offset[3:])
-    return count - (minutes if sign == "+" else -minutes) * 60 * 10**9
+    minutes = int(offset[1:3]) * 60 + int(offset[4:])
+    return count - (minutes if offset[0] == "+" else -minutes) * 60 * 10**9
 
 
 def _incident(group: list[tuple[str, dict[str, Any]]], timed: bool) -> Incident:
@@ -76,7 +75,7 @@ def _incident(group: list[tuple[str, dict[str, Any]]], timed: bool) -> Incident:
         worst[machine] = max(worst.get(machine, 0.0), event["severity"] or 0.0)
         for sensor, share in event["shares"].items():
             blamed[sensor] = blamed.get(sensor, 0.0) + (share or 0.0)
-    latest = max((event for _, event in group), key=lambda event: _span(event, timed)[1])
+    latest = max((event for _, event in group), key=lambda event: span(event, timed)[1])
     first = group[0][1]
     return Incident(
         str(first["start_time"] if timed else first["start"]),

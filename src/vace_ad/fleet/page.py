@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
+from vace_ad.fleet.clock import short_span, short_time
 from vace_ad.fleet.incidents import Incident
 from vace_ad.fleet.rows import MachineRow
 from vace_ad.fleet.runner import FleetRun
@@ -18,6 +19,7 @@ from vace_ad.frames.write import whole_file
 _REPORT = "report.html"
 _NAMED = 8  # machines that an incident names in full
 _INCIDENTS = 200  # on the page; incidents.csv has all
+_QUIET = 50  # machines without events that are listed with the others
 
 
 def write_page(
@@ -33,8 +35,9 @@ def write_page(
         f"<h1>{escape(headline(run))}</h1>",
         f"<p class='sub'>{escape(_summary(run, budget))}</p>",
         *(f"<p class='note'>{escape(note)}</p>" for note in run.notes),
+        _contents(run.incidents),
         _incidents(run.incidents),
-        "<h2>Machines</h2>",
+        "<h2 id='machines'>Machines</h2>",
         "<p><input id='filter' type='search' placeholder='Filter by name, sensor or status' "
         "aria-label='Filter machines'> <span id='shown' aria-live='polite'></span></p>",
         _machines(run.rows, numbers, path),
@@ -72,6 +75,13 @@ def _summary(run: FleetRun, budget: str) -> str:
     return "; ".join(parts)
 
 
+def _contents(incidents: Sequence[Incident]) -> str:
+    """A way past a long list of incidents."""
+    if len(incidents) <= _NAMED:
+        return ""
+    return "<p><a href='#machines'>Machines by severity</a></p>"
+
+
 def _incidents(incidents: Sequence[Incident]) -> str:
     if not incidents:
         return ""
@@ -82,8 +92,7 @@ def _incidents(incidents: Sequence[Incident]) -> str:
         cells = (
             f"{number}",
             f"{one.severity:.0f}",
-            _clock(one.start),
-            _clock(one.end),
+            short_span(one.start, one.end),
             f"{len(one.machines):,}",
             names + more,
             ", ".join(one.sensors),
@@ -91,11 +100,27 @@ def _incidents(incidents: Sequence[Incident]) -> str:
         lines.append(f"<tr id='incident-{number}'>{_cells(cells)}</tr>")
     left = len(incidents) - _INCIDENTS
     tail = f"<p>and {left:,} less severe ones in incidents.csv</p>" if left > 0 else ""
-    head = ("", "severity", "from", "to", "machines", "which", "sensors")
-    return f"<h2>Incidents</h2>{_table(head, lines)}{tail}"
+    head = ("", "severity", "when", "machines", "which", "sensors")
+    return f"<h2>Incidents</h2>{_table(head, lines, 'incidents')}{tail}"
 
 
 def _machines(rows: Sequence[MachineRow], numbers: Mapping[str, Sequence[int]], path: Path) -> str:
+    """Those with something to say; many quiet ones are folded away, where the filter finds them."""
+    quiet = [row for row in rows if row.status == "ok" and not row.events]
+    if len(quiet) <= _QUIET:
+        return _machine_table(rows, numbers, path)
+    folded = set(map(id, quiet))
+    loud = [row for row in rows if id(row) not in folded]
+    table = _machine_table(loud, numbers, path) if loud else ""
+    return (
+        f"{table}<details id='quiet'><summary>{len(quiet):,} machines where nothing was found"
+        f"</summary>{_machine_table(quiet, numbers, path)}</details>"
+    )
+
+
+def _machine_table(
+    rows: Sequence[MachineRow], numbers: Mapping[str, Sequence[int]], path: Path
+) -> str:
     from vace_ad.fleet.overview import sensors_of, since
 
     lines = []
@@ -107,7 +132,7 @@ def _machines(rows: Sequence[MachineRow], numbers: Mapping[str, Sequence[int]], 
         cells = (
             f"{row.severity:.0f}" if row.anomalies else "",
             f"{len(row.anomalies) or ''}",
-            _clock(since(row)),
+            short_time(since(row)),
             ", ".join(sensors_of(row)),
         )
         said = row.error or ("" if row.status == "ok" else row.status)
@@ -119,22 +144,16 @@ def _machines(rows: Sequence[MachineRow], numbers: Mapping[str, Sequence[int]], 
     return _table(head, lines, "machines")
 
 
-def _table(head: Sequence[str], lines: Sequence[str], name: str = "") -> str:
+def _table(head: Sequence[str], lines: Sequence[str], kind: str) -> str:
     titles = "".join(f"<th scope='col'>{escape(title)}</th>" for title in head)
-    mark = f" id='{name}'" if name else ""
     return (
-        f"<div class='wide'><table{mark}><thead><tr>{titles}</tr></thead>"
+        f"<div class='wide'><table class='{kind}'><thead><tr>{titles}</tr></thead>"
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
 
 
 def _cells(cells: Sequence[str]) -> str:
     return "".join(f"<td>{escape(cell)}</td>" for cell in cells)
-
-
-def _clock(stamp: str) -> str:
-    """A time without what is zero at its end."""
-    return stamp.replace("T", " ").replace(".000000000", "")
 
 
 def _static(name: str) -> str:

@@ -24,6 +24,9 @@ class MachineRow:
     events: tuple[dict[str, Any], ...] = ()  # as app.records.event_record gives them
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    bar: float = 1.0  # evidence over threshold that its part of the budget asks for
+    allowed: float = 0.0  # events that its part of the budget allows in its rows
+    missed: float = 0.0  # the highest evidence over threshold without an event, if it was near
 
     @property
     def key(self) -> str:

@@ -15,10 +15,13 @@ from pathlib import Path
 from typing import Any, Literal
 
 from vace_ad.alarms import Budget
+from vace_ad.app.loading import names_of
 from vace_ad.app.results import writing
+from vace_ad.caller import option
 from vace_ad.errors import ConfigError, InputError
-from vace_ad.fleet.entities import Entity, find_entities
+from vace_ad.fleet.entities import Entity, find_entities, folder_name
 from vace_ad.fleet.incidents import Incident, find_incidents
+from vace_ad.fleet.pooling import LEAST, kept_to_budget
 from vace_ad.fleet.rows import MachineRow
 from vace_ad.fleet.shared import FILE as SHARED
 from vace_ad.fleet.shared import fit_shared
@@ -28,7 +31,7 @@ from vace_ad.progress import Progress, silent
 from vace_ad.work.store import LineStore
 
 PLAN, MODELS = "fleet.json", "models.json"
-_PARTS = ".parts"
+_PARTS, _NORMAL = ".parts", ".normal"
 REPORTS = 200  # machines; of more, only those with events get a report, which is most of the disk
 
 
@@ -88,14 +91,19 @@ def run_fleet(
     *,
     engine: Engine | None = None,
     shared: bool = False,
+    group: str | None = None,
     models: Path | None = None,
+    train: str | Path | None = None,
     progress: Progress = silent,
 ) -> FleetRun:
     """Work on every machine that `out` holds no result of; say what all of them gave.
 
-    With `shared`, one model serves all; with `models`, each machine is scored with its model
-    from that folder. Machines with too few rows for a model of their own borrow the shared one.
+    With `shared`, one model serves all; with `group`, one of the columns that name machines, one
+    serves all machines with the same value there; with `models`, each machine is scored with its
+    model from that folder. `train` holds rows of normal operation of the same machines. Machines
+    with too few rows for a model of their own borrow the shared one.
     """
+    at = group_column(group, names_of(job.how.by) or [])
     _check_out(out)
     with writing(str(out)):
         out.mkdir(parents=True, exist_ok=True)
@@ -105,13 +113,24 @@ def run_fleet(
             notes = [*notes, "machines where nothing was found have no report of their own"]
         if job.alarming is not None:
             budget = per_machine(job.alarming.budget, len(entities))
-            job = replace(job, alarming=replace(job.alarming, budget=budget))
-        _same_settings(out, entities, job, shared, models)
+            pooled = job.pooled and len(entities) >= LEAST
+            job = replace(job, alarming=replace(job.alarming, budget=budget), pooled=pooled)
+        normal = None
+        if train is not None:
+            found, more = find_entities([train], job.how, out / _NORMAL)
+            normal, notes = {one.name: one for one in found}, [*notes, *more]
+        kind = "all" if shared else group or "each"
+        _same_settings(out, entities, job, kind, models, normal)
+        groups: dict[str, list[Entity]] = {}
+        for one in entities:
+            groups.setdefault("" if at is None else one.keys[at], []).append(one)
         with LineStore(out, MachineRow.from_json) as store:
-            work = _Work(entities, job, out, engine or Engine(), store, progress, models)
-            notes = [*notes, *(work.all_shared() if shared else work.each())]
-            rows = [store.rows[one.name] for one in entities]
-        shutil.rmtree(out / _PARTS, ignore_errors=True)
+            work = _Work(entities, job, out, engine or Engine(), store, progress, models, normal)
+            notes += work.each() if kind == "each" else work.together(groups)
+            rows, said = kept_to_budget([store.rows[one.name] for one in entities])
+            notes += said
+        for folder in (_PARTS, _NORMAL):
+            shutil.rmtree(out / folder, ignore_errors=True)
     return FleetRun(ranked(rows), find_incidents(rows), notes)
 
 
@@ -131,6 +150,7 @@ class _Work:
     store: LineStore[MachineRow]
     progress: Progress
     models: Path | None
+    normal: dict[str, Entity] | None = None  # where another file holds the rows to learn from
 
     def each(self) -> list[str]:
         known = None if self.models is None else read_models(self.models)
@@ -142,16 +162,38 @@ class _Work:
                 if entity.name not in self.store.rows:
                     self.store.append([row])
                 continue
-            tasks.append(Task(entity, self.job, model, borrowed))
+            normal = None if self.normal is None else self.normal.get(entity.name)
+            if self.normal is not None and normal is None:
+                row = MachineRow(entity.name, "short", error="the training file has no rows of it")
+                self.store.append([row] if entity.name not in self.store.rows else [])
+                continue
+            tasks.append(Task(entity, self.job, model, borrowed, normal))
         self._run([task for task in tasks if task.entity.name not in self.store.rows])
         return self._lend()
 
-    def all_shared(self) -> list[str]:
-        path, notes = self._shared()
-        if path is None:
+    def together(self, groups: dict[str, list[Entity]]) -> list[str]:
+        """A model for each group; a group that has too few rows borrows that of all."""
+        tasks, notes, without = [], [], []
+        for name, members in groups.items():
+            path, said = self._shared(name, members)
+            notes += [f"{name}: {one}" if name else one for one in said]
+            if path is None:
+                without += members
+            else:
+                tasks += [Task(one, self.job, str(path)) for one in members]
+        if not tasks:
             raise InputError("no machine has enough rows to learn a shared model from")
-        left = [one for one in self.entities if one.name not in self.store.rows]
-        self._run([Task(one, self.job, str(path)) for one in left])
+        if without or (self.job.alarming is None and len(groups) > 1):
+            path, said = self._shared()
+            notes += said
+            tasks += [Task(one, self.job, str(path), borrowed=True) for one in without]
+        if without:
+            notes.append(f"{len(without):,} machines are of groups with too few rows for a model")
+        left = [task for task in tasks if task.entity.name not in self.store.rows]
+        if self.job.alarming is None:  # learned already
+            self.store.append([_learned(task) for task in left])
+        else:
+            self._run(left)
         return notes
 
     def _lend(self) -> list[str]:
@@ -166,11 +208,19 @@ class _Work:
         self._run([Task(one, self.job, str(path), borrowed=True) for one in short], replacing=True)
         return [*notes, f"{len(short):,} machines have too few rows for a model of their own"]
 
-    def _shared(self) -> tuple[Path | None, list[str]]:
-        path = (self.out if self.job.models is None else Path(self.job.models)) / SHARED
+    def _shared(
+        self, group: str = "", members: Sequence[Entity] | None = None
+    ) -> tuple[Path | None, list[str]]:
+        """The model of a group, or of all machines, as a file."""
+        path = self.out if self.job.models is None else Path(self.job.models)
+        path /= f"shared-{folder_name(group)}.vace" if group else SHARED
         if path.is_file():
             return path, []
-        detector, notes = fit_shared(self.entities, self.job)
+        members, job = self.entities if members is None else members, self.job
+        if self.normal is not None:  # all of its rows are normal
+            members = [self.normal[one.name] for one in members if one.name in self.normal]
+            job = replace(job, alarming=None)
+        detector, notes = fit_shared(members, job)
         if detector is None:
             return None, notes
         detector.save(path)
@@ -197,9 +247,28 @@ def read_models(folder: Path) -> dict[str, str]:
 
 def write_models(folder: Path, rows: Sequence[MachineRow], by: Sequence[str]) -> None:
     """Write which file is whose model."""
-    machines = {row.machine: row.folder for row in rows if row.status == "ok"}
+    machines = {row.machine: row.folder for row in rows if row.status == "ok"}  # not those lent
     with whole_file(folder / MODELS) as draft:
         draft.write_text(json.dumps({"by": list(by), "machines": machines}, indent=1))
+
+
+def _learned(task: Task) -> MachineRow:
+    """The row of a machine whose model is that of its group."""
+    assert task.model is not None
+    name, status = task.entity.name, "borrowed" if task.borrowed else "ok"
+    return MachineRow(name, status, Path(task.model).name, rows=task.entity.rows or 0)  # type: ignore[arg-type]
+
+
+def group_column(group: str | None, by: Sequence[str]) -> int | None:
+    """Which of the columns that name machines makes groups."""
+    if group is None:
+        return None
+    if group not in by or len(by) < 2:
+        raise ConfigError(
+            f"{option('group', group)} came; it is one of several columns that name machines: "
+            f"{option('by', f'{group},machine')} names {group} too"
+        )
+    return by.index(group)
 
 
 def _model_of(
@@ -217,13 +286,20 @@ def _check_out(out: Path) -> None:
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is a file; give a folder")
     if out.is_dir() and any(out.iterdir()) and not (out / PLAN).is_file():
-        ours = all(path.name in (_PARTS, "rows.lock", "rows.jsonl") for path in out.iterdir())
+        ours = all(
+            path.name in (_PARTS, _NORMAL, "rows.lock", "rows.jsonl") for path in out.iterdir()
+        )
         if not ours:
             raise InputError(f"{out} holds other files; give a new folder, or one of a fleet run")
 
 
 def _same_settings(
-    out: Path, entities: Sequence[Entity], job: Job, shared: bool, models: Path | None
+    out: Path,
+    entities: Sequence[Entity],
+    job: Job,
+    kind: str,
+    models: Path | None,
+    normal: dict[str, Entity] | None,
 ) -> None:
     """One folder, one run: results of two settings or of two sets of data would be mixed."""
     facts: dict[str, Any] = {
@@ -231,9 +307,10 @@ def _same_settings(
         "config": job.config.to_dict(),
         "alarming": None if job.alarming is None else asdict(job.alarming),
         "choice": asdict(job.choice),
-        "shared": shared,
+        "shared": kind,
         "models": None if models is None else str(models.resolve()),
         "machines": [[one.name, one.rows, _sizes(one)] for one in entities],
+        "training": [[one.name, one.rows, _sizes(one)] for one in (normal or {}).values()],
     }
     digest = hashlib.sha256(json.dumps(facts, default=str).encode()).hexdigest()
     path = out / PLAN

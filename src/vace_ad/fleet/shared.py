@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vace_ad.app.loading import Loaded
-from vace_ad.app.training import Training, choose_training, fit_detector
+from vace_ad.app.training import Training, fit_detector
 from vace_ad.errors import VaceError
 from vace_ad.fleet.entities import Entity
-from vace_ad.fleet.task import Job, load_entity
+from vace_ad.fleet.task import Job, load_entity, training_rows
 from vace_ad.progress import silent
 
 if TYPE_CHECKING:
@@ -50,16 +50,7 @@ def _normal(entity: Entity, job: Job) -> Loaded | None:
         loaded = load_entity(entity, job.how)
         if job.alarming is None:
             return loaded
-        choice = job.choice
-        training = choose_training(
-            loaded,
-            job.config,
-            share=choice.share,
-            rows=choice.rows,
-            until=choice.until,
-            file=None,
-            how=job.how,
-        )
+        training = training_rows(loaded, job)
     except VaceError:
         return None  # its own row says why
     assert training.rows is not None

@@ -19,6 +19,7 @@ from vace_ad.caller import command_line
 from vace_ad.config import VACEConfig
 from vace_ad.errors import TooShortError, VaceError
 from vace_ad.fleet.entities import Entity, folder_name
+from vace_ad.fleet.pooling import own_bar, supported
 from vace_ad.fleet.rows import MachineRow, Status
 from vace_ad.frames.sources import Source
 
@@ -51,6 +52,7 @@ class Job:
     kind: str = "parquet"  # of the scores
     command: str = ""
     on_command_line: bool = False
+    pooled: bool = False  # the fleet decides how strong an alarm must be, where it is large enough
 
 
 @dataclass(frozen=True)
@@ -61,6 +63,7 @@ class Task:
     job: Job
     model: str | None = None  # file of a model
     borrowed: bool = False  # the model is the shared one
+    normal: Entity | None = None  # rows of normal operation, where another file holds them
 
 
 def compute(task: Task) -> MachineRow:
@@ -150,41 +153,75 @@ def _detect(task: Task) -> MachineRow:
 
         detector = load(task.model)
         loaded = load_entity(task.entity, job.how, detector.channels_)
-        run = _with_model(detector, loaded, task)
+        alarming = _alarming(task, loaded, detector.calibration_.n_rows)
+        run = _with_model(detector, loaded, task, alarming)
     else:
         loaded = load_entity(task.entity, job.how)
-        choice = job.choice
-        training = choose_training(
-            loaded,
-            job.config,
-            share=choice.share,
-            rows=choice.rows,
-            until=choice.until,
-            file=None,
-            how=job.how,
-        )
-        run = fit_and_detect(loaded, training, job.config, job.alarming, command=job.command)
+        training = training_rows(loaded, job) if task.normal is None else _other_rows(task, loaded)
+        alarming = _alarming(task, loaded, _count(training))
+        run = fit_and_detect(loaded, training, job.config, alarming, command=job.command)
     folder = None
     if job.machines is not None:
         folder = folder_name(task.entity.name)
         wanted = job.every_report or bool(run.found.events)
         write_results(run, Path(job.machines) / folder, job.kind, report=wanted)
-    return row_of(task.entity.name, run, "borrowed" if task.borrowed else "ok", folder)
+    status: Status = "borrowed" if task.borrowed else "ok"
+    return row_of(task.entity.name, run, status, folder, part=job.alarming)
 
 
-def _with_model(detector: VACE, loaded: Loaded, task: Task) -> Run:
-    assert task.job.alarming is not None
-    words = "the shared model" if task.borrowed else f"{detector.facts_['rows']:,} rows"
-    notes = ["too few rows for a model of its own: the shared model was used"] * task.borrowed
-    training = Training([], None, words)
-    return detect_with(
-        detector, loaded, training, task.job.alarming, notes=notes, command=task.job.command
+def training_rows(loaded: Loaded, job: Job) -> Training:
+    """Which of a machine's own rows are normal."""
+    choice = job.choice
+    return choose_training(
+        loaded,
+        job.config,
+        share=choice.share,
+        rows=choice.rows,
+        until=choice.until,
+        file=None,
+        how=job.how,
     )
 
 
-def row_of(name: str, run: Run, status: Status, folder: str | None = None) -> MachineRow:
-    """A machine's row from its run."""
-    zone = run.loaded.clock.zone
+def _other_rows(task: Task, loaded: Loaded) -> Training:
+    """All rows that another file has of the machine."""
+    assert task.normal is not None
+    other = load_entity(task.normal, task.job.how, loaded.table.names)
+    return Training([other], None, f"{len(other.table):,} rows of {task.normal.parts[0][1]}")
+
+
+def _count(training: Training) -> int:
+    return training.rows or sum(len(one.table) for one in training.tables)
+
+
+def _alarming(task: Task, loaded: Loaded, trained: int) -> Alarming:
+    """When this machine alarms; in a large fleet never by less than its training can show."""
+    assert task.job.alarming is not None
+    if not task.job.pooled:
+        return task.job.alarming
+    return supported(task.job.alarming, trained, loaded.clock.step)
+
+
+def _with_model(detector: VACE, loaded: Loaded, task: Task, alarming: Alarming) -> Run:
+    words = "the shared model" if task.borrowed else f"{detector.facts_['rows']:,} rows"
+    notes = ["too few rows for a model of its own: the shared model was used"] * task.borrowed
+    training = Training([], None, words)
+    return detect_with(detector, loaded, training, alarming, notes=notes, command=task.job.command)
+
+
+def row_of(
+    name: str,
+    run: Run,
+    status: Status,
+    folder: str | None = None,
+    *,
+    part: Alarming,
+) -> MachineRow:
+    """A machine's row from its run; `part` has its share of the fleet's budget."""
+    zone, step = run.loaded.clock.zone, run.loaded.clock.step or part.step
+    rate = part.budget.rate(step)
+    spacing = run.detector.calibration_.spacing
+    scored = len(run.loaded.table) - (run.training.rows or 0)
     return MachineRow(
         name,
         status,
@@ -195,6 +232,9 @@ def row_of(name: str, run: Run, status: Status, folder: str | None = None) -> Ma
         zone=zone,
         events=tuple(plain(event_record(event, zone)) for event in run.found.events),
         notes=tuple(run.notes),
+        bar=own_bar(part.budget, run.budget, step, spacing),
+        allowed=(rate or 0.0) * scored,
+        missed=max((plain(one.ratio) for one in run.found.near_misses), default=0.0),
     )
 
 

@@ -23,19 +23,18 @@ def as_chunks(data: Any) -> Iterator[Any] | None:
     return data if isinstance(data, Iterator) else None
 
 
-def gathered(data: Any) -> Any:
-    """One table of what may come in pieces; a table as it is."""
+def gathered(data: Any, expected: tuple[str, ...]) -> Table:
+    """One table of those channels, of what may come in pieces."""
     chunks = as_chunks(data)
     if chunks is None:
-        return data
-    tables = [as_table(chunk) for chunk in chunks]
+        return as_table(data, expected).aligned(expected)
+    tables = [as_table(chunk, expected).aligned(expected) for chunk in chunks]
     if not tables:
         raise TableReadError("an iterator without a table came; give at least one")
-    names = tables[0].names
-    values = np.concatenate([table.aligned(names).values for table in tables])
+    values = np.concatenate([table.values for table in tables])
     times = [table.time for table in tables if table.time is not None]
     time = np.concatenate(times) if len(times) == len(tables) else None
-    return Table(values, names, time, tables[0].named)
+    return Table(values, expected, time, tables[0].named)
 
 
 def parquet_chunks(path: Path, rows: int = ROWS) -> Iterator[Any]:

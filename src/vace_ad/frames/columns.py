@@ -97,16 +97,19 @@ def channels_of(
             f"no column holds numbers; check {option('delimiter')} and {option('decimal')} "
             f"(columns read: {', '.join(map(repr, frame.columns[:6]))})"
         )
-    notes += _copies(columns)
+    copies = _Copies()
+    found = [copies.note(name, values) for name, values in columns.items()]
+    notes += [note for note in found if note is not None]
     values = np.column_stack(list(columns.values()))
     return Channels(values, tuple(columns), tuple(notes))
 
 
-def clean_frame(data: Any) -> tuple[Any, list[str]]:
+def clean_frame(data: Any, expected: Sequence[str] = ()) -> tuple[Any, list[str]]:
     """A pandas, polars or Arrow table without the columns that cannot be channels, and notes.
 
     What is done about each column is what the command line does. Of several columns of times
-    the first is kept. Anything else than a table, such as an array, comes back as it is.
+    the first is kept. Columns that are `expected` stay as they are, and nothing is said of them.
+    Anything else than a table, such as an array, comes back as it is.
     """
     import narwhals.stable.v2 as nw
 
@@ -116,22 +119,22 @@ def clean_frame(data: Any) -> tuple[Any, list[str]]:
         return data, []  # whoever reads it says what is wrong
     kept: list[str] = []
     notes: list[ColumnNote] = []
-    columns: dict[str, NDArray[np.float64]] = {}
+    copies = _Copies()
     timed = False
     for name, kind in frame.schema.items():
-        if isinstance(kind, nw.Datetime | nw.Date) and not timed:
-            timed = True
+        if name in expected or (isinstance(kind, nw.Datetime | nw.Date) and not timed):
+            timed = timed or name not in expected
             kept.append(name)
             continue
         note, column = _look_at(frame[name], str(name), chosen=False)
+        if note is None and column is not None:
+            note = copies.note(str(name), column)
         if note is not None:
             notes.append(note)
         if column is not None:
-            columns[str(name)] = column
             kept.append(name)
-    if len(kept) == frame.shape[1]:
-        return data, notes_in_words([*notes, *_copies(columns)])
-    return frame.select(kept).to_native(), notes_in_words([*notes, *_copies(columns)])
+    told = notes_in_words(notes)
+    return (data if len(kept) == frame.shape[1] else frame.select(kept).to_native()), told
 
 
 def _look(column: pl.Series, *, chosen: bool) -> _Look:
@@ -161,7 +164,7 @@ def _look_at(column: nw.Series[Any], name: str, *, chosen: bool) -> _Look:
     if not chosen and _LABEL.fullmatch(name) and np.isin(known, (0.0, 1.0)).all():
         return left_out("a label")
     if known.min() == known.max():
-        done = "kept, so that it is noticed when it starts to move"
+        done = "kept, so that a move is noticed"
         return ColumnNote(name, "constant", done, kept=True), values
     return None, values
 
@@ -176,15 +179,19 @@ def _is_counter(values: NDArray[np.float64]) -> bool:
     return bool((steps > 0).all() and same.mean() >= 0.99)
 
 
-def _copies(columns: dict[str, NDArray[np.float64]]) -> list[ColumnNote]:
-    seen: dict[str, str] = {}
-    notes = []
-    for name, values in columns.items():
+class _Copies:
+    """Finds columns that are equal, without keeping their values."""
+
+    def __init__(self) -> None:
+        self._seen: dict[str, str] = {}
+
+    def note(self, name: str, values: NDArray[np.float64]) -> ColumnNote | None:
+        """What to tell where an earlier column was the same; nothing of constant ones."""
         if np.ptp(values[np.isfinite(values)]) == 0:
-            continue  # constant: said already
+            return None  # said already
         digest = hashlib.sha1(np.ascontiguousarray(values).tobytes()).hexdigest()
-        if digest in seen:
-            done = "kept, so that it is noticed when they part"
-            notes.append(ColumnNote(name, f"identical to {seen[digest]!r}", done, kept=True))
-        seen.setdefault(digest, name)
-    return notes
+        first = self._seen.setdefault(digest, name)
+        if first == name:
+            return None
+        done = "kept, so that it is noticed when they part"
+        return ColumnNote(name, f"identical to {first!r}", done, kept=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,8 @@ def read_excel(
         import fastexcel
     except ImportError as error:
         raise MissingExtraError("reading an Excel workbook", "fastexcel", "excel") from error
+    # What it logs goes to those who listen, not to the terminal.
+    logging.getLogger("fastexcel").addHandler(logging.NullHandler())
 
     raw = io.BytesIO(data).getvalue() if isinstance(data, bytes) else data.read_bytes()
     try:
@@ -43,6 +46,8 @@ def read_excel(
             f"{name} is an Excel workbook that cannot be read ({_first(error)}); it may be "
             "damaged or locked by a password: save it again, or as CSV"
         ) from error
+    if not found:
+        raise TableReadError(f"{name} is an Excel workbook without any sheet; save it again")
     chosen = max(found, key=lambda each: _filled(found[each]))
     notes = []
     if len(book.sheet_names) > 1 and sheet is None:

@@ -40,7 +40,7 @@ def _parse(name: str, data: bytes) -> tuple[Any, bool]:
             f"{name} begins like JSON but is not in UTF-8; write it again"
         ) from error
     try:
-        return json.loads(text), False
+        return _json(text), False
     except RecursionError as error:
         raise TableReadError(f"{name} is JSON nested too deeply for a table; {_DO}") from error
     except ValueError as whole:
@@ -49,7 +49,7 @@ def _parse(name: str, data: bytes) -> tuple[Any, bool]:
             if not line.strip():
                 continue
             try:
-                rows.append(json.loads(line))
+                rows.append(_json(line))
             except (ValueError, RecursionError) as error:
                 if number == 1:
                     raise TableReadError(
@@ -61,6 +61,15 @@ def _parse(name: str, data: bytes) -> tuple[Any, bool]:
         if not all(isinstance(row, dict) for row in rows):
             raise TableReadError(f"{name} is JSON, but not a table; {_DO}") from whole
         return rows, True
+
+
+def _json(text: str) -> Any:
+    """A JSON value; half of a surrogate pair, which no text can hold, becomes a question mark."""
+    value = json.loads(text)
+    if "\\ud" in text.lower():
+        whole = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+        value = json.loads(whole)
+    return value
 
 
 def _rows(name: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
@@ -116,7 +125,7 @@ def _matrix(name: str, content: Mapping[str, Any]) -> list[Series]:
             )
             for one in answer["result"]
         ]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError) as error:
         raise TableReadError(f"{name} is a damaged answer of Prometheus; save it again") from error
 
 

@@ -14,6 +14,7 @@ from vace_ad.errors import ConfigError, TableReadError
 DEFAULT = "4GB"
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _BLOCK = 1 << 20
+_COLUMN = 100_000  # bytes that a column counts at least
 
 
 def parse_size(text: str | int) -> int:
@@ -38,12 +39,16 @@ def size_words(size: float) -> str:
 
 
 def check_cells(name: str, rows: int, columns: int, most: int) -> None:
-    """Refuse a table that would need more than `most` bytes as numbers."""
-    if 8 * rows * columns > most:
+    """Refuse a table that would need more than `most` bytes as numbers, or has too many columns.
+
+    A column counts as 100 kB at least: that is about what it costs in time and memory on the way.
+    """
+    size = max(8 * rows, _COLUMN) * columns
+    if size > most:
         raise TableReadError(
-            f"{name} has {rows:,} rows × {columns:,} columns, {size_words(8 * rows * columns)} in "
-            f"memory; the limit is {size_words(most)}: "
-            f"{option('max_size', _next(8 * rows * columns))} lifts it"
+            f"{name} has {rows:,} rows × {columns:,} columns, {size_words(size)} in memory; the "
+            f"limit is {size_words(most)}: {option('max_size', _next(size))} lifts it; if it has "
+            f"fewer columns than this, {option('delimiter')} says how they are divided"
         )
 
 
@@ -112,17 +117,3 @@ def read_all(name: str, file: BinaryIO, most: int) -> bytes:
     if len(data) > most:
         raise too_large(name, most)
     return data
-
-
-def zstd_size(head: bytes) -> int | None:
-    """The unpacked size that a zstd frame says of itself, None where it says nothing."""
-    if len(head) < 18:
-        return None
-    flags = head[4]
-    single, kind, dictionary = flags >> 5 & 1, flags >> 6, (0, 1, 2, 4)[flags & 3]
-    width = (1 if single else 0, 2, 4, 8)[kind]
-    if width == 0:
-        return None
-    start = 5 + (not single) + dictionary
-    size = int.from_bytes(head[start : start + width], "little")
-    return size + 256 if width == 2 else size

@@ -20,6 +20,7 @@ from vace_ad.frames.line_protocol import is_line_protocol, read_line_protocol
 from vace_ad.frames.sql import is_connection, read_sql, safe_name
 from vace_ad.frames.text import read_text
 from vace_ad.frames.typed import read_typed
+from vace_ad.frames.zstd import most_bytes
 
 if TYPE_CHECKING:
     import polars as pl
@@ -49,7 +50,7 @@ _TYPED = ("Parquet", "Arrow", "Arrow stream")
 
 @dataclass(frozen=True)
 class ReadReport:
-    """What was found out about a file while reading it."""
+    """What was learned about a file while reading it."""
 
     source: str
     format: str  # "CSV", "Parquet", "Arrow", "Excel", "JSON", "SQL", …
@@ -79,7 +80,7 @@ class ReadReport:
 
 @dataclass(frozen=True)
 class Options:
-    """How to read one file, where it is not to be found out."""
+    """How to read one file, where it is not to be recognised."""
 
     delimiter: str | None = None
     decimal: str | None = None
@@ -104,10 +105,10 @@ _BOOK = ("sheet", "header_row")
 
 
 def read_table(source: str | Path, **options: Any) -> tuple[pl.DataFrame, ReadReport]:
-    """Read a file, or standard input for "-", as a table; say what was found out.
+    """Read a file, or standard input for "-", as a table; say what was recognised.
 
     Format and compression are told from the first bytes; delimiter, decimal sign, encoding and
-    header of a text are found out unless given. Columns of numbers come as Float64, other text
+    header of a text are recognised unless given. Columns of numbers come as Float64, other text
     as String; typed files keep their types. The options are those of `Options`.
     """
     how = Options(**options)
@@ -119,6 +120,7 @@ def read_table(source: str | Path, **options: Any) -> tuple[pl.DataFrame, ReadRe
         most = limits.parse_size(how.max_size)
         name, data = _open(source, most)
         frame, report = _read_any(name, data, how, most)
+        limits.check_cells(name, frame.height, frame.width, most)
     if frame.width == 0 or frame.height == 0:
         raise TableReadError(
             f"{report.source} has no rows; give a table with at least one row of values"
@@ -167,10 +169,8 @@ def _read_csv(
     digest: str,
     most: int,
 ) -> tuple[pl.DataFrame, ReadReport]:
-    if compression == "zstd":
-        size = limits.zstd_size(data[:64] if isinstance(data, bytes) else _head(data, 64))
-        if size is not None and size > most:
-            raise limits.too_large(name, most)
+    if compression == "zstd" and most_bytes(data) > most:
+        raise limits.too_large(name, most)
     text = read_text(
         name,
         data,
@@ -179,6 +179,7 @@ def _read_csv(
         decimal=how.decimal,
         encoding=how.encoding,
         header=how.header,
+        most=most,
     )
     frame, dialect = text.frame, text.dialect
     return frame, ReadReport(

@@ -162,15 +162,3 @@ def interpolate(column: Array, missing: NDArray[np.bool_], max_gap: int) -> None
     for a, b in edges[edges[:, 1] - edges[:, 0] <= max_gap].tolist():
         short[a:b] = True
     column[short] = np.interp(np.flatnonzero(short), known, column[known])
-
-
-def complete_stretches(pieces: Sequence[Piece], least: int) -> list[Array]:
-    """The rows of pieces that follow each other, joined, where there are at least so many."""
-    stretches: list[list[Array]] = [[]]
-    for piece in pieces:
-        if piece.rows is None:
-            stretches.append([])
-        else:
-            stretches[-1].append(piece.rows)
-    joined = [np.concatenate(parts) for parts in stretches if parts]
-    return [rows for rows in joined if len(rows) >= least]

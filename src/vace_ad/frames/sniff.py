@@ -1,4 +1,4 @@
-"""How a text table is written: its encoding, delimiter, decimal sign and header, found out."""
+"""How a text table is written: its encoding, delimiter, decimal sign and header, recognised."""
 
 from __future__ import annotations
 

@@ -15,6 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import ChannelMismatchError, InputError
+from vace_ad.frames.columns import clean_frame
+from vace_ad.frames.order import order_rows
 from vace_ad.frames.time import check_time
 
 
@@ -44,8 +46,17 @@ class Table:
         time = None if self.time is None else self.time[rows]
         return Table(self.values[rows], self.names, time, self.named)
 
+    def ordered(self) -> Table:
+        """The rows in order of time, those of the same time averaged."""
+        if self.time is None:
+            raise InputError("the table has no time, so it cannot be sorted; give it a time column")
+        values, time, _ = order_rows(self.block(0, len(self)), self.time)
+        return Table(values, self.names, time, self.named)
+
     def aligned(self, names: Sequence[str]) -> Table:
         """The same rows with the channels called `names`, in that order."""
+        if self.names == tuple(names):
+            return self
         if not self.named:
             if len(self.names) != len(names):
                 raise InputError(
@@ -54,8 +65,6 @@ class Table:
                     f"{', …' if len(names) > 8 else ''}"
                 )
             return Table(self.values, tuple(names), self.time, named=False)
-        if self.names == tuple(names):
-            return self
         missing = [name for name in names if name not in self.names]
         extra = [name for name in self.names if name not in names]
         if missing or extra:
@@ -64,11 +73,13 @@ class Table:
         return Table(self.values[:, order], tuple(names), self.time)
 
 
-def as_table(data: Any) -> Table:
+def as_table(data: Any, expected: tuple[str, ...] = ()) -> Table:
     """Read a NumPy array, a pandas, polars or Arrow table, or a list of rows.
 
     A datetime column, or a pandas datetime index, becomes the time; all other columns must be
-    numbers or truth values. Missing values become NaN.
+    numbers or truth values. Missing values become NaN. Columns without names take those that are
+    expected, where there are as many; columns that are not expected and could not be channels,
+    such as text, are left out.
     """
     if isinstance(data, Table):
         return data
@@ -79,6 +90,8 @@ def as_table(data: Any) -> Table:
             raise InputError(f"a list of rows of different lengths came: {error}") from error
     if isinstance(data, np.ndarray):
         values = _array_values(data)
+        if values.shape[1] == len(expected):
+            return Table(values, expected, named=False)
         return Table(values, tuple(f"channel_{i}" for i in range(values.shape[1])), named=False)
     try:
         frame = nw.from_native(data, eager_only=True, allow_series=True)
@@ -91,6 +104,8 @@ def as_table(data: Any) -> Table:
         raise InputError(f"the table's columns cannot be read: {error}") from error
     if isinstance(frame, nw.Series):
         frame = frame.alias(frame.name or "channel_0").to_frame()
+    if expected:
+        frame = nw.from_native(clean_frame(frame.to_native(), expected)[0], eager_only=True)
     return _frame_table(frame, getattr(data, "index", None))
 
 

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from vace_ad.caller import option
 from vace_ad.errors import ConfigError, TableReadError
+from vace_ad.frames.limits import check_cells
+from vace_ad.frames.panics import without_panic_words
 from vace_ad.frames.sniff import (
     MISSING,
     Dialect,
@@ -34,7 +36,7 @@ _NUMBERS_SHARE = 0.9
 
 
 class TextTable(NamedTuple):
-    """A text table, and what was found out about how it is written."""
+    """A text table, and what was recognised about how it is written."""
 
     frame: pl.DataFrame
     dialect: Dialect
@@ -51,11 +53,12 @@ def read_text(
     decimal: str | None = None,
     encoding: str | None = None,
     header: bool | None = None,
+    most: int | None = None,
 ) -> TextTable:
-    """Read a text table whose dialect is found out where it is not given.
+    """Read a text table whose dialect is recognised where it is not given.
 
     Plain UTF-8 files are read from their path; anything else is first turned into UTF-8 bytes.
-    polars unpacks zstd by itself, but only as UTF-8.
+    polars unpacks zstd by itself, but only as UTF-8. `most` bounds its size in memory.
     """
     if compression == "zstd":
         lines, found = _zstd_lines(name, data), "utf-8"
@@ -65,7 +68,11 @@ def read_text(
         raise TableReadError(f"{name} is empty; give a table with at least one row of values")
     dialect = sniff_dialect(lines, delimiter=delimiter, decimal=decimal, header=header)
     try:
-        frame = _parse(name, data, dialect, split(lines[dialect.skip :], dialect.delimiter))
+        rows = split(lines[dialect.skip :], dialect.delimiter)
+        if most is not None:
+            check_cells(name, len(rows), max(map(len, rows)), most)
+        with without_panic_words():
+            frame = _parse(name, data, dialect, rows)
     except UnicodeError as error:
         if encoding is not None or compression == "zstd":
             raise TableReadError(
@@ -75,7 +82,13 @@ def read_text(
         # The sample was plain ASCII and the odd bytes come later: look at all of them.
         whole = sniff_encoding(_all_bytes(data), complete=True)
         return read_text(
-            name, data, delimiter=delimiter, decimal=decimal, encoding=whole, header=header
+            name,
+            data,
+            delimiter=delimiter,
+            decimal=decimal,
+            encoding=whole,
+            header=header,
+            most=most,
         )
     notes = [f"{dialect.skip} lines before the table left out"] if dialect.skip else []
     return TextTable(with_numbers(frame, dialect.decimal, notes), dialect, found, notes)
@@ -96,7 +109,7 @@ def _zstd_lines(name: str, data: bytes | Path) -> list[str]:
         )
     except pl.exceptions.NoDataError:
         return []
-    except (pl.exceptions.PolarsError, OSError) as error:
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise TableReadError(
             f"{name} begins like zstd but cannot be read as UTF-8 text; "
             "write it again, or give it uncompressed"
@@ -174,7 +187,7 @@ def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]
             )
         except pl.exceptions.NoDataError:
             return pl.DataFrame()
-        except (pl.exceptions.PolarsError, OSError) as error:
+        except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
             message = str(error)
             if "utf-8" in message:
                 raise UnicodeError(message) from error

@@ -18,6 +18,7 @@ from vace_ad.frames.zones import skips_an_hour
 if TYPE_CHECKING:
     import polars as pl
 
+_TRIED = 50  # columns of words that are tried as times, those with a time's name first
 _TIME_NAME = re.compile(r"time|date|stamp|epoch|zeit|datum|uhr|^ts$|^t$", re.IGNORECASE)
 _CLOCK_ONLY = r"^\s*\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?\s*$"
 
@@ -32,7 +33,7 @@ _MOST_SUMMERS, _YEAR = 1, 365.25 * 86_400e9  # a clock skips an hour at most onc
 
 @dataclass(frozen=True)
 class TimeReport:
-    """What was found out about a table's time."""
+    """What was learned about a table's time."""
 
     column: str | None  # the column it came from
     zone: str | None  # the one they came in, where it is known; times are kept in UTC then
@@ -173,11 +174,18 @@ def _candidates(frame: pl.DataFrame) -> list[str]:
 
     typed = [name for name, kind in frame.schema.items() if kind.is_temporal()]
     words = [name for name, kind in frame.schema.items() if kind == pl.String]
-    words.sort(key=lambda name: not _TIME_NAME.search(name))
+    words = [name for name in words if _may_be_time(frame[name])]
+    words = sorted(words, key=lambda name: not _TIME_NAME.search(name))[:_TRIED]
     counts = [
         name for name, kind in frame.schema.items() if kind.is_numeric() and _TIME_NAME.search(name)
     ]
     return typed + words + counts
+
+
+def _may_be_time(words: pl.Series) -> bool:
+    """Whether the first words of a column have the digits of a date; trying formats is slow."""
+    few = words.head(1000).drop_nulls().head(20)
+    return any(sum(sign.isdigit() for sign in word[:80]) >= 3 for word in few)
 
 
 def _with_clock(

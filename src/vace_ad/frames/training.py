@@ -6,7 +6,7 @@ import warnings
 from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,28 +14,45 @@ from numpy.typing import NDArray
 from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError, TooShortError, VaceWarning
 from vace_ad.frames.chunks import open_parquet
-from vace_ad.frames.segments import Rebuild, Segments, complete_stretches, missing_cells
+from vace_ad.frames.columns import clean_frame
+from vace_ad.frames.segments import CUT, Rebuild, Segments, missing_cells
 from vace_ad.frames.table import Table, as_table
+
+
+class Part(NamedTuple):
+    """A complete stretch of training rows, and where it lies in the tables one after another."""
+
+    start: int
+    rows: NDArray[np.float64]  # (n_rows, n_channels)
+
 
 Learn = Callable[[Sequence[NDArray[np.float64]]], Rebuild]
 PIECES = 16  # that a training part beyond max_fit_rows is thinned to
 
 
-def training_tables(data: Any, config: VACEConfig) -> tuple[list[Table], int]:
+def training_tables(
+    data: Any, config: VACEConfig, sort: bool, expected: tuple[str, ...] = ()
+) -> tuple[list[Table], int]:
     """One table or Parquet path, or a list of them; and the number of rows that they have.
 
-    Of a file with more rows than a fit uses, only the pieces that it uses are read.
+    Of a file with more rows than a fit uses, only the pieces that it uses are read. Columns that
+    cannot be channels are left out, as on the command line, and that is said. `sort` puts the
+    rows of a table in order of time. `expected` are the channels, where they are known.
     """
     tables: list[Table] = []
     n_rows = 0
     for part in data if _are_several(data) else [data]:
+        pieces, count = [part], None  # a table counts once it is read
         if isinstance(part, str | PathLike):
             pieces, count = _parquet_pieces(Path(part), config)
-        else:
-            pieces = [as_table(part)]
-            count = len(pieces[0])
-        tables += pieces
-        n_rows += count
+        for piece in pieces:
+            if not tables and not expected:
+                piece, notes = clean_frame(piece)
+                for note in notes:
+                    warnings.warn(note, VaceWarning, stacklevel=4)
+            table = as_table(piece, tables[0].names if tables else expected)
+            tables.append(table.ordered() if sort else table)
+        n_rows += len(table) if count is None else count
     return tables, n_rows
 
 
@@ -47,19 +64,25 @@ def _are_several(data: Any) -> bool:
     return not numbers and not all(isinstance(row, list | tuple) for row in data)
 
 
-def _parquet_pieces(path: Path, config: VACEConfig) -> tuple[list[Table], int]:
+def _parquet_pieces(path: Path, config: VACEConfig) -> tuple[list[Any], int]:
     with open_parquet(path) as (whole, n_rows):
         cuts = [slice(0, n_rows)]
         if n_rows > config.max_fit_rows:
             size = max(config.least_rows, config.max_fit_rows // PIECES)
             cuts = _evenly(n_rows, PIECES, size)
-        pieces = [whole.slice(cut.start, cut.stop - cut.start).collect() for cut in cuts]
-        return [as_table(piece) for piece in pieces], n_rows
+        return [whole.slice(cut.start, cut.stop - cut.start).collect() for cut in cuts], n_rows
 
 
 def training_parts(
     tables: Sequence[Table], names: Sequence[str], config: VACEConfig, learn: Learn
 ) -> list[NDArray[np.float64]]:
+    """The rows of `placed_parts`."""
+    return [part.rows for part in placed_parts(tables, names, config, learn)]
+
+
+def placed_parts(
+    tables: Sequence[Table], names: Sequence[str], config: VACEConfig, learn: Learn
+) -> list[Part]:
     """The stretches of all training tables that hold a patch and its neighbour.
 
     Where channels are missing for long, `learn` makes of roughly filled rows the function that
@@ -72,12 +95,12 @@ def training_parts(
         )
         raise InputError(f"channels without one finite value: {listing}; drop them")
     needed = config.least_rows
-    parts = [part for table in tables for part in _stretches(table, config, None, 1)]
-    used, present = sum(map(len, parts)), sum(map(len, tables))
+    parts = _stretches(tables, config, None)
+    used, present = sum(len(part.rows) for part in parts), sum(map(len, tables))
     if used < present:  # missing cells that no short gap explains
         rebuild = learn([_roughly_filled(table.values) for table in tables])
-        parts = [part for table in tables for part in _stretches(table, config, rebuild, 1)]
-    long_enough = [part for part in parts if len(part) >= needed]
+        parts = _stretches(tables, config, rebuild)
+    long_enough = [part for part in parts if len(part.rows) >= needed]
     if not long_enough:
         longest = max(map(len, tables))
         gaps = " without a gap" if longest >= needed else ""
@@ -86,7 +109,7 @@ def training_parts(
             f"{config.length} + velocity offset {config.offset} + 1); give more rows or a "
             "smaller patch_length"
         )
-    if all((part == part[0]).all() for part in long_enough):
+    if all((part.rows == part.rows[0]).all() for part in long_enough):
         warnings.warn(
             "every channel is constant in training: there is nothing to learn",
             VaceWarning,
@@ -95,13 +118,23 @@ def training_parts(
     return _thinned(long_enough, config.max_fit_rows, needed)
 
 
-def _stretches(
-    table: Table, config: VACEConfig, rebuild: Rebuild | None, least: int
-) -> list[NDArray[np.float64]]:
-    values = np.ascontiguousarray(table.values, np.float64)
-    segments = Segments(values.shape[1], config.max_gap, config.max_missing, rebuild)
-    pieces = segments.add(values, table.cuts())
-    return complete_stretches([*pieces, *segments.finish()], least)
+def _stretches(tables: Sequence[Table], config: VACEConfig, rebuild: Rebuild | None) -> list[Part]:
+    """Rows of pieces that follow each other, joined, with the place of their first row."""
+    parts, first = [], 0
+    for table in tables:
+        values = np.ascontiguousarray(table.values, np.float64)
+        segments = Segments(values.shape[1], config.max_gap, config.max_missing, rebuild)
+        at, together = first, list[NDArray[np.float64]]()
+        for piece in [*segments.add(values, table.cuts()), *segments.finish(), CUT]:
+            if piece.rows is not None:
+                together.append(piece.rows)
+            elif together:
+                rows = np.concatenate(together)
+                parts.append(Part(at - len(rows), rows))
+                together = []
+            at += piece.n
+        first += len(table)
+    return parts
 
 
 def _roughly_filled(values: NDArray[Any]) -> NDArray[np.float64]:
@@ -113,19 +146,17 @@ def _roughly_filled(values: NDArray[Any]) -> NDArray[np.float64]:
     return np.where(np.isnan(filled), middle, filled)
 
 
-def _thinned(
-    parts: Sequence[NDArray[np.float64]], most: int, least: int
-) -> list[NDArray[np.float64]]:
+def _thinned(parts: Sequence[Part], most: int, least: int) -> list[Part]:
     """Evenly spaced pieces of long parts, about `most` rows in all, none below `least`."""
-    total = sum(map(len, parts))
+    total = sum(len(part.rows) for part in parts)
     if total <= most:
         return list(parts)
     size = max(least, most // PIECES)
-    counts = [max(1, round(PIECES * len(part) / total)) for part in parts]
+    counts = [max(1, round(PIECES * len(part.rows) / total)) for part in parts]
     return [
-        part[cut]
+        Part(part.start + cut.start, part.rows[cut])
         for part, count in zip(parts, counts, strict=True)
-        for cut in _evenly(len(part), count, size)
+        for cut in _evenly(len(part.rows), count, size)
     ]
 
 

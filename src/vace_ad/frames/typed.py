@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import io
-import os
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vace_ad.caller import is_command_line
 from vace_ad.errors import TableReadError
 from vace_ad.frames.limits import check_cells
+from vace_ad.frames.panics import without_panic_words
 from vace_ad.frames.text import first_line
 
 if TYPE_CHECKING:
@@ -25,7 +21,7 @@ def read_typed(name: str, data: bytes | Path, kind: str, most: int) -> pl.DataFr
 
     source = io.BytesIO(data) if isinstance(data, bytes) else data
     try:
-        with _without_panic_words():
+        with without_panic_words():
             if kind == "Parquet":
                 lazy = pl.scan_parquet(source, hive_partitioning=False)
                 rows = lazy.select(pl.len()).collect().item()
@@ -40,24 +36,3 @@ def read_typed(name: str, data: bytes | Path, kind: str, most: int) -> pl.DataFr
             f"{name} begins like {kind} but cannot be read ({first_line(error)}); "
             "it may be cut short or damaged, write it again"
         ) from error
-
-
-@contextmanager
-def _without_panic_words() -> Iterator[None]:
-    """Keep the pages that a panic prints off the terminal; a program's own log stays as it is."""
-    if not is_command_line():
-        yield
-        return
-    sys.stderr.flush()
-    try:
-        kept = os.dup(2)
-    except OSError:  # standard error is closed
-        yield
-        return
-    try:
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
+from vace_ad.drafts import whole_file as whole_file  # for those who write other files
 from vace_ad.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
@@ -108,21 +107,3 @@ def _for_csv(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.with_columns(
         *(pl.col(name).dt.strftime(f"{_ISO}%:z") for name in zoned), *([inert] if words else [])
     )
-
-
-@contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
-    """A place to write to, which becomes `path` at the end and vanishes on any failure.
-
-    A link is followed, so that what it points to is replaced and not the link.
-    """
-    path = Path(os.path.realpath(path))
-    if path.exists() and not path.is_file():
-        yield path  # a pipe or a device takes what comes
-        return
-    draft = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        yield draft
-        os.replace(draft, path)
-    finally:
-        draft.unlink(missing_ok=True)

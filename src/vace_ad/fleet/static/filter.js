@@ -2,7 +2,8 @@
 (() => {
   const field = document.getElementById("filter");
   const shown = document.getElementById("shown");
-  const rows = [...document.querySelectorAll("#machines tbody tr")];
+  const quiet = document.getElementById("quiet");
+  const rows = [...document.querySelectorAll(".machines tbody tr")];
   const words = rows.map((row) => row.textContent.toLowerCase() + " " + row.className);
   const apply = () => {
     const wanted = field.value.trim().toLowerCase();
@@ -11,6 +12,7 @@
       row.hidden = !words[i].includes(wanted);
       count += !row.hidden;
     });
+    if (quiet) quiet.open = wanted !== "";
     shown.textContent = wanted ? count + " of " + rows.length : "";
   };
   field.addEventListener("input", apply);

@@ -1,0 +1,78 @@
+"""A fleet as a Ray Dataset: each machine's rows go to one task, and only its result comes back."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from vace_ad.app.keyed import refuse_no_key
+
+if TYPE_CHECKING:
+    import polars as pl
+
+# Into how many parts rows are sorted: each is a task, and is in memory whole.
+_FEW, _MANY = 4, 200  # of counts; of rows, at most
+Keys = tuple[Any, ...]  # a machine's values in the columns that name it
+Work = Callable[["pl.DataFrame"], Any]  # of one machine's rows, with the columns that name it
+
+
+def is_dataset(data: Any) -> bool:
+    """Whether this is a Ray Dataset; Ray is not imported to find out."""
+    kind = type(data)
+    return kind.__module__.startswith("ray.data") and hasattr(data, "groupby")
+
+
+def count_rows(data: Any, by: Sequence[str]) -> dict[Keys, int]:
+    """The rows of each machine; refuses columns that tell none apart."""
+    missing = sorted(set(by) - set(data.columns()))
+    if missing:
+        from vace_ad.errors import InputError
+
+        raise InputError(f"no column is called {missing[0]!r}; there are {data.columns()}")
+    groups = data.groupby(list(by), num_partitions=_FEW).count().take_all()
+    counts = {tuple(one[name] for name in by): int(one["count()"]) for one in groups}
+    named = {keys: count for keys, count in counts.items() if None not in keys}
+    refuse_no_key(list(named.values()), by)
+    return named
+
+
+def most_rows(counts: dict[Keys, int], group: int | None, machines: int) -> set[Keys]:
+    """So many machines with the most rows, of all and of each value of the key `group`.
+
+    By their keys: a number of rows would name whole fleets whose machines are equally long.
+    """
+    ordered = sorted(counts, key=lambda keys: (-counts[keys], str(keys)))
+    chosen = set(ordered[:machines])
+    if group is None:
+        return chosen
+    seen: Counter[Any] = Counter()
+    for keys in ordered:
+        seen[keys[group]] += 1
+        if seen[keys[group]] <= machines:
+            chosen.add(keys)
+    return chosen
+
+
+def each_machine(data: Any, by: Sequence[str], machines: int, work: Work) -> list[Any]:
+    """What `work` gives for each machine, in no order; None is left out."""
+    import ray
+
+    names = list(by)
+    shared = ray.put(work)  # its models travel once to each node, not with every task
+
+    def group(table: Any) -> dict[str, list[bytes]]:
+        import polars as pl
+
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        frame = frame.drop_nulls(names)  # rows that name no machine are a group of their own
+        result = ray.get(shared)(frame) if frame.height else None
+        return {"result": [pickle.dumps(result)]}
+
+    parted = data.groupby(list(by), num_partitions=min(_MANY, machines))
+    done = parted.map_groups(group, batch_format="pyarrow").take_all()
+    # Bytes that our own tasks wrote a moment ago, no file of anybody's.
+    found = [pickle.loads(one["result"]) for one in done]
+    return [one for one in found if one is not None]
