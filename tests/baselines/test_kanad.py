@@ -151,11 +151,12 @@ def test_what_is_left_out_is_told(channels):
     capped.fit(table(61)).score(table(50))  # 60 differences, 48 of them train: 38 windows
     assert capped.notes_ == (
         "capped: 20 of 38 training windows",
+        "capped: 1 of 100 epochs",
         "capped: one of 2 windows scored",
     )
     whole = KANAD(window=10, epochs=1, channels=channels).fit(table(61))
     whole.score(table(50))
-    assert whole.notes_ == ()
+    assert whole.notes_ == ("capped: 1 of 100 epochs",)
 
 
 @pytest.mark.parametrize("system", [KANAD, KANADReconstruction])

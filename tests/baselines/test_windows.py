@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from vace_ad.baselines.windows import centred, windows
+from vace_ad.baselines.windows import centred, covering_means, windows
 from vace_ad.errors import TooShortError
 
 
@@ -23,3 +23,12 @@ def test_a_score_for_every_row(length):
 def test_too_short():
     with pytest.raises(TooShortError, match="4 rows came, a window has 5"):
         windows(np.zeros((4, 2)), 5)
+
+
+def test_a_row_gets_the_mean_of_the_windows_that_cover_it(rng):
+    scores, length = rng.normal(size=7), 4
+    expected = [
+        np.mean([scores[start] for start in range(7) if start <= row < start + length])
+        for row in range(10)
+    ]
+    np.testing.assert_allclose(covering_means(scores, length), expected)

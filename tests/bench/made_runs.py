@@ -36,6 +36,10 @@ def made_row(method, stem, seed=0, protocol="tsb-ad", vus_pr=0.5, **changes):
         "evaluated_rows": 1000,
         "anomalous_rows": 10 + 10 * STEMS.index(stem),
         "measures": {**dict.fromkeys(MEASURES, 0.25), "VUS-PR": vus_pr},
+        "fit_seconds": 3.0,
+        "score_seconds": 1.0,
+        "cpu_seconds": 2.0 if method == "pca" else 8.0,
+        "peak_memory_mb": 300.0,
         "geometry": GEOMETRY if method.startswith("vace") else {},
     }
     return Row(**{**fields, **changes})

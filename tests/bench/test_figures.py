@@ -1,10 +1,11 @@
 import sys
+from dataclasses import replace
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from bench.made_runs import full_rows, make_run
+from bench.made_runs import STEMS, full_rows, make_run
 from bench.toys import Here, make_folder
 from vace_ad.bench.catalog import find_series
 from vace_ad.bench.figures import FIGURES
@@ -120,3 +121,31 @@ def test_the_critical_difference_diagram_says_ranks_and_draws_a_bar_for_each_gro
     assert any("12 series" in text and "p = 0.001" in text for text in told)
     bars = [line for line in figure.axes[0].lines if line.get_linewidth() > 3]
     assert [line.get_xdata().tolist() for line in bars] == [pytest.approx([1.22, 1.78])]
+
+
+def test_cost_is_taken_on_the_series_that_all_have(tmp_path):
+    rows = [
+        *full_rows(["vace"]),
+        *full_rows(["pca"], stems=STEMS[:2]),
+    ]
+    results = Results.load(make_run(tmp_path / "run", rows), "tsb-ad")
+    figure = FIGURES["cost"](results, [])
+    assert any("on 2 series that all have" in text for text in texts(figure))
+    (ax,) = figure.axes
+    (x, y), *_ = [tuple(points.get_offsets()[0]) for points in ax.collections]
+    assert (x, y) == pytest.approx((8.0, 0.155))  # vace on the first two series
+
+
+def test_a_family_that_a_method_lacks_leaves_a_gap_in_its_outline(tmp_path):
+    rows = [*full_rows(["vace"]), *full_rows(["pca"], stems=STEMS[1:])]  # pca without Genesis
+    results = Results.load(make_run(tmp_path / "run", rows), "tsb-ad")
+    (ax,) = FIGURES["categories"](results, []).axes
+    lines = {line.get_label(): line.get_ydata() for line in ax.lines}
+    assert not np.isnan(lines["vace"]).any()
+    assert np.isnan(lines["pca (4 series)"]).sum() >= 1
+
+
+def test_density_says_when_no_row_tells_its_anomalies(tmp_path):
+    rows = [replace(row, anomalous_rows=None) for row in full_rows(["pca"])]
+    with pytest.raises(InputError, match="how many of its rows are anomalous"):
+        FIGURES["density"](Results.load(make_run(tmp_path / "run", rows)), [])

@@ -59,10 +59,10 @@ def test_time_left_follows_the_work_not_the_count():
         for i in range(2)
     ]
     progress = tally(tasks)
-    progress.update(tasks[0], [made_row("quick", STEMS[0], score_seconds=1.0)])
-    progress.update(tasks[2], [made_row("slow", STEMS[0], score_seconds=9.0)])
+    progress.update(tasks[0], [made_row("quick", STEMS[0], fit_seconds=0.0, score_seconds=1.0)])
+    progress.update(tasks[2], [made_row("slow", STEMS[0], fit_seconds=0.0, score_seconds=9.0)])
     assert progress.tally.weights.share_done() == pytest.approx(0.5)
-    progress.update(tasks[3], [made_row("slow", STEMS[1], score_seconds=9.0)])
+    progress.update(tasks[3], [made_row("slow", STEMS[1], fit_seconds=0.0, score_seconds=9.0)])
     assert progress.tally.weights.share_done() == pytest.approx(0.95)
 
 

@@ -61,3 +61,27 @@ def test_notes_say_what_a_mean_hides(tmp_path):
     assert "different numbers of series: pca 1, vace 2" in notes
     assert list(results.common().families) == [STEMS[0]]
     assert not results.common().notes()
+
+
+def test_common_leaves_out_the_methods_with_fewest_series_until_enough_are_shared():
+    rows = [
+        *full_rows(["vace", "pca"], seeds=1, protocols=("tsb-ad",)),
+        *full_rows(["usad"], seeds=1, stems=STEMS[:3], protocols=("tsb-ad",)),
+        *full_rows(["catch"], seeds=1, stems=STEMS[3:], protocols=("tsb-ad",)),
+    ]
+    common = Results("tsb-ad", rows).common(least=3)
+    assert common.methods == ("vace", "pca", "usad")
+    assert set(common.families) == set(STEMS[:3])
+    assert "left out, with too few series: catch" in common.notes()
+    assert Results("tsb-ad", rows).common(least=4).methods == ("vace", "pca")
+
+
+def test_matched_keeps_the_series_and_seeds_that_all_have():
+    rows = [
+        *full_rows(["vace"], seeds=3, protocols=("tsb-ad",)),
+        *full_rows(["pca"], seeds=1, stems=STEMS[:2], protocols=("tsb-ad",)),
+        *full_rows(["iforest"], seeds=1, stems=STEMS[4:], protocols=("tsb-ad",)),
+    ]
+    matched = Results("tsb-ad", rows).matched(["vace", "pca", "usad"])
+    assert matched.methods == ("vace", "pca")  # usad has not run, iforest is not asked for
+    assert {(row.series, row.seed) for row in matched.good} == {(stem, 0) for stem in STEMS[:2]}

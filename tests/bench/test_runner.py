@@ -37,7 +37,8 @@ def plan(series, *methods, seeds=2, **changes):
 
 def essence(rows):
     """What must not depend on how often, where and when a run was computed."""
-    timing = ("fit_seconds", "score_seconds", "evaluate_seconds", "peak_memory_mb")
+    seconds = ("fit_seconds", "score_seconds", "evaluate_seconds", "cpu_seconds")
+    timing = (*seconds, "peak_memory_mb")
     plain = [replace(row, **dict.fromkeys(timing)) for row in rows]
     return {row.key: row for row in plain}
 

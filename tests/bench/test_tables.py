@@ -1,5 +1,6 @@
 import csv
 import io
+from dataclasses import replace
 
 import pytest
 
@@ -186,3 +187,53 @@ def test_formats():
     assert text[2] == "name      x"
     assert text[4] == "a_b   0.123"
     assert text[-1] == "a note"
+
+
+def test_the_main_table_tells_costs_and_the_spread_between_seeds(tmp_path):
+    rows = [
+        *full_rows(["vace", "pca"], protocols=("tsb-ad",)),
+        *(
+            replace(row, cpu_seconds=None)
+            for row in full_rows(["iforest"], seeds=1, protocols=("tsb-ad",))
+        ),
+    ]
+    table = main_table(Results.load(make_run(tmp_path, rows)))
+    ours = {line["method"]: line for line in cells(table) if line["source"] == "ours"}
+    assert float(ours["vace"]["seconds"]) == 8  # processor time, where it was taken
+    assert float(ours["pca"]["seconds"]) == 2
+    assert float(ours["iforest"]["seconds"]) == 3 + 1  # else the clock's
+    assert {float(line["memory_mb"]) for line in ours.values()} == {300}
+    assert float(ours["vace"]["std"]) == pytest.approx(0.01 / 2**0.5, abs=1e-6)
+    assert ours["iforest"]["std"] == ""
+    lengths = {len(row) for row in table.rows}
+    assert lengths == {len(table.columns)}
+
+
+def test_an_ablation_compares_series_and_seeds_that_all_variants_have(tmp_path):
+    rows = [
+        *full_rows(["vace-released"], seeds=3),
+        *full_rows(["vace-no-direction"], seeds=1, stems=STEMS[:2]),
+    ]
+    lines = cells(TABLES["ablation"](Results.load(make_run(tmp_path, rows))))
+    assert {(line["series"], line["seeds"]) for line in lines} == {("2", "1")}
+    assert [float(line["VUS-PR"]) for line in lines] == pytest.approx([0.15, 0.15])
+
+
+@pytest.mark.parametrize("name", ["ablation", "sensitivity"])
+def test_a_study_of_the_full_model_alone_is_none(tmp_path, name):
+    with pytest.raises(InputError, match=f"run --methods {name} first"):
+        TABLES[name](results(tmp_path, ["vace-released"]))
+
+
+def test_the_published_counterpart_stands_on_the_methods_own_series(tmp_path):
+    rows = [*full_rows(["vace"]), *full_rows(["usad"], stems=STEMS[:2])]
+    lines = cells(main_table(Results.load(make_run(tmp_path, rows))))
+    known = published.per_series()["USAD"]
+    (usad,) = [
+        line
+        for line in lines
+        if (line["method"], line["source"]) == ("USAD", "published, same series")
+    ]
+    assert usad["series"] == "2"
+    expected = sum(known[stem] for stem in STEMS[:2]) / 2
+    assert float(usad["VUS-PR"]) == pytest.approx(expected, abs=1e-6)

@@ -35,6 +35,7 @@ def test_a_row_says_everything(path):
     assert whole.measures == evaluate(labels, scores, window=whole.window)
     assert whole.peak_memory_mb > 10
     assert min(whole.fit_seconds, whole.score_seconds, whole.evaluate_seconds) >= 0
+    assert 0 < whole.cpu_seconds < 60
 
 
 def test_what_a_detector_left_out_is_told(path):

@@ -4,7 +4,8 @@ Of a window's scores only the last row's is kept; the published windows put it a
 row. Both losses go into one step, so the reconstruction counts twice. The variant `-original` keeps
 every row of windows side by side, with the original's window and batch. Four million weights and a
 window for every row are slow without a GPU: training windows are capped, and of long series every
-fourth window is scored; both are settings.
+fourth window is scored; both are settings. `-quick` has 256 training windows in batches of 32,
+three epochs, and one window of eight scored.
 """
 
 from __future__ import annotations
@@ -112,5 +113,15 @@ METHODS = (
         window=100,
         batch_size=256,
         learning_rate=1e-4,
+    ),
+    network_method(
+        "anomaly-transformer-quick",
+        AnomalyTransformer,
+        "Transformers",
+        max_train_windows=256,
+        batch_size=32,
+        epochs=3,
+        score_stride=8,
+        long_score_stride=8,
     ),
 )

@@ -8,28 +8,23 @@ twice. `deepant-fixed` has neither, and standardised windows.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
-from vace_ad.baselines.networks.detector import WindowNetwork, network_method
+from vace_ad.baselines.networks.detector import tsb_ad_methods
+from vace_ad.baselines.networks.next_row import NextRow
 
 if TYPE_CHECKING:
-    from torch import Tensor, nn
-
-    from vace_ad.baselines.networks.training import At
+    from torch import nn
 
 
 @dataclass(kw_only=True)
-class DeepAnT(WindowNetwork):
-    """Mean squared error of the predicted row."""
-
-    horizon = 1
+class DeepAnT(NextRow):
+    """Two convolutions and two dense layers."""
 
     window: int = 50
     widths: tuple[int, ...] = (32, 40)  # the published list [32, 32, 40] makes two convolutions
     layout: Literal["reinterpreted", "transposed"] = "reinterpreted"
     pooling: Literal["mean twice", "mean and maximum"] = "mean twice"
-    learning_rate: float = 8e-4
-    epochs: int = 49  # set to 50, and the loop leaves out the last
 
     def _module(self, channels: int) -> nn.Module:
         from vace_ad.baselines.modules.deepant import DeepAnTModule
@@ -41,26 +36,5 @@ class DeepAnT(WindowNetwork):
             with_maximum=self.pooling == "mean and maximum",
         )
 
-    def _rate(self, epoch: int) -> float:
-        return float(self.learning_rate * 0.75 ** ((epoch - 1) // 5))
 
-    def _losses(self, module: Any, batch: Tensor, at: At) -> Tensor:
-        return self._errors(module, batch, at).mean()
-
-    def _errors(self, module: Any, batch: Tensor, at: At) -> Tensor:
-        difference: Tensor = module(batch[:, : self.window]) - batch[:, self.window]
-        return difference.square().mean(dim=1)
-
-
-METHODS = (
-    network_method("deepant", DeepAnT, "Neural Networks"),
-    network_method("deepant-current", DeepAnT, "Neural Networks", windows="current"),
-    network_method(
-        "deepant-fixed",
-        DeepAnT,
-        "Neural Networks",
-        windows="current",
-        layout="transposed",
-        pooling="mean and maximum",
-    ),
-)
+METHODS = tsb_ad_methods("deepant", DeepAnT, layout="transposed", pooling="mean and maximum")

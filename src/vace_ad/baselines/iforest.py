@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from vace_ad.baselines.contract import Method
 from vace_ad.baselines.windows import centred, windows
+from vace_ad.errors import needs
 
 _BATCH = 20_000  # samples scored at a time; wide windows would otherwise be copied whole
 
@@ -35,7 +36,8 @@ class IForest:
 
     def score(self, table: NDArray[np.float64]) -> NDArray[np.float64]:
         """Fit on the table's rows and score them."""
-        from sklearn.ensemble import IsolationForest
+        with needs("scikit-learn", "paper", "the baseline IForest"):
+            from sklearn.ensemble import IsolationForest
 
         samples = windows(np.asarray(table, dtype=np.float64), self.window)
         if self.across_channels and samples.shape[1] > 1:

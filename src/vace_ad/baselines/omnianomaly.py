@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from vace_ad.baselines.networks.detector import WindowNetwork, network_method
+from vace_ad.baselines.networks.detector import WindowNetwork, tsb_ad_methods
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -67,15 +67,4 @@ class OmniAnomaly(WindowNetwork):
         return self.first_state != "zero" and at.batch > 0
 
 
-METHODS = (
-    network_method("omnianomaly", OmniAnomaly, "Neural Networks"),
-    network_method("omnianomaly-current", OmniAnomaly, "Neural Networks", windows="current"),
-    network_method(
-        "omnianomaly-fixed",
-        OmniAnomaly,
-        "Neural Networks",
-        windows="current",
-        layout="transposed",
-        first_state="zero",
-    ),
-)
+METHODS = tsb_ad_methods("omnianomaly", OmniAnomaly, layout="transposed", first_state="zero")

@@ -22,24 +22,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.baselines.contract import Method
-from vace_ad.config import VACEConfig
-from vace_ad.engine import make_engine
-from vace_ad.engine.encoder import Encoder, Stage, init_encoder
+from vace_ad.baselines.memory import MemoryBank
+from vace_ad.baselines.windows import covering_means
+from vace_ad.engine import choose_engine
+from vace_ad.engine.encoder import Encoder, Stage, StageShape, init_stages
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.trajectory import embed
 from vace_ad.engine.workers import workers
 from vace_ad.errors import NotFittedError, TooShortError
-from vace_ad.signals.rows import patch_means_to_points
-from vace_ad.signals.shape.position import MemoryBank
-from vace_ad.training.adamw import AdamW
-from vace_ad.training.backprop import Batch, Gradients, TrainingPass
-from vace_ad.training.pretext import with_running_statistics
+from vace_ad.gradients.adamw import AdamW
+from vace_ad.gradients.backprop import Batch, Gradients, TrainingPass
+from vace_ad.gradients.batch_norm import with_running_statistics
 
 Array = NDArray[np.float64]
 Release = Literal["february", "may"]
 
 _PATCH = 96  # rows
 _WIDTHS = (128, 256, 128, 64)  # of the four convolutions
+_TAPS = (7, 5, 3, 3)
 _BATCH = 512  # anchors an iteration
 _PRETEXT_ITERATIONS = 20  # the guess's weight falls from 1 to 0 over these
 _ITERATIONS: dict[Release, int] = {"february": 200, "may": 100}
@@ -58,13 +58,12 @@ class PaAno:
 
     def fit(self, table: NDArray[np.float64]) -> PaAno:
         """Train the encoder and fill the memory bank."""
-        config = VACEConfig.from_preset(patch_length=_PATCH, encoder="shared", widths=_WIDTHS)
         rng = np.random.default_rng(self.random_state)
         patches = _patches(table)
-        encoder = init_encoder(config, table.shape[1], rng)
+        encoder = init_stages(_shapes(table.shape[1]), rng)
         if len(patches) > _PATCH:  # else no patch has another a length earlier
             encoder = _train(encoder, patches, self.release, rng)
-        self._engine = make_engine([encoder], table.shape[1], config)
+        self._engine = choose_engine([encoder], table.shape[1], _PATCH)
         self._bank = MemoryBank.fit(self._embed(patches), self.random_state)
         return self
 
@@ -72,12 +71,21 @@ class PaAno:
         """Score every row by the patches that cover it."""
         if not hasattr(self, "_bank"):
             raise NotFittedError("this PaAno has learned nothing yet; call fit first")
-        return patch_means_to_points(self._bank.score(self._embed(_patches(table))), _PATCH)
+        return covering_means(self._bank.score(self._embed(_patches(table))), _PATCH)
 
     def _embed(self, patches: PatchSet) -> NDArray[np.float32]:
         """Embeddings of all patches, (n_patches, 64)."""
         blocks = embed(self._engine, patches, np.arange(len(patches)))
         return np.concatenate([block[:, 0] for block in blocks])
+
+
+def _shapes(n_channels: int) -> list[StageShape]:
+    """Four convolutions with kernels that all channels share."""
+    entering = (n_channels, *_WIDTHS)
+    return [
+        StageShape(n_out, n_in, taps, 1)
+        for n_in, n_out, taps in zip(entering, _WIDTHS, _TAPS, strict=False)
+    ]
 
 
 def _patches(table: NDArray[np.float64]) -> PatchSet:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from vace_ad.baselines.contract import Method
 from vace_ad.baselines.windows import centred, windows
-from vace_ad.errors import TooShortError
+from vace_ad.errors import TooShortError, needs
 
 Array = NDArray[np.float64]
 
@@ -64,7 +64,8 @@ def _leading(samples: NDArray[np.float64], explained: float) -> tuple[Array, Arr
     Through the smaller of the two matrices of products, and only as many eigenvectors as needed:
     windows of many channels are wide.
     """
-    from scipy.linalg import eigh
+    with needs("scipy", "paper", "the baseline PCA"):
+        from scipy.linalg import eigh
 
     wide = samples.shape[1] > samples.shape[0]
     products = samples @ samples.T if wide else samples.T @ samples

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-from vace_ad.baselines.networks.detector import Array, WindowNetwork, network_method
+from vace_ad.baselines.networks.detector import Array, WindowNetwork, tsb_ad_methods
 from vace_ad.baselines.networks.windows import place_last_row
 
 if TYPE_CHECKING:
@@ -54,10 +54,4 @@ class TimesNet(WindowNetwork):
         return super()._place(scores, n_rows)
 
 
-METHODS = (
-    network_method("timesnet", TimesNet, "Neural Networks"),
-    network_method("timesnet-current", TimesNet, "Neural Networks", windows="current"),
-    network_method(
-        "timesnet-fixed", TimesNet, "Neural Networks", windows="current", placement="own row"
-    ),
-)
+METHODS = tsb_ad_methods("timesnet", TimesNet, placement="own row")

@@ -30,3 +30,15 @@ def centred(scores: NDArray[np.float64], length: int) -> NDArray[np.float64]:
     (n_rows − length + 1,) → (n_rows,)
     """
     return np.pad(scores, (length // 2, (length - 1) // 2), mode="edge")
+
+
+def covering_means(scores: NDArray[np.float64], length: int) -> NDArray[np.float64]:
+    """Give each row the mean score of all windows that cover it.
+
+    (n_rows − length + 1,) → (n_rows,)
+    """
+    pad = np.zeros(length - 1)
+    view = np.lib.stride_tricks.sliding_window_view(np.concatenate([pad, scores, pad]), length)
+    n, rows = len(scores), np.arange(len(view))
+    count = np.minimum(rows, n - 1) - np.maximum(rows - length + 1, 0) + 1
+    return np.asarray(view.sum(axis=1) / count)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from vace_ad.errors import ConfigError
+from vace_ad.errors import ConfigError, needs
 
 if TYPE_CHECKING:
     import numpy as np
@@ -59,7 +59,9 @@ class Ranking:
 def rank(values: Mapping[str, Mapping[str, float]], level: float = 0.05) -> Ranking:
     """Rank methods by their values (higher is better) on the series that all of them have."""
     import numpy as np
-    from scipy.stats import friedmanchisquare, rankdata
+
+    with needs("scipy", "paper", "the ranking of methods"):
+        from scipy.stats import friedmanchisquare, rankdata
 
     if len(values) < 2:
         raise ConfigError(f"{len(values)} methods came; ranks need at least 2")

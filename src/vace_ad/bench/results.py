@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from statistics import fmean
+from typing import TypeVar
 
 from vace_ad.bench.protocols import PROTOCOLS, check_protocols
 from vace_ad.bench.rows import Row
 from vace_ad.bench.store import read_rows
 from vace_ad.errors import InputError
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -21,6 +24,7 @@ class Results:
 
     protocol: str
     rows: Sequence[Row]  # every status
+    left_out: tuple[str, ...] = ()  # methods with too few series for a comparison
 
     @classmethod
     def load(cls, folder: str | Path, protocol: str | None = None, split: str = "all") -> Results:
@@ -38,11 +42,38 @@ class Results:
             )
         return cls(protocol, [row for row in rows if row.protocol == protocol])
 
-    def common(self) -> Results:
-        """Only the series on which every method has a result."""
-        each = [set(self.values(method, "VUS-PR")) for method in self.methods]
-        shared = set.intersection(*each) if each else set()
-        return Results(self.protocol, [row for row in self.rows if row.series in shared])
+    def common(self, least: int = 1) -> Results:
+        """Only the series on which every method has a result.
+
+        Where these are fewer than `least`, the method with the fewest series is left out, and the
+        next, until they are not; `left_out` names them.
+        """
+        each = {method: set(self.values(method, "VUS-PR")) for method in self.methods}
+        shared, left_out = _shared(each.values()), []
+        while len(each) > 1 and len(shared) < least:
+            fewest = min(each, key=lambda method: len(each[method]))
+            left_out.append(fewest)
+            del each[fewest]
+            shared = _shared(each.values())
+        rows = [row for row in self.rows if row.series in shared and row.method not in left_out]
+        return Results(self.protocol, rows, tuple(left_out))
+
+    def matched(self, methods: Sequence[str]) -> Results:
+        """These methods, as far as they ran, on the series and seeds that all of them have.
+
+        Differences between them then come from the methods alone.
+        """
+        each = {
+            method: {(row.series, row.seed) for row in self.good if row.method == method}
+            for method in methods
+        }
+        shared = _shared(found for found in each.values() if found)
+        rows = [
+            row
+            for row in self.rows
+            if row.method in each and (row.status != "ok" or (row.series, row.seed) in shared)
+        ]
+        return Results(self.protocol, rows)
 
     @cached_property
     def methods(self) -> tuple[str, ...]:
@@ -80,6 +111,14 @@ class Results:
             seed: fmean(column[name] for name in shared) for seed, column in table.items() if shared
         }
 
+    def cost(self, method: str, what: str) -> dict[str, float]:
+        """A cost of a method by series, such as `cpu_seconds`; the mean over the rows that know."""
+        found: dict[str, list[float]] = defaultdict(list)
+        for row in self.good:
+            if row.method == method and (value := getattr(row, what)) is not None:
+                found[row.series].append(value)
+        return {series: fmean(each) for series, each in found.items()}
+
     def seeds(self, method: str) -> int:
         """How many seeds a method ran with."""
         return len({row.seed for row in self.good if row.method == method})
@@ -105,11 +144,18 @@ class Results:
         quiet = dict.fromkeys(row.series for row in self.rows if row.status == "no-anomaly")
         if quiet:
             notes.append(f"no anomaly in the evaluated rows: {', '.join(quiet)}")
+        if self.left_out:
+            notes.append(f"left out, with too few series: {', '.join(self.left_out)}")
         counts = {name: len(self.values(name, "VUS-PR")) for name in self.methods}
         if len(set(counts.values())) > 1:
             each = ", ".join(f"{name} {count}" for name, count in counts.items())
             notes.append(f"the methods have different numbers of series: {each}")
         return notes
+
+
+def _shared(sets: Iterable[set[T]]) -> set[T]:
+    every = list(sets)
+    return set.intersection(*every) if every else set()
 
 
 def _number(row: Row, name: str) -> float | None:

@@ -57,9 +57,11 @@ class Row:
 
     measures: dict[str, float] = field(default_factory=dict)  # those that are defined
     geometry: dict[str, float | str] = field(default_factory=dict)  # of the training embeddings
+    operating: dict[str, Any] = field(default_factory=dict)  # counts of alarms, and their budget
     fit_seconds: float | None = None
     score_seconds: float | None = None
     evaluate_seconds: float | None = None
+    cpu_seconds: float | None = None  # of fit and score, all threads: the same on a busy machine
     peak_memory_mb: float | None = None  # of the process, while it computed this row's task
 
     @property

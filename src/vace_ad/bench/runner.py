@@ -9,6 +9,7 @@ from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
+from vace_ad.alarms.budget import Budget
 from vace_ad.baselines import expand, resolve
 from vace_ad.bench.catalog import Entry
 from vace_ad.bench.protocols import check_protocols
@@ -30,14 +31,22 @@ class Plan:
     protocols: tuple[str, ...] = ("tsb-ad",)
     seeds: int = 1  # 0, 1, …; a method without randomness runs with seed 0 alone
     keep_scores: bool = False
+    largest_first: bool = True  # packs jobs well; else the costly ones wait, for a run with a limit
+    budget: str | None = None  # at which alarms are judged
+    causes: str | None = None  # file or folder of root causes
 
     def tasks(self) -> list[Task]:
-        """Every task: by seed, then by method, largest series first to pack the jobs well."""
+        """Every task: by seed, then by method, then by size of the series."""
         check_protocols(self.protocols)
         if self.seeds < 1:
             raise ConfigError(f"seeds={self.seeds}: must be 1 or more")
+        if self.budget is not None and Budget.of(self.budget).per != "rows":
+            raise ConfigError(
+                f"a budget of {self.budget!r} came; the series have no time: write it as "
+                "'1 in 10000 rows'"
+            )
         methods = [(name, resolve(name).seeded) for name in expand(self.methods)]
-        largest_first = sorted(self.series, key=lambda entry: -entry.size)
+        by_size = sorted(self.series, key=lambda entry: entry.size, reverse=self.largest_first)
         return [
             Task(
                 method=name,
@@ -47,11 +56,13 @@ class Plan:
                 protocols=self.protocols,
                 size=entry.size,
                 keep_scores=self.keep_scores,
+                budget=self.budget,
+                causes=self.causes,
             )
             for seed in range(self.seeds)
             for name, seeded in methods
             if seeded or seed == 0
-            for entry in largest_first
+            for entry in by_size
         ]
 
 

@@ -76,6 +76,7 @@ class Series:
     values: NDArray[np.float64]  # (n_rows, n_channels)
     labels: NDArray[np.int8]  # (n_rows,), 1 where anomalous
     notes: tuple[str, ...]  # where name and content disagree
+    channels: tuple[str, ...] = ()  # their names
 
 
 def load(path: str | Path) -> Series:
@@ -102,7 +103,8 @@ def load(path: str | Path) -> Series:
             f"{len(values)} rows in all"
         )
     flags = labels.astype(np.int8)
-    return Series(name, values, flags, _disagreements(name, flags, int((~whole).sum())))
+    notes = _disagreements(name, flags, int((~whole).sum()))
+    return Series(name, values, flags, notes, tuple(frame.columns[:-1]))
 
 
 def _disagreements(name: SeriesName, labels: NDArray[np.int8], dropped: int) -> tuple[str, ...]:
@@ -123,6 +125,6 @@ def _read(path: Path) -> pl.DataFrame:
     try:
         if path.suffix == ".parquet":
             return pl.read_parquet(path)
-        return pl.read_csv(path, infer_schema_length=None)  # gzip and zstd are found out
+        return pl.read_csv(path, infer_schema_length=None)  # gzip and zstd are recognised
     except (pl.exceptions.PolarsError, OSError) as error:
         raise TableReadError(f"{path.name} cannot be read: {error}") from error

@@ -4,13 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from vace_ad.bench.flat import read_flat
 from vace_ad.bench.rows import Row
 from vace_ad.errors import InputError
 from vace_ad.work.store import LineStore, read_lines
 
 
 def read_rows(folder: str | Path) -> list[Row]:
-    """The rows of a run, also while it is being written; a repeated row replaces the earlier."""
+    """The rows of a run, also while it is being written; a repeated row replaces the earlier.
+
+    A CSV file of committed rows serves as well.
+    """
+    if Path(folder).suffix == ".csv" and Path(folder).is_file():
+        return read_flat(folder)
     rows = read_lines(folder, Row.from_json)
     if rows is None:
         raise InputError(f"{folder} holds no run; `vace bench run --out {folder}` makes one")

@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import isfinite
-from time import perf_counter
+from pathlib import Path
+from time import perf_counter, process_time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vace_ad import __version__
@@ -41,6 +42,8 @@ class Task:
     protocols: tuple[str, ...]
     size: int = 0  # bytes of the file
     keep_scores: bool = False
+    budget: str | None = None  # at which alarms are judged, of a detector that has some
+    causes: str | None = None  # file or folder of root causes
 
     @property
     def name(self) -> SeriesName:
@@ -98,20 +101,24 @@ def _compute(task: Task) -> Iterator[Result]:
 
     series = load(task.path)
     method = resolve(task.method)
-    fitted: tuple[Detector, float] | None = None
+    fitted: _Fitted | None = None
+    alarms: dict[str, Any] | None = None  # the same for every protocol: test rows alone
     for protocol in task.protocols:
         paper = exam(series, protocol)
-        row = replace(_blank(task, protocol), **_facts(series, paper))
+        row = replace(_blank(task, protocol), **facts(series, paper))
         if not paper.labels.any():
             yield Result(replace(row, status="no-anomaly"))
             continue
         if fitted is None:
             fitted = _fit(method, task.seed, paper)
-        detector, fit_seconds = fitted
-        started = perf_counter()
+        detector = fitted.detector
+        started, cpu_started = perf_counter(), process_time()
         scores = _checked(detector.score(paper.scored), paper)
-        scored = perf_counter()
+        scored, cpu_scored = perf_counter(), process_time()
         measures = _measures(paper, scores)
+        evaluated = perf_counter()
+        if alarms is None:
+            alarms = _operating(task, series, detector)
         yield Result(
             replace(
                 row,
@@ -119,19 +126,29 @@ def _compute(task: Task) -> Iterator[Result]:
                 measures=measures,
                 notes=(*row.notes, *getattr(detector, "notes_", ())),
                 geometry=_geometry(detector),
-                fit_seconds=round(fit_seconds, 4),
+                operating=alarms,
+                fit_seconds=round(fitted.seconds, 4),
                 score_seconds=round(scored - started, 4),
-                evaluate_seconds=round(perf_counter() - scored, 4),
+                evaluate_seconds=round(evaluated - scored, 4),
+                cpu_seconds=round(fitted.cpu_seconds + cpu_scored - cpu_started, 4),
             ),
             scores if task.keep_scores else None,
         )
 
 
-def _fit(method: Method, seed: int, paper: Exam) -> tuple[Detector, float]:
-    started = perf_counter()
+class _Fitted(NamedTuple):
+    """A detector that the protocols share, and what fitting it took."""
+
+    detector: Detector
+    seconds: float
+    cpu_seconds: float
+
+
+def _fit(method: Method, seed: int, paper: Exam) -> _Fitted:
+    started, cpu_started = perf_counter(), process_time()
     detector = method.make(seed)
     detector.fit(paper.train)
-    return detector, perf_counter() - started
+    return _Fitted(detector, perf_counter() - started, process_time() - cpu_started)
 
 
 def _checked(scores: Any, paper: Exam) -> NDArray[np.float64]:
@@ -159,6 +176,23 @@ def _measures(paper: Exam, scores: NDArray[np.float64]) -> dict[str, float]:
     return {name: float(value) for name, value in found.items() if isfinite(value)}
 
 
+def _operating(task: Task, series: Series, detector: Detector) -> dict[str, Any]:
+    """What alarms at the budget are worth on the rows after the training part."""
+    from vace_ad.bench.operating import Alarms, operate, positioned, read_causes
+
+    if task.budget is None or not isinstance(detector, Alarms):
+        return {}
+    train = series.name.train_rows
+    causes: list[dict[str, Any]] = []
+    if task.causes is not None:
+        known = read_causes(task.causes)
+        mine = known.get(Path(task.path).name, known.get(series.name.stem, []))
+        causes = positioned(mine, series.channels)
+    rows, labels = series.values[train:], series.labels[train:]
+    counted = operate(detector, rows, labels, task.budget, causes=causes, first=train)
+    return {"budget": task.budget, **counted.to_plain()}
+
+
 def _geometry(detector: Detector) -> dict[str, float | str]:
     """The diagnostics of a detector that has them."""
     geometry = getattr(detector, "geometry_", None)
@@ -169,7 +203,8 @@ def _geometry(detector: Detector) -> dict[str, float | str]:
     return {**finite, "verdict": str(geometry.verdict)}
 
 
-def _facts(series: Series, paper: Exam) -> dict[str, Any]:
+def facts(series: Series, paper: Exam) -> dict[str, Any]:
+    """What a row tells of its series."""
     return {
         "rows": len(series.values),
         "channels": series.values.shape[1],

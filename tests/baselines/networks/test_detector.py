@@ -8,7 +8,11 @@ import pytest
 torch = pytest.importorskip("torch")
 
 from vace_ad.baselines import resolve  # noqa: E402
-from vace_ad.baselines.networks.detector import WindowNetwork, network_method  # noqa: E402
+from vace_ad.baselines.networks.detector import (  # noqa: E402
+    WindowNetwork,
+    network_method,
+    tsb_ad_methods,
+)
 from vace_ad.baselines.networks.tiled import TiledNetwork  # noqa: E402
 from vace_ad.baselines.usad import USAD  # noqa: E402
 from vace_ad.bench.protocols import exam  # noqa: E402
@@ -120,3 +124,18 @@ def test_caps_and_windows_are_part_of_a_methods_settings():
     newer = network_method("x", USAD, "User", version=2)
     assert newer.config_hash != network_method("x", USAD, "User").config_hash
     assert newer.make(3).random_state == 3
+
+
+def test_fewer_epochs_and_smaller_batches_than_a_systems_own_are_told(rng):
+    detector = USAD(window=5, epochs=2, batch_size=16).fit(rng.normal(size=(60, 2)))
+    assert detector.notes_ == (
+        "capped: batches of 16 windows, usually 128",
+        "capped: 2 of 10 epochs",
+    )
+
+
+def test_a_network_of_tsb_ad_comes_in_three_kinds():
+    published, current, fixed = tsb_ad_methods("x", USAD, optimisers=2)
+    assert [each.name for each in (published, current, fixed)] == ["x", "x-current", "x-fixed"]
+    told = [(m.settings["windows"], m.settings["optimisers"]) for m in (published, current, fixed)]
+    assert told == [("published", 1), ("current", 1), ("current", 2)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
 
 import numpy as np
@@ -104,7 +104,13 @@ class WindowNetwork(ABC):
     @property
     def notes_(self) -> tuple[str, ...]:
         """What was left out of the last fit and score to save time; kept with the result."""
-        return tuple(cap for cap in (self._train_cap, self._score_cap) if cap)
+        usual: dict[str, Any] = {each.name: each.default for each in fields(self)}
+        epochs = batches = ""
+        if self.epochs < usual["epochs"]:
+            epochs = f"capped: {self.epochs} of {usual['epochs']} epochs"
+        if self.batch_size < (size := usual["batch_size"]):
+            batches = f"capped: batches of {self.batch_size} windows, usually {size}"
+        return tuple(cap for cap in (self._train_cap, batches, epochs, self._score_cap) if cap)
 
     def _note_stride(self, stride: int) -> None:
         self._score_cap = f"capped: one of {stride} windows scored" if stride > 1 else ""
@@ -237,4 +243,15 @@ def network_method(
 
     return Method(
         name, make, {"system": system.__name__, **settings}, category=category, version=version
+    )
+
+
+def tsb_ad_methods(
+    name: str, system: type[WindowNetwork], category: str = "Neural Networks", **fixed: Any
+) -> tuple[Method, ...]:
+    """TSB-AD's network as published, with its current windows, and with its slips corrected too."""
+    return (
+        network_method(name, system, category),
+        network_method(f"{name}-current", system, category, windows="current"),
+        network_method(f"{name}-fixed", system, category, windows="current", **fixed),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from math import pi
+from math import isnan, nan, pi
 from typing import Any
 
 from vace_ad.bench.figures.style import COLOURS, GRID, canvas, chosen, values_of
@@ -27,12 +27,18 @@ def draw_categories(results: Results, methods: Sequence[str] = ()) -> Any:
         ax.set_theta_offset(pi / 2)
         ax.set_theta_direction(-1)
         for k, name in enumerate(names):
-            means = family_means(values_of(results, name), results.families, families)[:-1]
-            known = [(a, float(m)) for a, m in zip(angles, means, strict=True) if m is not None]
-            closed = [*known, known[0]]
+            values = values_of(results, name)
+            means = family_means(values, results.families, families)[:-1]
+            # A family that is missing leaves a gap: a line across it would tell a value.
+            known = [nan if mean is None else float(mean) for mean in means]
             colour = COLOURS[k % len(COLOURS)]
-            ax.plot(*zip(*closed, strict=True), color=colour, linewidth=1.8, label=name)
-            ax.fill(*zip(*closed, strict=True), color=colour, alpha=0.08)
+            part = "" if len(values) == counts.total() else f" ({len(values)} series)"
+            ax.plot(
+                [*angles, angles[0]], [*known, known[0]], color=colour, linewidth=1.8, marker="o",
+                markersize=3.5, label=name + part,
+            )  # fmt: skip
+            if not any(map(isnan, known)):
+                ax.fill(angles, known, color=colour, alpha=0.08)
         ax.set_xticks(angles, [f"{name}\n(n = {counts[name]})" for name in families])
         ax.tick_params(axis="x", pad=12)
         ax.set_ylim(0, 1)

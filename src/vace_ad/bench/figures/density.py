@@ -10,6 +10,7 @@ from typing import Any
 from vace_ad.bench.compare import paired
 from vace_ad.bench.figures.style import COLOURS, GRID, canvas, chosen, values_of
 from vace_ad.bench.results import Results
+from vace_ad.errors import InputError
 
 EDGES = (0.0, 0.01, 0.02, 0.05, 0.10, 1.0)  # shares of the evaluated rows
 
@@ -27,6 +28,8 @@ def draw_density(results: Results, methods: Sequence[str] = ()) -> Any:
         for low, high in pairwise(EDGES)
     ]
     bins = [each for each in bins if each[2]]
+    if not bins:
+        raise InputError("no row tells how many of its rows are anomalous; run the methods again")
     width = 0.8 / len(names)
     with canvas(1, 1, (1.6 + 1.35 * len(bins), 3.6)) as (figure, axes):
         ax = axes[0, 0]

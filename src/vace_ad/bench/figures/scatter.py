@@ -15,7 +15,12 @@ def draw_scatter(results: Results, methods: Sequence[str] = ()) -> Any:
     """The first method on the vertical axis, each other one on a panel of its own."""
     first, *others = chosen(results, methods, least=2)[:3]
     ours = values_of(results, first)
-    families = ordered_families(results)
+    shared = {s for other in others for s in values_of(results, other) if s in ours}
+    families = [
+        family
+        for family in ordered_families(results)
+        if any(results.families[series] == family for series in shared)
+    ]
     with canvas(1, len(others), (4.2 * len(others) + 1.2, 4.3), sharey=True) as (figure, axes):
         for ax, other in zip(axes[0], others, strict=True):
             theirs = values_of(results, other)

@@ -1,4 +1,4 @@
-"""The paper's tables from a run, each number beside the published one."""
+"""The paper's tables from a run, each number beside the published one; and that of alarms."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Callable
 from vace_ad.bench.results import Results
 from vace_ad.bench.tables.category import category_table
 from vace_ad.bench.tables.main import main_table
+from vace_ad.bench.tables.operating import operating_table
 from vace_ad.bench.tables.studies import (
     ablation_table,
     geometry_table,
@@ -22,6 +23,7 @@ TABLES: dict[str, Callable[[Results], Table]] = {
     "category": category_table,
     "geometry": geometry_table,
     "msl": msl_table,
+    "operating": operating_table,
 }
 SPLITS = {"sensitivity": "tuning"}  # whose split is not all that ran
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from statistics import fmean
+from collections.abc import Iterable, Mapping
+from statistics import fmean, stdev
 
 from vace_ad.baselines import resolve
 from vace_ad.bench import published
 from vace_ad.bench.compare import paired
 from vace_ad.bench.results import Results
+from vace_ad.bench.rows import Row
 from vace_ad.bench.tables.table import Cell, Table
 from vace_ad.errors import ConfigError, InputError
 
@@ -21,7 +22,8 @@ COLUMNS = {
     "F1": "Standard-F1",
     "Range-F1": "R-based-F1",
 }
-_EXTRA = ("source", "protocol", "series", "seeds", "difference", "low", "high")
+_EXTRA = ("source", "protocol", "series", "seeds", "std", "difference", "low", "high")
+_COSTS = ("seconds", "memory_mb")
 
 
 def main_table(results: Results, reference: str | None = None) -> Table:
@@ -38,20 +40,25 @@ def main_table(results: Results, reference: str | None = None) -> Table:
     for method in sorted(results.methods, key=lambda name: -_mean(results, name)):
         rows.append(_our_row(results, method, base if method != reference else {}))
         system = published.COUNTERPARTS.get(method)
-        if system and system not in shown:
+        if system:  # a method may have run on few series: its counterpart on these alone
+            rows += _same_series(results, system, results.values(method, "VUS-PR"), base)
+            rows += [] if system in shown else _published_rows(system)
             shown.add(system)
-            rows += _published_rows(results, system, base)
     for line in published.table("main"):
         if line["method"] not in shown:
-            rows += _published_rows(results, line["method"], base)
+            rows += _same_series(results, line["method"], results.families, base)
+            rows += _published_rows(line["method"])
     notes = [
         f"difference: VUS-PR minus that of {reference} on the series both have, with the 95 % "
         "interval of a paired bootstrap over series",
         "VACE's published row is test-only, the other published rows are tsb-ad; the two do not "
         "compare",
+        "std: of the mean over series, between seeds",
+        "seconds: processor time of a fit and a score (wall clock in rows from before that was "
+        "taken); memory_mb: peak of the process; both are means over the method's own series",
         *results.notes(),
     ]
-    columns = ("category", "method", *COLUMNS, *_EXTRA)
+    columns = ("category", "method", *COLUMNS, *_EXTRA, *_COSTS)
     return Table(f"Main results, protocol {results.protocol}", columns, rows, notes)
 
 
@@ -70,27 +77,64 @@ def _our_row(results: Results, method: str, base: Mapping[str, float]) -> list[C
         results.protocol,
         len(values),
         results.seeds(method),
+        _spread(results, method),
         *_difference(values, base),
+        *costs(results, method),
     ]
 
 
-def _published_rows(results: Results, system: str, base: Mapping[str, float]) -> list[list[Cell]]:
-    """The published values: over the run's own series where each is known, and over all 180."""
-    lines = [row for row in published.table("main") if row["method"] == system]
-    category = lines[0]["category"] if lines else None  # known by series alone, as LSTMAD
-    rows: list[list[Cell]] = []
+def _spread(results: Results, method: str) -> float | None:
+    means = list(results.by_seed(method, "VUS-PR").values())
+    return stdev(means) if len(means) > 1 else None
+
+
+def costs(results: Results, method: str) -> tuple[float | None, int | None]:
+    """Seconds of a fit and a score, and megabytes, means over series; None where unknown."""
+    seconds = [_seconds(row) for row in results.good if row.method == method]
+    memory = results.cost(method, "peak_memory_mb")
+    known = [each for each in seconds if each is not None]
+    return (fmean(known) if known else None, round(fmean(memory.values())) if memory else None)
+
+
+def _seconds(row: Row) -> float | None:
+    if row.cpu_seconds is not None:
+        return row.cpu_seconds
+    if row.fit_seconds is None or row.score_seconds is None:
+        return None
+    return row.fit_seconds + row.score_seconds
+
+
+def _same_series(
+    results: Results, system: str, series: Iterable[str], base: Mapping[str, float]
+) -> list[list[Cell]]:
+    """The published values over these series, where each is known."""
     known = published.per_series().get(system, {})
-    same = {name: known[name] for name in results.families if name in known}
-    if same and results.protocol == "tsb-ad":
-        blank: list[Cell] = [None] * (len(COLUMNS) - 1)
-        head: list[Cell] = [category, system, fmean(same.values()), *blank]
-        tail: list[Cell] = ["published, same series", "tsb-ad", len(same), None]
-        rows.append([*head, *tail, *_difference(same, base)])
-    for line in lines:
+    same = {name: known[name] for name in series if name in known}
+    if not same or results.protocol != "tsb-ad":
+        return []
+    blank: list[Cell] = [None] * (len(COLUMNS) - 1)
+    head: list[Cell] = [_published_category(system), system, fmean(same.values()), *blank]
+    tail: list[Cell] = ["published, same series", "tsb-ad", len(same), None, None]
+    return [[*head, *tail, *_difference(same, base), None, None]]
+
+
+def _published_rows(system: str) -> list[list[Cell]]:
+    """The published means over all 180 series."""
+    rows: list[list[Cell]] = []
+    for line in _lines(system):
         numbers: list[Cell] = [float(line[column]) for column in COLUMNS]
-        origin: list[Cell] = ["published", line["protocol"], 180, None, None, None, None]
-        rows.append([category, system, *numbers, *origin])
+        origin: list[Cell] = ["published", line["protocol"], 180, *[None] * 7]
+        rows.append([line["category"], system, *numbers, *origin])
     return rows
+
+
+def _published_category(system: str) -> str | None:
+    lines = _lines(system)
+    return lines[0]["category"] if lines else None  # None: known by series alone, as LSTMAD
+
+
+def _lines(system: str) -> list[dict[str, str]]:
+    return [line for line in published.table("main") if line["method"] == system]
 
 
 def _difference(values: Mapping[str, float], base: Mapping[str, float]) -> list[Cell]:

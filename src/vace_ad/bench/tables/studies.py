@@ -52,6 +52,7 @@ _SETTINGS = {
 def ablation_table(results: Results) -> Table:
     """The full model and what each part is worth; published means are of all 180 series."""
     printed = {row["variant"]: row for row in published.table("ablation")}
+    results = results.matched([method for method, _ in _ABLATIONS.values()])
     rows: list[list[Cell]] = []
     for variant, (method, marks) in _ABLATIONS.items():
         if method in results.methods:
@@ -60,7 +61,7 @@ def ablation_table(results: Results) -> Table:
             beside = [float(line[name]) if line else None for name in _ABLATION_MEASURES]
             n, seeds = len(results.values(method, "VUS-PR")), results.seeds(method)
             rows.append([variant, *marks, *means, *beside, n, seeds])
-    _require(rows, "ablation")
+    _require(rows[1:], "ablation")  # the full model alone shows nothing
     columns = ("variant", *_MARKS, *_ABLATION_MEASURES)
     beside_names = tuple(f"published_{name}" for name in _ABLATION_MEASURES)
     notes = [
@@ -79,6 +80,7 @@ def ablation_table(results: Results) -> Table:
 
 def sensitivity_table(results: Results) -> Table:
     """One setting at a time, on the tuning split unless told otherwise."""
+    results = results.matched([_FULL, *_SETTINGS.values()])
     rows: list[list[Cell]] = []
     for line in published.table("sensitivity"):
         method = _SETTINGS.get((line["hyperparameter"], line["value"]), _FULL)
@@ -87,6 +89,8 @@ def sensitivity_table(results: Results) -> Table:
             head: list[Cell] = [line["hyperparameter"], line["value"], fmean(values.values())]
             tail: list[Cell] = [float(line["VUS-PR"]), len(values), results.seeds(method)]
             rows.append([*head, int(method == _FULL), *tail])
+    if set(results.methods) == {_FULL}:
+        rows = []  # the full model alone shows nothing
     _require(rows, "sensitivity")
     columns = ("hyperparameter", "value", "VUS-PR", "default", "published", "series", "seeds")
     notes = ["published: the 20 tuning series, test-only", *results.notes()]
@@ -97,6 +101,8 @@ def geometry_table(results: Results) -> Table:
     """Diagnostics of the training embeddings: mean over series, then mean and std over seeds."""
     printed = {row["variant"]: row for row in published.table("geometry")}
     columns = [name for key in GEOMETRY for name in (key, f"{key}_std")]
+    results = Results(results.protocol, [row for row in results.rows if row.geometry])
+    results = results.matched(list(_GEOMETRIES.values()))
     rows: list[list[Cell]] = []
     for variant, method in _GEOMETRIES.items():
         if not results.values(method, GEOMETRY[0]):
