@@ -2,19 +2,33 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint unit docs bench reproduce machine clean
+.PHONY: help demo test lint unit fuzz docs dist bench reproduce lock machine clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-.venv/ready: pyproject.toml constraints.txt
+# Not compiled ahead: most modules are never imported, and the rest is compiled at first use.
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-compile
+
+# What a user has: the demo needs no more.
+.venv/base: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check \
-	    --constraint constraints.txt --editable '.[train,plot,ray,excel,sql,xlstm,live,docs,dev]'
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps TSB-AD==1.5
+	$(PIP) --constraint constraints.txt --editable .
 	touch $@
 
-demo: .venv/ready  ## find the faults of a simulated plant; results in demo-results/
+# Where requirements.lock was written for this system, each file's hash is checked; torch, which is
+# not in it, and other systems go by constraints.txt. aeon, sktime and TSB-AD ask for older versions
+# than they work with, so they come without what they name.
+.venv/ready: .venv/base requirements.lock
+	if [ "$$(head -n 1 requirements.lock)" = "# $$($(BIN)/python tools/lock.py --here)" ]; then \
+	    $(PIP) --require-hashes --no-deps --requirement requirements.lock; fi
+	$(PIP) --constraint constraints.txt \
+	    --editable '.[paper,train,plot,ray,excel,sql,xlstm,live,docs,dev]'
+	$(PIP) --constraint constraints.txt --no-deps \
+	    TSB-AD==1.5 aeon pyod sktime scikit-base numba llvmlite Deprecated
+	touch $@
+
+demo: .venv/base  ## find the faults of a simulated plant; results in demo-results/
 	$(BIN)/vace demo --out demo-results
 
 test: lint machine unit  ## everything CI checks
@@ -28,17 +42,29 @@ lint: .venv/ready
 unit: .venv/ready
 	OMP_NUM_THREADS=1 $(BIN)/pytest -n 2
 
+MINUTES ?= 5
+fuzz: .venv/ready  ## damaged inputs of every kind, MINUTES=5; findings go to tests/fuzz/corpus
+	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m fuzz --minutes $(MINUTES)
+
 docs: .venv/ready  ## the site, in runs/site; needs no network once .venv is there
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+
+dist: .venv/base  ## wheel, sdist and bill of materials in dist/, checked, installed and run
+	$(PIP) --constraint constraints.txt --editable '.[release]'
+	$(BIN)/python .ci/dist.py
+	$(BIN)/python tools/bom.py dist/vace-ad.cdx.json
 
 bench: .venv/ready  ## fit and score side by side with a naive version, under ten minutes
 	$(BIN)/python benchmarks/speed.py --series MSL_id_7 SMAP_id_26 --out runs/bench
 
-reproduce: .venv/ready  ## what of the paper's study fits into an hour; needs the TSB-AD-M series
+reproduce: .venv/ready  ## an hour of the study, on from where it stopped; needs the TSB-AD-M series
 	$(BIN)/python benchmarks/reproduce.py
 
+lock: .venv/ready  ## requirements.lock anew, after a change of constraints.txt
+	$(BIN)/python tools/lock.py
+
 # The browser and the servers that some tests talk to; without them those tests say so and skip.
-PROGRAMS := chromium mosquitto prometheus prometheus-node-exporter prometheus-alertmanager
+PROGRAMS := chromium strace mosquitto prometheus prometheus-node-exporter prometheus-alertmanager
 machine:
 	@missing=; for p in $(PROGRAMS); do command -v $$p >/dev/null || missing="$$missing $$p"; done; \
 	if [ -n "$$missing" ] && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -49,4 +75,4 @@ machine:
 	    echo "not here:$$missing; tests that need them will skip"; fi
 
 clean:  ## forget the environment and the caches
-	rm -rf .venv .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-results
+	rm -rf .venv dist .mypy_cache .ruff_cache .pytest_cache .hypothesis demo-results

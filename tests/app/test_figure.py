@@ -110,3 +110,9 @@ def test_without_matplotlib_the_install_line_is_told(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "matplotlib.pyplot", None)
     with pytest.raises(MissingExtraError, match=r"vace-ad\[plot\]"):
         detection().plot()
+
+
+def test_the_picture_takes_the_colours_of_a_dark_notebook() -> None:
+    card = detection()._repr_html_()
+    assert "#fff" not in card
+    assert 'stroke="currentColor"' in card

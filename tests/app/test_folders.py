@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from vace_ad.app import folders
-from vace_ad.app.folders import clean_up, whole_folder
+from vace_ad.app.folders import whole_folder
+from vace_ad.drafts import clean_up
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="folders are locked by flock")
 
@@ -103,7 +104,7 @@ def test_what_a_killed_run_left_is_cleaned_up(tmp_path: Path, when: str) -> None
     ended = subprocess.run([sys.executable, "-c", CRASH, str(out), when], env=os.environ)
     assert ended.returncode == -signal.SIGKILL
     assert len(list(tmp_path.iterdir())) > 1
-    clean_up(out)
+    clean_up(tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["out"]
     assert read(out) == {"old"}
 
@@ -111,6 +112,6 @@ def test_what_a_killed_run_left_is_cleaned_up(tmp_path: Path, when: str) -> None
 def test_a_run_under_way_is_left_alone(tmp_path: Path) -> None:
     out = tmp_path / "out"
     with whole_folder(out) as folder:
-        clean_up(out)
+        clean_up(tmp_path)
         fill(folder, "new")
     assert read(out) == {"new"}

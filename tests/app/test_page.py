@@ -11,6 +11,7 @@ import pandas as pd
 import pytest
 
 from vace_ad import VACE
+from vace_ad.alarms import Budget
 from vace_ad.alarms.detection import Detection
 from vace_ad.app.page import plain_report_data, report_data
 from vace_ad.app.trust import rhythm_words, trust
@@ -87,3 +88,12 @@ def test_a_detection_writes_its_report_with_and_without_its_detector(
     assert "Nothing was recorded about the training" in (tmp_path / "without.html").read_text()
     assert len(re.findall(r'<tr data-event="', text)) == len(found.events)
     assert plain_report_data("t", found).events[0].band
+
+
+def test_a_threshold_of_a_person_is_not_said_to_rest_on_training(fitted: Fitted) -> None:
+    detector, frame, found = fitted
+    assert any("rests on" in line for line in trust(detector, as_table(frame), found))
+    given = detector.detect(frame, budget=Budget(50.0, "threshold"), first=TRAIN)
+    lines = trust(detector, as_table(frame), given)
+    assert "The threshold was given by a person (scores above 50)." in lines
+    assert not any("rests on" in line for line in lines)

@@ -158,8 +158,11 @@ def test_contaminated_training_is_told(vace: Runner, tmp_path: Path) -> None:
         .alias("speed")
     )
     table.write_csv(tmp_path / "t.csv")
-    answer = vace("detect", tmp_path / "t.csv", "--train-share", "0.6", *QUICK)
-    assert "the training part holds 1 stretch unlike the rest" in answer.out
+    answer = vace("detect", tmp_path / "t.csv", "--train-share", "0.6", "--json", *QUICK)
+    told = json.loads(answer.out)
+    note = next(one for one in told["fit"]["training"] if one["kind"] == "contaminated")
+    assert any(start < 320 and end > 300 for start, end in note["rows"])
+    assert note["words"] in told["notes"]
 
 
 def test_earlier_results_are_replaced_or_kept_whole(

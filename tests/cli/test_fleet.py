@@ -67,10 +67,39 @@ def test_fit_then_score(vace: Runner, table: Path, tmp_path: Path) -> None:
     assert status["m0"] == "ok"
 
 
+def test_groups_and_a_training_file(vace: Runner, table: Path, tmp_path: Path) -> None:
+    for name, faulty in (("normal", ()), ("new", (1, 3))):
+        site = pl.col("machine").replace_strict(
+            {"m0": "north", "m1": "north", "m2": "south", "m3": "south"}
+        )
+        fleet(faulty=faulty).with_columns(site=site).write_parquet(tmp_path / f"{name}.parquet")
+    normal, new = tmp_path / "normal.parquet", tmp_path / "new.parquet"
+    options = ["--by", "site,machine", "--group", "site", *QUICK, "--json"]
+    answer = vace("detect", new, "--train-file", normal, *options)
+    assert answer.status == 0, answer.err
+    record = json.loads(answer.out)
+    assert {one["machine"] for one in record["machines"][:2]} == {"north / m1", "south / m3"}
+    assert "south: the shared model was learned from 2 machines" in record["notes"]
+    models = tmp_path / "models"
+    assert vace("fit", normal, "--models", models, *options).status == 0
+    assert (models / "shared-south.vace").is_file()
+    score = ["score", new, "--by", "site,machine", "--models", models, "--json"]
+    scored = json.loads(vace(*score).out)
+    assert {one["status"] for one in scored["machines"]} == {"ok"}
+    assert {one["machine"] for one in scored["machines"][:2]} == {"north / m1", "south / m3"}
+
+
 BAD = {
     "no such column": (["--by", "pump"], "no column is called 'pump'"),
     "shared alone": (["--shared"], "--shared came without --by"),
-    "train file": (["--by", "machine", "--train-file", "x.csv"], "--train-file and --by"),
+    "train file": (["--by", "machine", "--train-file", "x.csv"], "x.csv does not exist"),
+    "two ways to train": (
+        ["--by", "machine", "--train-file", "x.csv", "--train-rows", "9"],
+        "--train-rows and --train-file both came",
+    ),
+    "group": (["--by", "machine", "--group", "site"], "--group site came"),
+    "group without by": (["--group", "site"], "--group came without --by"),
+    "shared and group": (["--by", "a,b", "--group", "a", "--shared"], "--shared and --group"),
 }
 
 

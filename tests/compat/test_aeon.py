@@ -5,7 +5,7 @@ import pytest
 
 from compat.series import QUICK, TRAIN, WRONG, series
 
-pytest.importorskip("aeon", reason="aeon is not installed", exc_type=ImportError)
+pytest.importorskip("aeon", reason="make test installs aeon", exc_type=ImportError)
 
 
 def test_aeons_own_checks() -> None:

@@ -5,7 +5,7 @@ import pytest
 
 from compat.series import QUICK, TRAIN, WRONG, series
 
-pytest.importorskip("pyod", reason="PyOD is not installed", exc_type=ImportError)
+pytest.importorskip("pyod", reason="make test installs PyOD", exc_type=ImportError)
 
 
 @pytest.fixture(scope="module")

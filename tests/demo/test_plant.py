@@ -2,8 +2,10 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from scipy.signal import lfilter
 
 from vace_ad.demo import simulate
+from vace_ad.demo.plant import _lag
 
 
 def test_the_same_seed_is_the_same_plant():
@@ -37,3 +39,9 @@ def test_sensors_hang_together():
 def test_training_must_leave_days():
     with pytest.raises(ValueError, match="train_days=30"):
         simulate(days=30, train_days=30)
+
+
+def test_a_lag_is_scipys_filter(rng):
+    x, keep = rng.normal(size=500), np.exp(-1 / 6)
+    expected, _ = lfilter([1 - keep], [1, -keep], x, zi=[keep * x[0]])
+    np.testing.assert_allclose(_lag(x, 6), expected, rtol=1e-12)

@@ -21,8 +21,25 @@ from typing import Any
 FLAGS = (
     "--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--disable-dev-shm-usage", "--mute-audio", "--remote-debugging-pipe",
+    "--disable-dev-shm-usage", "--mute-audio", "--remote-debugging-pipe", "--no-pings",
+    "--disable-default-apps", "--disable-domain-reliability", "--dns-prefetch-disable",
+    "--disable-client-side-phishing-detection",
+    "--disable-features=OptimizationHints,MediaRouter,Translate",
+    "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",  # no name leads anywhere
 )  # fmt: skip
+# Wires the pipes, leaves the network where that is wanted and allowed (a namespace of its own, as
+# root or as a user who may make one), and becomes the browser.
+START = """
+import ctypes, os, sys
+os.dup2(int(sys.argv[1]), 3)
+os.dup2(int(sys.argv[2]), 4)
+if sys.argv[3] == "offline":
+    unshare = getattr(ctypes.CDLL(None), "unshare", lambda flags: -1)
+    network, user = 0x40000000, 0x10000000
+    if unshare(network):
+        unshare(network | user)
+os.execv(sys.argv[4], sys.argv[4:])
+"""
 KEYS = {"ArrowLeft": 37, "ArrowRight": 39, "Enter": 13, "Tab": 9, "Home": 36, "End": 35}
 
 
@@ -35,24 +52,31 @@ def find_chromium() -> str | None:
 class Chromium:
     """One page in one browser."""
 
-    def __init__(self, program: str, profile: Path) -> None:
+    def __init__(self, program: str, profile: Path, *, offline: bool = True) -> None:
+        """Start it; `offline` gives it a network of its own, without anything in it."""
         self._buffer, self._count, self._session = b"", 0, ""
         self.complaints: list[str] = []  # exceptions, console errors, refused requests
         self.requests: list[str] = []  # every address the page asked for
-        self._start([program, *FLAGS, f"--user-data-dir={profile}", "about:blank"])
+        self._start([program, *FLAGS, f"--user-data-dir={profile}", "about:blank"], offline)
         try:
             self._attach()
         except BaseException:
             self.close()
             raise
 
-    def _start(self, command: list[str]) -> None:
+    @property
+    def offline(self) -> bool:
+        """Whether it sees another network than this process."""
+        ours, its = (f"/proc/{who}/ns/net" for who in ("self", self._process.pid))
+        return os.path.exists(its) and os.readlink(its) != os.readlink(ours)
+
+    def _start(self, command: list[str], offline: bool) -> None:
         to_browser, self._commands = os.pipe()
         self._answers, from_browser = os.pipe()
         ends = [fcntl.fcntl(end, fcntl.F_DUPFD, 10) for end in (to_browser, from_browser)]
-        rewire = f"import os, sys; os.dup2({ends[0]}, 3); os.dup2({ends[1]}, 4); "
+        how = [*map(str, ends), "offline" if offline else "online"]
         self._process = subprocess.Popen(
-            [sys.executable, "-c", rewire + "os.execv(sys.argv[1], sys.argv[1:])", *command],
+            [sys.executable, "-c", START, *how, *command],
             pass_fds=ends,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -156,6 +157,8 @@ def test_a_threshold_for_each_row_is_drawn(show: Open) -> None:
     page.settle()
     assert page.js(picture) != with_line
     assert "9 anomalies instead of 5" in page.js("answer.textContent")
+    first, last = (f"{value - 1:.2f}" for value in (line[0], line[-1]))
+    assert page.js("answer.textContent").startswith(f"{first} at the start, {last} at the end: 9 ")
 
 
 def test_the_expected_range_is_drawn_around_the_curves_of_the_event(
@@ -202,3 +205,13 @@ def test_geometry_is_folded_away_for_researchers(show: Open, plant: ReportData, 
     assert plant.trust[1] in page.js("document.querySelector('.cards').textContent")
     page = show(replace(plant, trajectory=None, trajectory_rows=None, geometry={}, verdict=""))
     assert page.js("getComputedStyle(research).display") == "none"
+
+
+def test_a_range_without_width_gets_no_idle_digits(show: Open, plant: ReportData) -> None:
+    event = plant.events[0]
+    name = event.shares[0][0]
+    page = show(replace(plant, events=[replace(event, band={name: (6.0, 6.0)})]))
+    choose(page, 0)
+    said = page.js("document.querySelector('.typical').textContent")
+    assert said.startswith("expected 6")
+    assert re.search(r"\.\d{3}", said) is None

@@ -5,7 +5,7 @@ import pytest
 
 from vace_ad.report import ReportData, ReportEvent
 from vace_ad.report.clock import make_clock
-from vace_ad.report.words import duration, length, number, odds, plural, stamp
+from vace_ad.report.words import duration, length, number, odds, plural, stamp, threshold_words
 
 
 @pytest.mark.parametrize(
@@ -43,6 +43,12 @@ def test_unknown_odds_are_not_mentioned() -> None:
 )
 def test_number(value: float, said: str) -> None:
     assert number(value) == said
+
+
+def test_a_threshold_that_moves_has_two_numbers() -> None:
+    assert threshold_words(1.9522, 3.8842) == "threshold 1.95 at the start, 3.88 at the end"
+    assert threshold_words(3.4001, 3.3999) == "threshold 3.4"
+    assert threshold_words(float("nan"), float("nan")) == "threshold –"
 
 
 def test_plural() -> None:

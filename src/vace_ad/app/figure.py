@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.app.thresholds import told
 from vace_ad.errors import MissingExtraError
-from vace_ad.report.words import number, plural, shortened
+from vace_ad.plain import plain_text
+from vace_ad.report.words import plural, shortened
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Event
@@ -58,10 +60,7 @@ def headline(found: Detection) -> str:
     words = "1 anomaly" if anomalies == 1 else f"{anomalies:,} anomalies"
     if silent:
         words += f" and {silent:,} without data"
-    return (
-        f"{words} in {plural(len(found.scores), 'row')}, "
-        f"threshold {number(found.threshold.value)} ({found.threshold.words})"
-    )
+    return f"{words} in {plural(len(found.scores), 'row')}, {told(found)} ({found.threshold.words})"
 
 
 def text(found: Detection) -> str:
@@ -79,8 +78,13 @@ def html(found: Detection) -> str:
     rows = "".join(
         "<tr>"
         + "".join(
-            f'<td style="text-align:left">{escape(cell)}</td>'
-            for cell in (_when(event), _rows(event), _severity(event), _suspects(event))
+            f'<td style="text-align:left;padding-right:1em;white-space:{wrap}">{escape(cell)}</td>'
+            for cell, wrap in (
+                (_when(event), "nowrap"),
+                (_rows(event), "nowrap"),
+                (_severity(event), "nowrap"),
+                (_suspects(event), "normal"),
+            )
         )
         + "</tr>"
         for event in _strongest(found)
@@ -128,8 +132,8 @@ def picture(found: Detection) -> str:
     )
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
-        f'aria-label="score, threshold and events" style="max-width:100%;background:#fff">'
-        f'{"".join(shades)}<path d="{bars}" stroke="{INK}" stroke-width="2" fill="none"/>'
+        f'aria-label="score, threshold and events" style="max-width:100%">'
+        f'{"".join(shades)}<path d="{bars}" stroke="currentColor" stroke-width="2" fill="none"/>'
         f'<polyline points="{level}" stroke="{RED}" stroke-dasharray="5 4" fill="none"/></svg>'
     )
 
@@ -184,5 +188,7 @@ def _severity(event: Event) -> str:
 
 def _suspects(event: Event) -> str:
     return ", ".join(
-        f"{shortened(name, 30)} {share:.0%}" for name, share in event.shares[:3] if share >= 0.005
+        f"{shortened(plain_text(name), 30)} {share:.0%}"
+        for name, share in event.shares[:3]
+        if share >= 0.005
     )

@@ -1,4 +1,4 @@
-"""Read tables as a detector takes them, and say what was found out on the way."""
+"""Read tables as a detector takes them, and say what was recognised on the way."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Reading:
 
 @dataclass(frozen=True)
 class Loaded:
-    """A table as a detector takes it, and all that was found out on the way."""
+    """A table as a detector takes it, and all that was recognised on the way."""
 
     table: Table
     clock: TimeReport

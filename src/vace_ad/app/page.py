@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from vace_ad.frames.table import Table
     from vace_ad.report import ReportData, ReportEvent, WhatIf
 
-_POINTS = 1500  # of the trajectory at most: it is folded away, and costs a pass of the encoder
+_POINTS = 600  # of the trajectory at most: it is folded away, and costs a pass of the encoder
 
 VERDICTS = {
     "healthy": "The embedding spreads over several directions, as the score assumes.",
@@ -139,11 +139,16 @@ def plain_report_data(title: str, found: Detection, *, first: int = 0) -> Report
 
 
 def write_detection(
-    found: Detection, path: str | PathLike[str], detector: VACE | None = None, *, first: int = 0
+    found: Detection,
+    path: str | PathLike[str],
+    detector: VACE | None = None,
+    *,
+    first: int = 0,
+    title: str | None = None,
 ) -> None:
     """Write the report of a detection; with the detector it also says how far to trust it.
 
-    Rows before `first` are those of the training.
+    Rows before `first` are those of the training. The title is the file's name unless given.
     """
     from pathlib import Path
 
@@ -151,7 +156,7 @@ def write_detection(
     from vace_ad.frames.table import as_table
     from vace_ad.report import write_report
 
-    title = Path(path).stem
+    title = title or Path(path).stem
     if detector is None:
         return write_report(plain_report_data(title, found, first=first), path)
     table = as_table(found.data).aligned(detector.channels_)

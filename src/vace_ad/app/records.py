@@ -25,6 +25,7 @@ def event_record(event: Event, zone: str | None = None) -> dict[str, Any]:
         "peak": event.peak,
         **times,
         "score": event.score,
+        "ratio": event.ratio,
         "severity": event.severity,
         "probability": event.probability,
         "signal": event.signal,

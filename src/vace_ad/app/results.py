@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import platform
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from importlib.metadata import version
+from contextlib import contextmanager, suppress
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.app.folders import clean_up, whole_folder
+from vace_ad.app.folders import whole_folder
 from vace_ad.caller import option
+from vace_ad.drafts import clean_up
 from vace_ad.errors import InputError, VaceError
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ RUN = "run.json"  # marks a folder as one of ours
 
 def check_out(out: Path) -> None:
     """Refuse a place where results cannot go, before any work is done."""
-    clean_up(out)
+    clean_up(Path(os.path.realpath(out)).parent)
     if out.exists() and not out.is_dir():
         raise InputError(f"{option('out')} {out} is a file; give a folder")
     if out.is_dir() and any(out.iterdir()) and not (out / RUN).is_file():
@@ -122,9 +124,12 @@ def write_run(folder: Path, facts: dict[str, Any]) -> None:
 
 def versions() -> dict[str, str]:
     """The versions that results depend on."""
-    packages = ("vace-ad", "numpy", "scipy", "scikit-learn", "openvino", "polars")
-    return {
+    packages = ("vace-ad", "numpy", "openvino", "polars", "scikit-learn", "torch")
+    found = {
         "python": platform.python_version(),
         "platform": f"{sys.platform} {platform.machine()}",
-        **{name: version(name) for name in packages},
     }
+    for name in packages:
+        with suppress(PackageNotFoundError):  # of an extra
+            found[name] = version(name)
+    return found

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.app.records import event_record
+from vace_ad.app.thresholds import ends
 from vace_ad.app.training import Training, fit_detector
 from vace_ad.progress import Progress, silent
 
@@ -70,10 +71,17 @@ class Run:
             "geometry": geometry and asdict(geometry),
             "budget": asdict(self.budget),
             "rules": asdict(self.rules),
-            "threshold": asdict(self.found.threshold),
+            "threshold": {
+                **asdict(self.found.threshold),
+                **dict(zip(("first", "last"), ends(self.found), strict=True)),
+            },
             "notes": self.notes,
             "seconds": round(time.perf_counter() - self.started, 3),
             "events": [event_record(event, self.loaded.clock.zone) for event in self.found.events],
+            "accepted": [
+                {**event_record(event, self.loaded.clock.zone), "like": event.like}
+                for event in self.found.accepted
+            ],
         }
 
 
@@ -124,9 +132,19 @@ def detect_with(
         step=alarming.step,
         progress=progress,
     )
-    every = [*loaded.notes, *notes, *found.notes]
+    every = [*loaded.notes, *notes, *found.notes, *_accepted_note(found)]
     began = time.perf_counter() if started is None else started
     return Run(loaded, detector, found, alarming.budget, rules, training, every, command, began)
+
+
+def _accepted_note(found: Detection) -> list[str]:
+    """What looked like something that a person called normal, for the report."""
+    if not found.accepted:
+        return []
+    when = [str(one.start if one.start_time is None else one.start_time) for one in found.accepted]
+    first = ", ".join(text.removesuffix(".000000000") for text in when[:5])
+    more = f" and {len(when) - 5} more" if len(when) > 5 else ""
+    return [f"{len(when)} stretches made no event, accepted as normal by feedback: {first}{more}"]
 
 
 def write_results(

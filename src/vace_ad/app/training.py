@@ -120,7 +120,12 @@ def fit_detector(
     for other in caught:
         if not issubclass(other.category, VaceWarning):
             warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
-    return detector, notes + contamination_notes(detector, [len(piece) for piece in pieces])
+    return detector, notes + training_notes(detector)
+
+
+def training_notes(detector: VACE) -> list[str]:
+    """What a person should know about the rows that a detector learned from, in words."""
+    return [str(note["words"]) for note in detector.facts_.get("training", ())]
 
 
 def _pieces(part: Loaded, rows: int | None) -> list[Table]:
@@ -133,17 +138,4 @@ def _pieces(part: Loaded, rows: int | None) -> list[Table]:
     return [
         Table(table.values[a:b], table.names, None if table.time is None else table.time[a:b])
         for a, b in pairwise(edges)
-    ]
-
-
-def contamination_notes(detector: VACE, lengths: Sequence[int]) -> list[str]:
-    """Say so where the training part itself looks anomalous."""
-    found = detector.calibration_.suspicious
-    if len(found) == 0:
-        return []
-    where = ", ".join(f"{start:,} to {end:,}" for start, end in found[:3].tolist())
-    rows = f" (rows {where}{', …' if len(found) > 3 else ''})" if len(lengths) == 1 else ""
-    return [
-        f"the training part holds {len(found)} stretch{'es' * (len(found) > 1)} unlike the rest"
-        f"{rows}: look at them, and train without them if they are faults"
     ]

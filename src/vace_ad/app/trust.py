@@ -26,6 +26,7 @@ def trust(detector: VACE, table: Table, found: Detection) -> list[str]:
         _coverage(detector, table, found),
         _scored(found),
         *_threshold(detector, found),
+        *_training(detector),
         _budgets(found),
     ]
     return [sentence for sentence in sentences if sentence]
@@ -105,22 +106,23 @@ def _scored(found: Detection) -> str:
 
 
 def _threshold(detector: VACE, found: Detection) -> list[str]:
+    if found.threshold.given:
+        return [f"The threshold was given by a person ({found.threshold.words})."]
     calibration = detector.calibration_
     words = [
         f"The threshold ({found.threshold.words}) rests on {plural(calibration.n_rows, 'row')} "
         "of training that were scored as if they were new."
     ]
     if found.threshold.note:
-        note = found.threshold.note.replace("calibration rows", "training rows")
-        words.append(f"Be careful: {note}.")
-    suspicious = len(calibration.suspicious)
-    if suspicious:
-        stretches = "stretch" if suspicious == 1 else "stretches"
-        words.append(
-            f"{suspicious} {stretches} of the training are unlike the rest: if they were faults, "
-            "train without them."
-        )
-    else:
+        words.append(f"Be careful: {found.threshold.note}.")
+    return words
+
+
+def _training(detector: VACE) -> list[str]:
+    """What was seen when the training rows were looked at, and what to do."""
+    notes = detector.facts_.get("training", ())
+    words = [f"Look at the training: {note['words']}." for note in notes]
+    if not any(note["kind"] == "contaminated" for note in notes):
         words.append("No part of the training stands out as a fault.")
     return words
 

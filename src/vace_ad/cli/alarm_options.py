@@ -16,13 +16,16 @@ _ALARMS = "When to alarm (give one budget; default: one false alarm in 10,000 ro
 _EVENTS = "What makes one event"
 
 AlarmsPerDay = Annotated[
-    float | None, typer.Option(help="False alarms a day to bear.", rich_help_panel=_ALARMS)
+    float | None,
+    typer.Option(help="False alarms a day to accept.", rich_help_panel=_ALARMS),
 ]
 AlarmsPerWeek = Annotated[
-    float | None, typer.Option(help="False alarms a week to bear.", rich_help_panel=_ALARMS)
+    float | None,
+    typer.Option(help="False alarms a week to accept.", rich_help_panel=_ALARMS),
 ]
 AlarmsPerMonth = Annotated[
-    float | None, typer.Option(help="False alarms a month to bear.", rich_help_panel=_ALARMS)
+    float | None,
+    typer.Option(help="False alarms a month to accept.", rich_help_panel=_ALARMS),
 ]
 FalseAlarmRate = Annotated[
     float | None,

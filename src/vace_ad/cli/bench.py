@@ -44,7 +44,12 @@ class Format(StrEnum):
     tex = "tex"
 
 
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="Folder that `vace bench run` wrote.")]
+Run = Annotated[
+    Path,
+    typer.Argument(
+        metavar="RUN", help="Folder that `vace bench run` wrote, or a CSV file of its rows."
+    ),
+]
 Protocol = Annotated[
     str | None,
     typer.Option(help="tsb-ad or test-only; without it tsb-ad, where the run holds it."),
@@ -88,6 +93,18 @@ def run_command(
         str | None, typer.Option(help="Of the Ray cluster, e.g. auto or ray://head:10001.")
     ] = None,
     keep_scores: Annotated[bool, typer.Option(help="Keep each row's scores as .npy.")] = False,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WORDS",
+            help="Judge alarms too, at this budget, e.g. '1 in 10000 rows', of methods that have "
+            "some; `vace bench table operating` shows them. Rows that are there already stay.",
+        ),
+    ] = None,
+    causes: Annotated[
+        Path | None,
+        typer.Option(help="With --budget: JSON file or folder of true channels, by series."),
+    ] = None,
     retry_failed: Annotated[bool, typer.Option(help="Try failed rows once more.")] = False,
     stop_after: Annotated[
         float | None, typer.Option(metavar="MINUTES", help="Start no task later than this.")
@@ -112,7 +129,11 @@ def run_command(
         protocols=tuple(dict.fromkeys(_listed(protocol))),
         seeds=seeds,
         keep_scores=keep_scores,
+        budget=budget,
+        causes=None if causes is None else str(causes.resolve()),
     )
+    if causes is not None:
+        _check_causes(causes, budget)
     limit = inf if stop_after is None else 60 * stop_after
     place = Engine(engine.value, jobs, threads, address, limit)
     try:
@@ -136,7 +157,8 @@ def run_command(
 @bench_app.command("table")
 def table_command(
     name: Annotated[
-        str, typer.Argument(help="main, ablation, sensitivity, category, geometry or msl.")
+        str,
+        typer.Argument(help="main, ablation, sensitivity, category, geometry, msl or operating."),
     ],
     run: Run,
     format: Annotated[Format, typer.Option(help="How it is written.")] = Format.table,
@@ -186,7 +208,12 @@ def table_command(
 
 @bench_app.command("figure")
 def figure_command(
-    name: Annotated[str, typer.Argument(help="scatter, density, geometry, categories or series.")],
+    name: Annotated[
+        str,
+        typer.Argument(
+            help="scatter, density, geometry, categories, critical-difference, cost or series."
+        ),
+    ],
     run: Run,
     out: Annotated[Path, typer.Option(help="Folder for the PNG and the SVG.")],
     methods: Methods = "",
@@ -256,6 +283,15 @@ def methods_command() -> None:
         typer.echo(f"{name:28} {method.category:16} {told}")
     for group, members in groups().items():
         typer.echo(f"{group:28} {', '.join(members)}")
+
+
+def _check_causes(causes: Path, budget: str | None) -> None:
+    """Refuse a file without causes before any work is done."""
+    from vace_ad.bench.operating import read_causes
+
+    if budget is None:
+        raise ConfigError("--causes came without --budget, which blame is judged with: add it")
+    read_causes(causes)
 
 
 def _listed(text: str) -> list[str]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from vace_ad.cli.output import Output, Quiet, stamp
+from vace_ad.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Event
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 
 def demo_command(
     out: Annotated[
-        Path, typer.Option(help="Folder for scores, events, the model and a picture.")
+        Path, typer.Option(help="Folder for the report, events, scores and the model.")
     ] = Path("demo-results"),
     seed: Annotated[int, typer.Option(help="Another plant, other faults, another detector.")] = 0,
     quiet: Quiet = False,
@@ -30,7 +32,9 @@ def demo_command(
     """
     from vace_ad import VACE
     from vace_ad.alarms import Budget
+    from vace_ad.app.page import write_detection
     from vace_ad.app.results import check_out, event_frame, results_folder, score_frame, write_run
+    from vace_ad.app.thresholds import told
     from vace_ad.demo import simulate
     from vace_ad.demo.picture import draw
     from vace_ad.frames import Table
@@ -53,7 +57,7 @@ def demo_command(
         f"{len(table):,} rows of {len(plant.names)} sensors: fitted on {first:,}, scored "
         f"{len(test):,}, explained {len(found.anomalies)} events, in {seconds:.1f} s"
     )
-    output.say(f"threshold {found.threshold.value:.2f}: {found.threshold.words}\n")
+    output.say(f"{told(found)}: {found.threshold.words}\n")
     _print_events(output, plant, found.anomalies)
     labels = plant.labels[first:]
     measures = evaluate(labels, found.scores, window=96)
@@ -72,8 +76,10 @@ def demo_command(
         detector.save(folder / "model.vace")
         write_run(folder, {"command": "vace demo", "seed": seed, "measures": measures})
         spans = [(event.start + first, event.end + first) for event in found.anomalies]
-        draw(plant, found.scores, found.threshold.value, spans, folder / "picture.png")
-    output.say(f"\nscores, events, model and picture.png are in {out}/", "bold")
+        write_detection(found, folder / "report.html", detector, title="A simulated plant")
+        with suppress(MissingExtraError):  # the report shows the same without matplotlib
+            draw(plant, found.scores, found.limits, spans, folder / "picture.png")
+    output.say(f"\nopen {out / 'report.html'}; scores, events and the model lie beside it", "bold")
 
 
 def _print_events(output: Output, plant: Plant, events: Sequence[Event]) -> None:

@@ -73,6 +73,8 @@ def detect_command(
     query: read.Query = None,
     max_size: read.MaxSize = MAX_SIZE,
     shared: many.Shared = False,
+    group: many.Group = None,
+    pooled: many.Pooled = False,
     jobs: many.Jobs = 1,
     engine: many.On = many.Where.local,
     address: many.Address = None,
@@ -130,8 +132,10 @@ def detect_command(
     if by is not None:
         from vace_ad.fleet.task import Choice
 
-        if train_file is not None:
-            raise ConfigError("--train-file and --by both came; `vace fit --by … --models` learns")
+        given = {"share": train_share, "rows": train_rows, "until": train_until}
+        also = next((name for name, value in given.items() if value is not None), None)
+        if train_file is not None and also is not None:
+            raise ConfigError(f"--train-{also} and --train-file both came; give one of them")
         many.detect_fleet(
             paths,
             how,
@@ -144,12 +148,14 @@ def detect_command(
             engine=engine,
             address=address,
             shared=shared,
-            models=None,
+            group=group,
+            train=train_file,
+            pooled=pooled,
             output=output,
             fail_on_events=fail_on_events,
         )
         return
-    many.refuse_without_by(by, shared=shared, address=address)
+    many.refuse_without_by(by, shared=shared, group=group, pooled=pooled, address=address)
     if out is not None:
         check_out(out)
 

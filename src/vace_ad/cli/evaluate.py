@@ -10,11 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vace_ad.cli import operating as operate
 from vace_ad.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
     from numpy.typing import NDArray
+
+    from vace_ad.metrics import Operating
 
 
 def evaluate_command(
@@ -56,6 +59,10 @@ def evaluate_command(
         float | None,
         typer.Option(help="Seconds from one row to the next, for false alarms a day and delays."),
     ] = None,
+    budget: operate.BudgetOption = None,
+    model: operate.ModelOption = None,
+    labels_file: operate.Labels = None,
+    causes: operate.Causes = None,
     drop_missing: Annotated[
         bool, typer.Option("--drop-missing", help="Leave out rows without a label or a score.")
     ] = False,
@@ -68,27 +75,36 @@ def evaluate_command(
     Example: vace evaluate scores.csv --label-column fault --score-column score --window auto
 
     With predictions (--threshold 4.5 or --prediction-column alarm) it also counts events found and
-    missed, false alarms (a day, with --step-seconds 60) and the delay to detection.
+    missed, false alarms (a day, with --step-seconds 60; beside those allowed, with --budget) and
+    the delay to detection. With a model it alarms itself, in one go and live:
+
+    vace evaluate plant.csv --model plant.vace --labels faults.csv --budget "1 per week"
     """
     from vace_ad.metrics import evaluate, operational
 
-    if threshold is not None and prediction_column is not None:
-        raise InputError("--threshold and --prediction-column both came; expected one: drop one")
-    if step_seconds is not None and threshold is None and prediction_column is None:
-        raise InputError(
-            "--step-seconds came without predictions, which false alarms and delays need; "
-            "add --threshold or --prediction-column"
-        )
-    needed = [label_column, score_column] + ([prediction_column] if prediction_column else [])
+    _refuse_clashes(threshold, prediction_column, step_seconds, budget, model, causes, drop_missing)
+    needed = [label_column] if labels_file is None else []
+    needed += [score_column] if model is None else []
+    needed += [prediction_column] if prediction_column else []
     table = _read(path, needed, drop_missing)
-    rows, source = _window(table, window, series_column, needed)
+    rows, source = _window(table, window, series_column, [label_column, *needed])
 
-    labels, scores = _numbers(table, label_column), _numbers(table, score_column)
-    predictions, rule = None, "best threshold for each measure"
-    if prediction_column is not None:
-        predictions, rule = _numbers(table, prediction_column), f"column {prediction_column!r}"
-    elif threshold is not None:
-        predictions, rule = scores > threshold, f"score above {threshold:g}"
+    labels = _labels(table, label_column, labels_file)
+    predictions: NDArray[Any] | None = None
+    rule = "best threshold for each measure"
+    if model is not None:
+        judged = operate.judge_model(path, model, labels, budget, causes, step_seconds)
+        scores, predictions, rule = judged.scores, judged.predictions, judged.words
+        counted: Operating | None = judged.counted
+    else:
+        scores = _numbers(table, score_column)
+        if prediction_column is not None:
+            predictions, rule = _numbers(table, prediction_column), f"column {prediction_column!r}"
+        elif threshold is not None:
+            predictions, rule = scores > threshold, f"score above {threshold:g}"
+        counted = None
+        if predictions is not None:
+            counted = operate.judge_predictions(labels, predictions, budget, step_seconds)
     result = {
         "rows": table.height,
         "window": rows,
@@ -98,11 +114,53 @@ def evaluate_command(
         "operation": None
         if predictions is None
         else asdict(operational(labels, predictions, step_seconds)),
+        "operating": None if counted is None else counted.summary(),
     }
     if as_json:
         typer.echo(json.dumps(_without_nan(result)))
     else:
-        _print(result)
+        _print(result, {} if counted is None else operate.in_words(counted))
+
+
+def _refuse_clashes(
+    threshold: float | None,
+    prediction_column: str | None,
+    step_seconds: float | None,
+    budget: str | None,
+    model: Path | None,
+    causes: Path | None,
+    drop_missing: bool,
+) -> None:
+    """Refuse options that do not go together, before anything is read."""
+    predicted = {"--threshold": threshold, "--prediction-column": prediction_column}
+    given = [name for name, value in predicted.items() if value is not None]
+    if len(given) > 1:
+        raise InputError("--threshold and --prediction-column both came; expected one: drop one")
+    if model is not None and (given or drop_missing):
+        other = given[0] if given else "--drop-missing"
+        raise InputError(f"--model and {other} both came; the model scores and alarms: drop one")
+    if model is None and causes is not None:
+        raise InputError("--causes came without --model, which names channels: add it")
+    if model is None and not given:
+        for name, value in (("--step-seconds", step_seconds), ("--budget", budget)):
+            if value is not None:
+                raise InputError(
+                    f"{name} came without predictions, which false alarms and delays need; "
+                    "add --threshold, --prediction-column or --model"
+                )
+
+
+def _labels(table: pl.DataFrame, name: str, file: Path | None) -> NDArray[Any]:
+    """The labels, from the table or from a file of their own."""
+    if file is None:
+        return _numbers(table, name)
+    other = _read(file, [name], False)
+    if other.height != table.height:
+        raise InputError(
+            f"{file} has {other.height:,} rows, the table {table.height:,}; expected a label for "
+            "each row, in the same order"
+        )
+    return _numbers(other, name)
 
 
 def _read(path: Path, needed: list[str], drop_missing: bool) -> pl.DataFrame:
@@ -186,7 +244,7 @@ def _without_nan(value: Any) -> Any:
     return None if isinstance(value, float) and math.isnan(value) else value
 
 
-def _print(result: dict[str, Any]) -> None:
+def _print(result: dict[str, Any], operating: dict[str, str]) -> None:
     from rich.console import Console
     from rich.table import Table
 
@@ -202,12 +260,16 @@ def _print(result: dict[str, Any]) -> None:
     if result["operation"] is None:
         return
 
-    table = Table()
-    table.add_column("in operation")
-    table.add_column("value", justify="right")
-    for name, value in _in_words(result["operation"]).items():
-        table.add_row(name, value)
-    console.print(table)
+    for title, words in (
+        ("in operation, row by row", _in_words(result["operation"])),
+        ("alarms, within 48 rows", operating),
+    ):
+        table = Table()
+        table.add_column(title)
+        table.add_column("value", justify="right")
+        for name, value in words.items():
+            table.add_row(name, value)
+        console.print(table)
 
 
 def _in_words(operation: dict[str, Any]) -> dict[str, str]:

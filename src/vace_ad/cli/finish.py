@@ -76,6 +76,7 @@ def write_scores(place: str, run: Run) -> None:
 
 
 def _say(run: Run, out: Path | None, output: Output) -> None:
+    from vace_ad.app.thresholds import told
     from vace_ad.frames.time import duration_words
     from vace_ad.frames.zones import zone_words
 
@@ -88,7 +89,7 @@ def _say(run: Run, out: Path | None, output: Output) -> None:
         parts.append(f"{first} to {last} {zone_words(clock.zone)}".rstrip())
     output.say(f"{name}: {', '.join(parts)}", "bold")
     output.say(f"  trained on {run.training.words}")
-    output.say(f"  alarm above {found.threshold.value:.3g}: {found.threshold.words}")
+    output.say(f"  {told(found)}: {found.threshold.words}")
     output.notes(run.notes)
     output.sparkline(found.scores, found.threshold.value, found.predictions)
     silent = len(found.events) - len(found.anomalies)

@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vace_ad.cli.finish import EVENTS_FOUND, command_line
-from vace_ad.cli.output import Output, plain_text
+from vace_ad.cli.output import Output
 from vace_ad.errors import ConfigError
+from vace_ad.plain import plain_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +43,14 @@ Shared = Annotated[
     bool,
     typer.Option("--shared", help="One model for all machines.", rich_help_panel=_FLEET),
 ]
+Group = Annotated[
+    str | None,
+    typer.Option(
+        help="One model for all machines with the same value in this column, which --by names "
+        "too, e.g. --by site,machine --group site.",
+        rich_help_panel=_FLEET,
+    ),
+]
 On = Annotated[
     Where,
     typer.Option(
@@ -50,6 +59,15 @@ On = Annotated[
 ]
 Address = Annotated[
     str | None, typer.Option(help="Of the Ray cluster, e.g. auto.", rich_help_panel=_FLEET)
+]
+Pooled = Annotated[
+    bool,
+    typer.Option(
+        "--pooled",
+        help="From 30 machines on: judge each by what all of them show. Finds weaker faults after "
+        "short trainings, with more false alarms.",
+        rich_help_panel=_FLEET,
+    ),
 ]
 Models = Annotated[
     Path | None,
@@ -76,8 +94,11 @@ def detect_fleet(
     jobs: int,
     engine: Where,
     address: str | None,
-    shared: bool,
-    models: Path | None,
+    shared: bool = False,
+    group: str | None = None,
+    models: Path | None = None,
+    train: str | None = None,
+    pooled: bool = False,
     output: Output,
     fail_on_events: bool,
 ) -> None:
@@ -86,6 +107,8 @@ def detect_fleet(
     from vace_ad.fleet.runner import Engine, run_fleet
     from vace_ad.fleet.task import Job
 
+    if shared and group is not None:
+        raise ConfigError("--shared and --group both came; give one of them")
     with _folder(out) as folder:
         job = Job(
             how,
@@ -96,11 +119,20 @@ def detect_fleet(
             kind=kind,
             command=command_line(),
             on_command_line=True,
+            pooled=pooled,
         )
         place = Engine(engine.value, jobs, address=address)
         with output.progress() as progress:
             run = run_fleet(
-                paths, job, folder, engine=place, shared=shared, models=models, progress=progress
+                paths,
+                job,
+                folder,
+                engine=place,
+                shared=shared,
+                group=group,
+                models=models,
+                train=train,
+                progress=progress,
             )
         words = budget_words(alarming)
         if out is not None:
@@ -128,9 +160,10 @@ def fit_fleet(
     jobs: int,
     engine: Where,
     address: str | None,
+    group: str | None,
     output: Output,
 ) -> None:
-    """Learn a model for each machine, and the shared one."""
+    """Learn a model for each machine or group, and the shared one."""
     from vace_ad.app.loading import names_of
     from vace_ad.fleet.runner import Engine, run_fleet, write_models
     from vace_ad.fleet.task import Job
@@ -142,6 +175,7 @@ def fit_fleet(
             job,
             models,
             engine=Engine(engine.value, jobs, address=address),
+            group=group,
             progress=progress,
         )
     write_models(models, run.rows, names_of(how.by) or [])
@@ -195,13 +229,15 @@ def _say(run: FleetRun, budget: str, out: Path | None, output: Output) -> None:
 
 
 def _incidents(run: FleetRun, output: Output) -> None:
+    from vace_ad.fleet.clock import short_time
+
     lines = []
     for number, one in enumerate(run.incidents[:_SHOWN], 1):
         more = f" and {len(one.machines) - 3:,} more" if len(one.machines) > 3 else ""
         lines.append(
             [
                 str(number),
-                _clock(one.start),
+                short_time(one.start),
                 f"{one.severity:.0f}",
                 f"{len(one.machines):,}",
                 ", ".join(one.machines[:3]) + more,
@@ -214,6 +250,7 @@ def _incidents(run: FleetRun, output: Output) -> None:
 
 
 def _machines(run: FleetRun, output: Output) -> None:
+    from vace_ad.fleet.clock import short_time
     from vace_ad.fleet.overview import sensors_of, since
 
     troubled = [row for row in run.rows if row.anomalies]
@@ -222,7 +259,7 @@ def _machines(run: FleetRun, output: Output) -> None:
             row.machine,
             f"{row.severity:.0f}",
             str(len(row.anomalies)),
-            _clock(since(row)),
+            short_time(since(row)),
             ", ".join(sensors_of(row)[:2]),
         ]
         for row in troubled[:_SHOWN]
@@ -247,10 +284,6 @@ def _leave(run: FleetRun, fail_on_events: bool) -> None:
         raise typer.Exit(2)
     if fail_on_events and any(row.events for row in run.rows):
         raise typer.Exit(EVENTS_FOUND)
-
-
-def _clock(stamp: str) -> str:
-    return stamp.replace("T", " ").replace(".000000000", "").removesuffix(":00")
 
 
 def _print(head: Sequence[str], lines: Sequence[Sequence[str]], output: Output) -> None:

@@ -13,10 +13,11 @@ from vace_ad.cli.bench import bench_app
 from vace_ad.cli.demo import demo_command
 from vace_ad.cli.detect import detect_command
 from vace_ad.cli.evaluate import evaluate_command
+from vace_ad.cli.feedback import feedback_command, update_command
 from vace_ad.cli.model import fit_command, inspect_command, score_command
-from vace_ad.cli.output import plain_text
 from vace_ad.cli.watch import watch_command
 from vace_ad.errors import VaceError
+from vace_ad.plain import plain_text
 
 UNFORESEEN = 70  # exit status where the fault is ours, as sysexits.h has it
 
@@ -55,6 +56,8 @@ app.command("detect")(detect_command)
 app.command("fit")(fit_command)
 app.command("score")(score_command)
 app.command("inspect")(inspect_command)
+app.command("feedback")(feedback_command)
+app.command("update")(update_command)
 app.command("evaluate")(evaluate_command)
 app.command("watch")(watch_command)
 app.add_typer(bench_app, name="bench")

@@ -42,6 +42,7 @@ def fit_command(
         Path | None, typer.Option(help=f"File to write the model to, *{_SUFFIX}.")
     ] = None,
     models: many.Models = None,
+    group: many.Group = None,
     jobs: many.Jobs = 1,
     engine: many.On = many.Where.local,
     address: many.Address = None,
@@ -105,15 +106,24 @@ def fit_command(
     if _one_of(model, models, by) is None:
         assert models is not None
         many.fit_fleet(
-            paths, how, config, models, jobs=jobs, engine=engine, address=address, output=output
+            paths,
+            how,
+            config,
+            models,
+            jobs=jobs,
+            engine=engine,
+            address=address,
+            group=group,
+            output=output,
         )
         return
+    many.refuse_without_by(by, group=group)
     assert model is not None
     tables = load_tables(paths, how)
     rows = sum(len(loaded.table) for loaded in tables)
     with output.progress() as progress:
         detector, notes = fit_detector(config, Training(tables, None, f"{rows:,} rows"), progress)
-    _save(detector, model)
+    save(detector, model)
     notes = [note for loaded in tables for note in loaded.notes] + notes
     output.say(f"{model}: {rows:,} rows × {len(detector.channels_)} channels learned", "bold")
     output.notes(notes)
@@ -223,7 +233,6 @@ def score_command(
             jobs=jobs,
             engine=engine,
             address=address,
-            shared=False,
             models=models,
             output=output,
             fail_on_events=fail_on_events,
@@ -232,8 +241,10 @@ def score_command(
     assert model is not None
     if out is not None:
         check_out(out)
-    detector = load(_existing(model))
+    detector = load(existing(model))
     alarming.rules(detector.config.length)
+    if detector.feedback.active:
+        output.say(f"  with {len(detector.feedback.active)} verdicts of {detector.feedback.path}")
     loaded = load_table(paths, how, detector.channels_)
     training = Training([], None, f"{detector.facts_['rows']:,} rows, in {model}")
     with output.progress() as progress:
@@ -264,11 +275,11 @@ def inspect_command(
     from vace_ad.detector import load
 
     output = say.Output(as_json=as_json, quiet=False)
-    detector = load(_existing(model))
+    detector = load(existing(model))
     rows = detector.facts_["rows"]
     output.say(f"{model}: {len(detector.channels_)} channels, learned from {rows:,} rows", "bold")
     output.say(f"  channels: {', '.join(detector.channels_)}")
-    output.say(f"  settings: {detector!r}")
+    output.say(f"  settings: {detector.settings_text}")
     _describe(detector, output)
     output.json({"model": str(model), **_record(detector)})
 
@@ -286,7 +297,8 @@ def _one_of(model: Path | None, models: Path | None, by: str | None) -> Path | N
     return model
 
 
-def _existing(model: Path) -> Path:
+def existing(model: Path) -> Path:
+    """The file of a model; refuses what is none."""
     if not model.is_file():
         raise ModelFileError(
             f"{model} {'is a folder' if model.is_dir() else 'does not exist'}; give a model file "
@@ -295,7 +307,8 @@ def _existing(model: Path) -> Path:
     return model
 
 
-def _save(detector: VACE, model: Path) -> None:
+def save(detector: VACE, model: Path) -> None:
+    """Write a model, or say in a sentence why not."""
     from vace_ad.app.results import writing
 
     if not model.absolute().parent.is_dir():
@@ -307,29 +320,32 @@ def _save(detector: VACE, model: Path) -> None:
 def _describe(detector: VACE, output: say.Output) -> None:
     """Print what is worth knowing about a fitted detector."""
     from vace_ad.frames.time import duration_words
+    from vace_ad.report.words import number
 
     facts, geometry = detector.facts_, detector.geometry_
     if facts.get("step_seconds"):
         output.say(f"  a row every {duration_words(facts['step_seconds'] * 1e9)}")
     output.say(f"  fitted in {sum(facts['seconds'].values()):.1f} s, engine {facts['engine']}")
+    shape = detector.model_.shape
+    if shape is not None:  # the file may come from a machine with another engine
+        output.say(f"  scores here by {shape.engine.engine.name}")
     if geometry is not None:
         output.say(f"  {_TRUST[geometry.verdict]}")
     for words, value in _thresholds(detector).items():
-        output.say(f"  alarm above {value:.3g}: {words}")
+        output.say(f"  threshold {number(value, 3)} at the start: {words}")
 
 
 def _thresholds(detector: VACE) -> dict[str, float]:
-    """A few budgets and the thresholds they mean."""
-    from vace_ad.alarms import Budget, Rules, choose_threshold
+    """A few budgets and the thresholds that they start with."""
+    from vace_ad.alarms import Budget
+    from vace_ad.app.thresholds import at_start
 
-    rules = Rules(join=detector.config.length // 2)
     seconds = detector.facts_.get("step_seconds")
     budgets = [Budget()]
     if seconds:
         budgets += [Budget(1, "day"), Budget(1, "week"), Budget(1, "month")]
-    step = None if not seconds else round(seconds * 1e9)
-    chosen = [choose_threshold(budget, detector.calibration_, rules, step) for budget in budgets]
-    return {threshold.words: threshold.value for threshold in chosen}
+    started = [at_start(detector, budget) for budget in budgets]
+    return {meant.words: first for first, meant in started}
 
 
 def _record(detector: VACE) -> dict[str, Any]:

@@ -5,17 +5,18 @@ from __future__ import annotations
 import json
 import math
 import sys
-import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from itertools import pairwise
+from textwrap import wrap
 from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 
 import typer
 
 from vace_ad.errors import VaceError
-from vace_ad.progress import Progress, silent
+from vace_ad.plain import plain_text
+from vace_ad.progress import Progress, silent, terminal_bars
 
 if TYPE_CHECKING:
     import numpy as np
@@ -69,7 +70,9 @@ class Output:
     def notes(self, notes: Sequence[str]) -> None:
         """Print what the reader should know."""
         for note in notes:
-            self.say(f"  note: {note}", "yellow")
+            told = plain_text(f"  note: {note}")
+            for line in wrap(told, self.console.width, subsequent_indent=" " * 8):
+                self.say(line, "yellow")
 
     def json(self, answer: dict[str, Any]) -> None:
         """Print the answer for programs, if they asked."""
@@ -84,25 +87,8 @@ class Output:
         if not self.bars:
             yield silent
             return
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bars
-
-        columns = (
-            TextColumn("{task.description:>12}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-        )
-        with Bars(*columns, console=Console(stderr=True), transient=True) as bars:
-            tasks: dict[str, Any] = {}
-
-            def show(stage: str, done: int, total: int) -> None:
-                if stage not in tasks:
-                    tasks[stage] = bars.add_task(stage, total=total)
-                bars.update(tasks[stage], completed=done, total=total)
-
-            yield show
+        with terminal_bars() as bars:
+            yield bars
 
     def sparkline(
         self, scores: NDArray[np.float64], threshold: float, alarmed: NDArray[np.int8]
@@ -146,19 +132,6 @@ class Output:
         self.console.print(table)
         if len(events) > _MOST_EVENTS:
             self.say(f"  and {len(events) - _MOST_EVENTS} less severe ones; --out keeps them all")
-
-
-def plain_text(text: str) -> str:
-    """Text that moves no cursor and changes no colour: control characters are left out.
-
-    Line ends that are ours, at the beginning, stay.
-    """
-    head = len(text) - len(text.lstrip("\n"))
-    return text[:head] + "".join(
-        " " if sign in "\n\r\t" else sign
-        for sign in text[head:]
-        if sign in "\n\r\t" or unicodedata.category(sign) not in ("Cc", "Cf", "Cs")
-    )
 
 
 def spark_heights(

@@ -16,7 +16,7 @@ TablePaths = Annotated[
         help="CSV (also .gz or .zst), Parquet, Arrow, Excel, JSON lines, Prometheus JSON or "
         "InfluxDB line protocol; - for standard input. Several files, a folder, a glob or a "
         "pattern such as data/{machine}.csv are read as one table, sqlite:///plant.db with "
-        "--query too. Delimiter, decimal sign, encoding, header and time column are found out.",
+        "--query too. Delimiter, decimal sign, encoding, header and time column are recognised.",
     ),
 ]
 TimeColumn = Annotated[

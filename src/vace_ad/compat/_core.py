@@ -55,10 +55,26 @@ def scores(detector: VACE, values: NDArray[np.float64]) -> NDArray[np.float64]:
     Fewer rows than a patch has are continued backwards by their mirror image. Rows that no patch
     covers get the median, neither normal nor anomalous.
     """
-    missing = max(0, detector.model_.reach - len(values))
-    padded = np.pad(values, ((missing, 0), (0, 0)), mode="symmetric")
+    missing, padded = _padded(detector, values)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VaceWarning)
         found = detector.score(padded)[missing:]
     unknown = np.isnan(found)
     return np.where(unknown, 0.0 if unknown.all() else np.median(found[~unknown]), found)
+
+
+def alarms(
+    detector: VACE, values: NDArray[np.float64], budget: str | None = None
+) -> NDArray[np.intp]:
+    """The rows of events under a budget in words, for any number of rows."""
+    missing, padded = _padded(detector, values)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", VaceWarning)
+        found = detector.detect(padded, budget=budget, first=missing)
+    return np.flatnonzero(found.predictions[missing:])
+
+
+def _padded(detector: VACE, values: NDArray[np.float64]) -> tuple[int, NDArray[np.float64]]:
+    """Rows with as many before them as a patch lacks, and how many these are."""
+    missing = max(0, detector.model_.reach - len(values))
+    return missing, np.pad(values, ((missing, 0), (0, 0)), mode="symmetric")

@@ -12,12 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.compat import _core
-from vace_ad.errors import MissingExtraError
+from vace_ad.errors import needs
 
-try:
+with needs("aeon", "aeon", "the aeon adapter"):
     from aeon.anomaly_detection.series.base import BaseSeriesAnomalyDetector
-except ImportError as error:
-    raise MissingExtraError("the aeon adapter", "aeon", "aeon") from error
 
 
 class VACEAnomalyDetector(BaseSeriesAnomalyDetector):  # type: ignore[misc]

@@ -10,15 +10,13 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.validation import check_array, check_is_fitted
 
 from vace_ad.compat import _core
-from vace_ad.errors import MissingExtraError
+from vace_ad.errors import needs
 
-try:
+with needs("pyod", "pyod", "the PyOD adapter"):
     from pyod.models.base import BaseDetector
-except ImportError as error:
-    raise MissingExtraError("the PyOD adapter", "pyod", "pyod") from error
+    from sklearn.utils.validation import check_array, check_is_fitted
 
 
 class VACEDetector(BaseDetector):  # type: ignore[misc]

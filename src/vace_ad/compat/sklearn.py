@@ -13,12 +13,14 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, OutlierMixin
-from sklearn.utils import check_random_state
-from sklearn.utils.validation import check_is_fitted, validate_data
 
 from vace_ad.compat import _core
-from vace_ad.errors import ConfigError
+from vace_ad.errors import ConfigError, needs
+
+with needs("scikit-learn", "sklearn", "the scikit-learn adapter"):
+    from sklearn.base import BaseEstimator, OutlierMixin
+    from sklearn.utils import check_random_state
+    from sklearn.utils.validation import check_is_fitted, validate_data
 
 # For `check_estimator(…, expected_failed_checks=…)`: a row's score depends on its neighbours in
 # time, which these two checks take away.

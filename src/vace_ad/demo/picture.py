@@ -18,7 +18,7 @@ INK, QUIET, FAULT, FOUND = "#22303c", "#6b7c8c", "#e8a33d", "#c2410c"
 def draw(
     plant: Plant,
     scores: NDArray[np.float64],  # of the rows after training
-    threshold: float,
+    threshold: NDArray[np.float64],  # of the same rows
     events: Sequence[tuple[int, int]],  # rows [start, end) of the plant
     path: Path,
 ) -> None:
@@ -41,9 +41,9 @@ def draw(
     sensors.set_ylim(-0.7, n - 0.3)
     rows = np.arange(plant.train_rows, len(plant.values))
     score.plot(plant.time[rows], scores, lw=1, color=INK)
-    score.axhline(threshold, lw=0.9, ls="--", color=FOUND)
+    score.plot(plant.time[rows], threshold, lw=0.9, ls="--", color=FOUND)
     score.set_ylabel("score")
-    top = max(float(np.nanmax(scores)), threshold) * 1.12
+    top = max(float(np.nanmax(scores)), float(np.nanmax(threshold))) * 1.12
     score.set_ylim(0, top)
     for fault in plant.faults:
         span = plant.time[fault.start], plant.time[min(fault.end + 6, len(plant.time) - 1)]

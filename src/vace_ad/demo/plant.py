@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 from numpy.typing import NDArray
@@ -115,12 +116,12 @@ def _inject(
         ("changed rhythm", "valve_position", 150, lambda x: _faster(x)),
         ("slow drift", "motor_temperature", 260, lambda x: x + np.linspace(0, 14, len(x))),
     ]
-    room = (n - first) // len(kinds)
+    span = (n - first) // len(kinds)
     faults = []
     for slot, k in enumerate(rng.permutation(len(kinds))):
         kind, sensor, length, change = kinds[k]
-        length = min(length, room // 2)
-        start = first + slot * room + int(rng.integers(room // 4, room - length))
+        length = min(length, span // 2)
+        start = first + slot * span + int(rng.integers(span // 4, span - length))
         part = slice(start, start + length)
         columns[sensor][part] = change(columns[sensor][part])
         faults.append(Fault(kind, sensor, start, start + length))
@@ -134,11 +135,10 @@ def _faster(x: Column) -> Column:
 
 def _lag(x: Column, rows: float) -> Column:
     """A first-order lag of so many rows."""
-    from scipy.signal import lfilter
-
-    keep = np.exp(-1 / rows)
-    start = keep * x[0]
-    return np.asarray(lfilter([1 - keep], [1, -keep], x, zi=[start])[0])
+    keep = float(np.exp(-1 / rows))
+    steps = (1 - keep) * x
+    steps[0] = x[0]
+    return np.array(list(accumulate(steps.tolist(), lambda y, step: step + keep * y)))
 
 
 def _wander(n: int, rows: int, scale: float, rng: np.random.Generator) -> Column:

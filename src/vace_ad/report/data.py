@@ -94,6 +94,11 @@ class ReportData:
         return float(np.median(known)) if len(known) else float("nan")
 
     @property
+    def ends(self) -> tuple[float, float]:
+        """The threshold of the first row that has one, and of the last."""
+        return first_and_last(self.threshold) or (float("nan"), float("nan"))
+
+    @property
     def line(self) -> NDArray[np.floating] | None:
         """The threshold of each row (n,), or None where it is the same for all."""
         line = np.asarray(self.threshold)
@@ -168,3 +173,10 @@ class ReportData:
             )
         if len(rows) and not (rows.min() >= 0 and rows.max() < n):
             raise InputError(f"trajectory_rows point outside the table's {n} rows")
+
+
+def first_and_last(line: float | NDArray[np.floating]) -> tuple[float, float] | None:
+    """The first and the last finite value of a line; None where there is none."""
+    known = np.ravel(np.asarray(line, dtype=np.float64))
+    known = known[np.isfinite(known)]
+    return (float(known[0]), float(known[-1])) if len(known) else None

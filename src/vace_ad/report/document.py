@@ -43,6 +43,7 @@ def document(
     return {
         "rows": data.n_rows,
         "threshold": data.level if np.isfinite(data.level) else None,
+        "thresholdEnds": [value if np.isfinite(value) else None for value in data.ends],
         "whatIf": [[float(w.shift), int(w.events), w.words] for w in data.what_if],
         "file": data.title,
         "training": None if data.training is None else [int(row) for row in data.training],

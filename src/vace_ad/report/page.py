@@ -23,6 +23,7 @@ from vace_ad.report.words import (
     plural,
     shortened,
     stamp,
+    threshold_words,
 )
 
 NAMED = 0.1  # share of the blame that names a second suspect in the table
@@ -56,8 +57,7 @@ def summary(data: ReportData, clock: Clock) -> str:
     if data.training is not None:
         start, end = data.training
         parts.append(f"learned from {(end - start) / data.n_rows:.0%} of the rows")
-    varies = "about " if data.line is not None else ""
-    threshold = f"threshold {varies}{number(data.level)}"
+    threshold = threshold_words(*data.ends)
     parts.append(f"{threshold}, {data.alarm_words}" if data.alarm_words else threshold)
     return "".join(f"<li>{escape(part)}</li>" for part in parts)
 

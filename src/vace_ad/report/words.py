@@ -60,6 +60,14 @@ def plural(count: int, word: str) -> str:
     return f"{count:,} {word}" + ("" if count == 1 else "s")
 
 
+def threshold_words(first: float, last: float) -> str:
+    """Return e.g. "threshold 1.95 at the start, 3.88 at the end", one number where it stays."""
+    start, end = number(first, 3), number(last, 3)
+    if start == end:
+        return f"threshold {start}"
+    return f"threshold {start} at the start, {end} at the end"
+
+
 def odds(probability: float) -> str:
     """Return a tail probability as odds, e.g. "1 in 12,000"; empty where it is not known."""
     if not math.isfinite(probability):

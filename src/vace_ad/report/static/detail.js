@@ -72,7 +72,7 @@ class Detail {
 
   #typical([before, during, after], band) {
     const large = Math.max(...[before, during, after, ...(band ?? [])].filter((v) => v !== null).map(Math.abs), 0);
-    const size = band ? Math.min(large, Math.max(band[1] - band[0], large / 1000)) : large; // tells the ends of the range apart
+    const size = band && band[1] > band[0] ? Math.min(large, Math.max(band[1] - band[0], large / 1000)) : large; // tells the ends of the range apart
     const line = make("p", { className: "typical" }, band ? `expected ${number(band[0], size)} to ${number(band[1], size)}; typically ` : "typically ");
     if (before !== null) line.append(`${number(before, size)} before, `);
     line.append(make("b", { textContent: during === null ? "nothing" : number(during, size) }), " during");

@@ -1,2 +1,2 @@
-// Before anything is drawn, so that a dark room sees no white flash.
+// Before anything is drawn, so that a dark screen shows no white flash.
 document.documentElement.dataset.theme = matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light";

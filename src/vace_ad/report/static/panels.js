@@ -214,7 +214,8 @@ class Panel {
     frame.events.forEach((event, i) => {
       const [a, b] = inPixels(event.at, plot.toX);
       const from = Math.max(a, plot.left), to = Math.min(b, plot.left + plot.width);
-      const x = (from + to) / 2, half = context.measureText(String(i + 1)).width / 2 + 3;
+      const half = context.measureText(String(i + 1)).width / 2 + 3;
+      const x = Math.min((from + to) / 2, plot.left + plot.width - half); // the last one whole, too
       if (to < plot.left || from > plot.left + plot.width || x - half < free) return;
       context.fillStyle = event.kind === "no data" ? colours.soft : colours.event;
       context.fillText(String(i + 1), x, 1);

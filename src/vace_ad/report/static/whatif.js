@@ -20,7 +20,7 @@ function wireWhatIf(doc, timeline) {
   const tell = () => {
     const [, events, words] = answerAt(tried, alarm.shift), moved = alarm.shift !== 0;
     const count = `${events.toLocaleString("en-US")} ${events === 1 ? "anomaly" : "anomalies"}`;
-    $("answer").textContent = `${number(alarm.level + alarm.shift)}: ${count}${moved ? ` instead of ${now[1].toLocaleString("en-US")}` : ""}${words ? `; on normal data ${words}` : ""}`;
+    $("answer").textContent = `${atEnds(doc, alarm.shift)}: ${count}${moved ? ` instead of ${now[1].toLocaleString("en-US")}` : ""}${words ? `; on normal data ${words}` : ""}`;
     slider.setAttribute("aria-valuetext", $("answer").textContent);
     $("threshold-reset").disabled = !moved;
   };
@@ -28,6 +28,12 @@ function wireWhatIf(doc, timeline) {
   $("threshold-reset").addEventListener("click", () => set(0));
   dragLine(score, () => alarm.shift, set);
   tell();
+}
+
+/** The threshold as the summary tells it: at the start and at the end, once where they are the same. */
+function atEnds(doc, shift) {
+  const [start, end] = doc.thresholdEnds.map((value) => number(value + shift));
+  return start === end ? start : `${start} at the start, ${end} at the end`;
 }
 
 /** What the nearest threshold that was tried gave. */

@@ -1,0 +1,227 @@
+"""`vace feedback` and `vace update`: what people say of events, and learning on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vace_ad.cli import output as say
+from vace_ad.cli import tables as read
+from vace_ad.cli.model import existing, save
+from vace_ad.cli.tables import MAX_SIZE
+from vace_ad.errors import FeedbackError
+
+if TYPE_CHECKING:
+    from vace_ad.frames.table import Table
+
+_SAY = "What to say (give one)"
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")]
+
+
+@say.interruptible
+def feedback_command(
+    model: Model,
+    normal: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="START END", help="This was normal, as times or rows.", rich_help_panel=_SAY
+        ),
+    ] = None,
+    fault: Annotated[
+        tuple[str, str] | None,
+        typer.Option(
+            metavar="START END", help="This was a fault, as times or rows.", rich_help_panel=_SAY
+        ),
+    ] = None,
+    events: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RUN#N",
+            help="Event N of a results folder or its run.json was normal, as results/#3; with "
+            "--is-fault it was a fault.",
+            rich_help_panel=_SAY,
+        ),
+    ] = None,
+    is_fault: Annotated[
+        bool, typer.Option("--is-fault", help="With --events: a fault.", rich_help_panel=_SAY)
+    ] = False,
+    undo: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Take back what was said.", rich_help_panel=_SAY),
+    ] = None,
+    listing: Annotated[
+        bool, typer.Option("--list", help="What holds.", rich_help_panel=_SAY)
+    ] = False,
+    table: Annotated[
+        str | None,
+        typer.Option(
+            help="The table that the rows are in; without it nothing can be recognised again. "
+            "Default with --events: the table of that run."
+        ),
+    ] = None,
+    note: Annotated[str, typer.Option(help="A word for later readers.")] = "",
+    who: Annotated[str, typer.Option(help="Who says it.")] = "",
+    time_column: read.TimeColumn = None,
+    time_zone: read.TimeZone = None,
+    as_json: say.Json = False,
+    quiet: say.Quiet = False,
+    debug: say.Debug = False,
+) -> None:
+    """Say what an event was; it is kept in MODEL's .feedback.jsonl, line by line.
+
+    What was normal does not alarm when it comes again (`vace score` and `vace watch` look at the
+    file by themselves), and `vace update` makes it part of normal. What was a fault never is.
+
+    Examples:
+
+    vace feedback plant.vace --events results/#3 --note "pump service"
+
+    vace feedback plant.vace --normal 2026-03-02T10:00 2026-03-02T11:30 --table march.csv
+
+    vace feedback plant.vace --fault 2026-03-09 2026-03-10
+
+    vace feedback plant.vace --list
+
+    vace feedback plant.vace --undo 1f3a9c02
+    """
+    from vace_ad.detector import load
+
+    given = [x for x in (normal, fault, events, undo) if x is not None]
+    if len(given) + listing != 1:
+        raise FeedbackError("give one of --normal, --fault, --events, --list and --undo")
+    output = say.Output(as_json=as_json, quiet=quiet)
+    detector = load(existing(model))
+    if undo is not None:
+        output.say(detector.undo(undo).words())
+    elif not listing:
+        if events is not None:
+            what, source = _event(events)
+            table, verdict = table or source, "fault" if is_fault else "normal"
+        else:
+            what, verdict = _range(normal or fault or ("", "")), "normal" if normal else "fault"
+        rows = None if table is None else _load(table, time_column, time_zone, detector.channels_)
+        said = detector.accept(what, rows, verdict=verdict, note=note, who=who)
+        output.say(said.words())
+    active = detector.feedback.active
+    if listing:
+        output.say(f"{detector.feedback.path}: {len(active)} hold", "bold")
+        for line in active:
+            output.say(f"  {line.words()}")
+    output.json({"feedback": [{**x.to_plain(), "pattern": x.pattern is not None} for x in active]})
+
+
+@say.interruptible
+def update_command(
+    model: Model,
+    paths: Annotated[
+        list[str], typer.Argument(metavar="TABLE…", help="Tables of more normal operation.")
+    ],
+    out: Annotated[
+        Path | None, typer.Option(help="Where to write the model; default: in its place.")
+    ] = None,
+    time_column: read.TimeColumn = None,
+    time_zone: read.TimeZone = None,
+    sort: read.Sort = False,
+    resample: read.Resample = None,
+    max_size: read.MaxSize = MAX_SIZE,
+    as_json: say.Json = False,
+    quiet: say.Quiet = False,
+    debug: say.Debug = False,
+) -> None:
+    """Learn more normal rows, without the old ones and in the time of the new ones.
+
+    Stretches that `vace feedback` marked as faults are left out; what was accepted counts in full.
+    A state of `vace watch` belongs to the model before: give the new one a new state.
+
+    Examples:
+
+    vace update plant.vace april.csv
+
+    vace update plant.vace april.csv may.csv --out plant-may.vace
+    """
+    from vace_ad.app.loading import Reading, load_table
+    from vace_ad.detector import load
+
+    output = say.Output(as_json=as_json, quiet=quiet)
+    how = Reading(
+        time_column=time_column,
+        time_zone=time_zone,
+        sort=sort,
+        resample=resample,
+        max_size=max_size,
+    )
+    detector = load(existing(model))
+    loaded = [load_table([path], how, detector.channels_) for path in paths]
+    rows = sum(len(one.table) for one in loaded)
+    with output.progress() as progress:
+        detector.update([one.table for one in loaded], progress=progress)
+    target = out or model
+    save(detector, target)
+    seconds = detector.facts_["seconds"]["update"]
+    output.say(f"{target}: {rows:,} rows learned besides the old ones, {seconds:.1f} s", "bold")
+    output.notes([note for one in loaded for note in one.notes])
+    output.json({"model": str(target), "rows": rows, "facts": dict(detector.facts_)})
+
+
+def _load(
+    path: str, time_column: str | None, time_zone: str | None, channels: tuple[str, ...]
+) -> Table:
+    from vace_ad.app.loading import Reading, load_table
+
+    return load_table([path], Reading(time_column=time_column, time_zone=time_zone), channels).table
+
+
+def _range(pair: tuple[str, str]) -> tuple[Any, Any]:
+    """Rows where both are whole numbers, else times."""
+    if all(text.isdigit() and len(text) != 4 for text in pair):
+        return int(pair[0]), int(pair[1])
+    return pair
+
+
+def _event(place: str) -> tuple[Any, str | None]:
+    """An event of a run, counted from 1, and the table of the run."""
+    from vace_ad.alarms import Event
+
+    name, _, number = place.rpartition("#")
+    path = Path(name)
+    path = path / "run.json" if path.is_dir() else path
+    try:
+        run = json.loads(path.read_text("utf-8"))
+        found = run["events"]
+        one = found[int(number) - 1] if int(number) > 0 else None
+        if one is None:
+            raise IndexError
+        ratio = one.get("ratio")
+        start, end = (one[key] and _utc(one[key]) for key in ("start_time", "end_time"))
+        event = Event(
+            int(one["start"]),
+            int(one["end"]),
+            int(one["peak"]),
+            ratio=float("nan") if ratio is None else float(ratio),
+            shares=tuple((str(k), float(v)) for k, v in one["shares"].items()),
+            start_time=start,
+            end_time=end,
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise FeedbackError(
+            f"--events {place}: no run can be read there ({type(error).__name__}); write results/#3"
+        ) from error
+    except IndexError:
+        raise FeedbackError(f"--events {place}: the run has {len(found)} events") from None
+    source = run.get("input", {}).get("source")
+    return event, source if isinstance(source, str) and Path(source).is_file() else None
+
+
+def _utc(text: str) -> Any:
+    """A time of a run, with its offset or without, as it stands in the table."""
+    from datetime import UTC, datetime
+
+    import numpy as np
+
+    moment = datetime.fromisoformat(text[:26] + text[29:] if len(text) > 26 else text)
+    if moment.tzinfo is None:
+        return np.datetime64(text, "ns")
+    return np.datetime64(moment.astimezone(UTC).replace(tzinfo=None), "ns")

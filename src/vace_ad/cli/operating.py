@@ -1,0 +1,179 @@
+"""Operating measures on the command line: from predictions, or from a model run over the rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from vace_ad.errors import InputError
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from vace_ad.alarms import Budget
+    from vace_ad.metrics import Operating
+
+_OPERATING = "Operating measures"
+
+BudgetOption = Annotated[
+    str | None,
+    typer.Option(
+        "--budget",
+        metavar="WORDS",
+        help="False alarms to accept: '1 per week' (or day, or month), '1 in 10000 rows'. Says how "
+        "many are allowed, and with --model where it alarms.",
+        rich_help_panel=_OPERATING,
+    ),
+]
+ModelOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--model",
+        help="Model file: it scores the channels of the table and alarms, in one go and live.",
+        rich_help_panel=_OPERATING,
+    ),
+]
+Labels = Annotated[
+    Path | None,
+    typer.Option(
+        "--labels",
+        metavar="FILE",
+        help="Table of the same rows that has the label column.",
+        rich_help_panel=_OPERATING,
+    ),
+]
+Causes = Annotated[
+    Path | None,
+    typer.Option(
+        "--causes",
+        metavar="FILE",
+        help='JSON of true channels, {"plant": [{"start": 120, "end": 180, "channels": '
+        '["flow"]}]}, by the name of the table; with --model.',
+        rich_help_panel=_OPERATING,
+    ),
+]
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What a model said of labelled rows."""
+
+    scores: NDArray[np.float64]  # (n_rows,), finite
+    predictions: NDArray[np.int8]  # (n_rows,)
+    counted: Operating
+    words: str  # what the predictions are
+
+
+def judge_model(
+    path: Path,
+    model: Path,
+    labels: NDArray[Any],
+    budget: str | None,
+    causes: Path | None,
+    step_seconds: float | None,
+) -> Judged:
+    """Score and alarm by a model: its scores, its events, and what they were worth."""
+    import numpy as np
+
+    from vace_ad.alarms import Budget
+    from vace_ad.app.loading import Reading, load_table
+    from vace_ad.bench.operating import operate, read_causes
+    from vace_ad.detector import load
+
+    detector = load(model)
+    loaded = load_table(path, Reading(), detector.channels_)
+    if len(loaded.table) != len(labels):
+        raise InputError(
+            f"{path} has {len(loaded.table):,} rows for the model and {len(labels):,} labels; "
+            "expected one label a row: sort the table by time and drop repeated times first"
+        )
+    step = _nanoseconds(step_seconds) or loaded.clock.step or detector.model_.step
+    chosen = Budget.of(budget)
+    known = [] if causes is None else _causes_of(path, read_causes(causes), causes)
+    found = detector.detect(loaded.table, budget=chosen, step=step)
+    counted = operate(detector, loaded.table, labels, chosen, step=step, causes=known, found=found)
+    if not np.isfinite(found.scores).any():
+        raise InputError(f"no row of {path} has a score; look for missing values")
+    scores = np.nan_to_num(found.scores, nan=float(np.nanmin(found.scores)))
+    words = f"events of {model.name}, {found.threshold.words}"
+    return Judged(scores, found.predictions, counted, words)
+
+
+def judge_predictions(
+    labels: NDArray[Any],
+    predictions: NDArray[Any],
+    budget: str | None,
+    step_seconds: float | None,
+) -> Operating:
+    """Runs of predicted rows as events."""
+    import numpy as np
+
+    from vace_ad.metrics import operating
+    from vace_ad.metrics.events import find_events
+
+    rate = None if budget is None else _rate(budget, step_seconds)
+    events = np.stack(find_events(np.asarray(predictions) == 1), axis=1)
+    return operating(labels, [(start, end) for start, end in events.tolist()], rate=rate)
+
+
+def in_words(counted: Operating) -> dict[str, str]:
+    """The measures as a person reads them; what could not be measured is left out."""
+    from vace_ad.metrics.operating import EARLY, PLACES
+
+    found = counted.summary()
+    allowed = "" if counted.allowed is None else f" ({counted.allowed:.1f} allowed)"
+    words = {
+        "events found": f"{counted.found} of {counted.events}",
+        "false alarms": f"{counted.false_alarms}{allowed}",
+        "normal rows inside events": f"{found['normal_rows_in_events']:.2%}",
+    }
+    if counted.onsets:
+        words["onset, median"] = f"{found['onset_median']:+.0f} rows"
+        words[f"onset more than {EARLY} rows early"] = f"{found['onset_early_share']:.0%}"
+        quartiles = [f"{found[f'length_{which}']:.2f}" for which in ("low", "median", "high")]
+        words["length over label, quartiles"] = ", ".join(quartiles)
+    if counted.live:
+        words["found live"] = f"{len(counted.delays)} of {counted.live}"
+    if counted.delays:
+        words["delay live, median"] = f"{found['delay_median']:.0f} rows"
+        words["delay live, worst"] = f"{found['delay_worst']:.0f} rows"
+    if counted.blamed:
+        places = ", ".join(str(k) for k in PLACES)
+        hits = ", ".join(f"{found[f'blame_{k}']:.2f}" for k in PLACES)
+        words[f"true channel in the first {places}"] = f"{hits} ({len(counted.blamed)} events)"
+    return words
+
+
+def _rate(budget: str, step_seconds: float | None) -> float | None:
+    from vace_ad.alarms import Budget
+
+    chosen: Budget = Budget.of(budget)
+    if chosen.per != "rows" and step_seconds is None:
+        raise InputError(
+            f"--budget {budget!r} needs the time between rows: add --step-seconds, or write the "
+            "budget as '1 in 10000 rows'"
+        )
+    return chosen.rate(_nanoseconds(step_seconds))
+
+
+def _nanoseconds(seconds: float | None) -> int | None:
+    return None if seconds is None else round(seconds * 1e9)
+
+
+def _causes_of(
+    path: Path, causes: dict[str, list[dict[str, Any]]], file: Path
+) -> list[dict[str, Any]]:
+    """The causes of this table: by its name, or the only ones there are."""
+    for name in (path.name, path.stem):
+        if name in causes:
+            return causes[name]
+    if len(causes) == 1:
+        return next(iter(causes.values()))
+    raise InputError(
+        f"{file} has no causes of {path.name!r}, only of {', '.join(map(repr, list(causes)[:3]))}"
+        f"{', …' if len(causes) > 3 else ''}; name the entry like the table"
+    )
