@@ -183,7 +183,7 @@ def test_the_site_builds_strictly_and_fetches_nothing(tmp_path):
     import subprocess
 
     built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", tmp_path],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", tmp_path],
         cwd=ROOT,
         capture_output=True,
         text=True,

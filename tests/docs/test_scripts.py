@@ -58,3 +58,24 @@ def test_comments_of_fields_go_on_over_lines():
         'class A:\n    x: int = 1  # first\n    # and on\n    y: str = "a"\n    # no comment of y\n'
     )
     assert comments(source) == {"x": "first and on"}
+
+
+def test_the_page_of_the_study_shows_what_there_is(tmp_path, monkeypatch):
+    import study
+
+    monkeypatch.setattr(study, "RESULTS", tmp_path)
+    monkeypatch.setattr(study, "FIGURES", tmp_path)
+    assert "## " not in study.study()
+    (tmp_path / "ablation-test-only.md").write_text("**Ablation**\n")
+    (tmp_path / "cost-tsb-ad.png").touch()
+    names = "method,family,series,of,ours,published_same_series,gap,low,high,capped\n"
+    (tmp_path / "published-families.csv").write_text(
+        f"{names}usad,MSL,2,14,0.3,0.2,+0.1,,,3 of 9 epochs | batches of 8\n"
+    )
+    page = study.study()
+    assert "## Ablation" in page
+    assert "**Ablation**" in page
+    assert "](../figures/cost-tsb-ad.png)" in page
+    assert "## Sensitivity" not in page
+    row = "| usad | MSL | 2 of 14 | 0.3 | 0.2 | +0.1 |  | 3 of 9 epochs · batches of 8 |"
+    assert row in page

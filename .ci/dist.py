@@ -1,0 +1,84 @@
+"""Build wheel and sdist, check them, install each afresh on every Python here, run the demo.
+
+    make dist
+
+Leaves the two files in dist/; ends with an error at the first thing that is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DIST = ROOT / "dist"
+MINORS = range(11, 20)  # Python 3.11 is the oldest that is supported
+
+
+def run(*command: object, cwd: Path = ROOT) -> str:
+    """What a command printed; it must succeed."""
+    done = subprocess.run(
+        list(map(str, command)), cwd=cwd, capture_output=True, text=True, check=False
+    )
+    if done.returncode:
+        sys.exit(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def build() -> list[Path]:
+    """The files that go to the index, wheel and sdist, checked."""
+    shutil.rmtree(DIST, ignore_errors=True)
+    run(sys.executable, "-m", "build", "--outdir", DIST)
+    files = sorted(DIST.iterdir())
+    run(sys.executable, "-m", "twine", "check", "--strict", *files)
+    run(sys.executable, "-m", "check_wheel_contents", *DIST.glob("*.whl"))
+    return files
+
+
+def pythons() -> Iterator[str]:
+    """Every supported Python on the path, or installed by pyenv, that runs."""
+    kept = Path(os.environ.get("PYENV_ROOT", Path.home() / ".pyenv")) / "versions"
+    for minor in MINORS:
+        name = f"python3.{minor}"
+        found = [shutil.which(name), *map(str, sorted(kept.glob(f"3.{minor}.*/bin/{name}")))]
+        works = [each for each in found if each and _runs(each)]  # a shim of pyenv may not
+        yield from works[:1]
+
+
+def _runs(python: str) -> bool:
+    return subprocess.run([python, "--version"], capture_output=True, check=False).returncode == 0
+
+
+def try_out(python: str, file: Path) -> None:
+    """Install one file in a fresh environment and find the first events with it."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        run(python, "-m", "venv", folder / "venv")
+        fresh = folder / "venv" / "bin"
+        constraints = ROOT / "constraints.txt"
+        run(fresh / "pip", "install", "--quiet", "--constraint", constraints, file)
+        version = run(fresh / "vace", "--version", cwd=folder).split()[-1]
+        if version not in file.name:
+            sys.exit(f"{file.name} says that it is version {version}")
+        said = run(fresh / "vace", "demo", cwd=folder)
+        if not (folder / "demo-results" / "report.html").exists():
+            sys.exit(f"{file.name} on {python}: the demo left no report\n{said}")
+    found = next(line for line in said.splitlines() if "faults found" in line)
+    print(f"{file.name} on {Path(python).name}: {found}", flush=True)
+
+
+def main() -> None:
+    """Build, check, try out."""
+    files = build()
+    for python in pythons():
+        for file in files:
+            try_out(python, file)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,93 @@
+"""Figures in README and model card are those of the committed results."""
+
+from __future__ import annotations
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+README = (ROOT / "README.md").read_text("utf-8")
+CARD = (ROOT / "docs" / "research" / "card.md").read_text("utf-8")
+
+
+def results(name: str) -> dict[str, dict[str, str]]:
+    """The lines of a file of results, by their first column."""
+    with (RESULTS / f"{name}.csv").open() as file:
+        return {next(iter(line.values())): line for line in csv.DictReader(file)}
+
+
+def table(page: str, head: str) -> tuple[list[str], dict[str, list[str]]]:
+    """The column names and the rows of the table whose first line begins like this."""
+    start = page.index(head)
+    lines = page[start : page.find("\n\n", start)].splitlines()
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return cells[0][1:], {row[0]: row[1:] for row in cells[2:]}
+
+
+METHODS = {
+    "vace-ad": "vace",
+    "the default": "vace",
+    'the paper\'s VACE (`preset="released"`)': "vace-released",
+    "our preset `released`": "vace-released",
+    "IForest": "iforest",
+    "PCA": "pca",
+}
+
+
+@pytest.mark.parametrize(
+    ("page", "head", "known"), [(README, "| | all 67 |", 4), (CARD, "| | SMAP |", 2)]
+)
+def test_families(page: str, head: str, known: int) -> None:
+    names, rows = table(page, head)
+    measured = results("category-test-only")
+    compared = [said for said in rows if said in METHODS]
+    assert len(compared) == known
+    for said in compared:
+        for name, cell in zip(names, rows[said], strict=True):
+            column = "Overall" if name.startswith("all") else name
+            assert cell == f"{float(measured[METHODS[said]][column]):.3f}", (said, name)
+
+
+def test_series_of_each_family() -> None:
+    names, rows = table(CARD, "| | SMAP |")
+    counts = results("category-test-only")["n"]
+    assert rows["series"] == [counts["Overall" if n == "all" else n] for n in names]
+
+
+def test_blame() -> None:
+    _, rows = table(CARD, "| data | first |")
+    measured = results("blame")
+    assert {said.split(",")[0] for said in rows} == set(measured)
+    for said, cells in rows.items():
+        line = measured[said.split(",")[0]]
+        events = int(line["events"])  # the file has three digits: round the hits, not them
+        hits = [round(float(line[f"ours_{n}"]) * events) for n in (1, 3, 5)]
+        assert cells == [f"{hit / events:.2f}" for hit in hits], said
+
+
+def test_alarms() -> None:
+    measured = results("alarms")
+    found = re.findall(r"(\w+): (\d+) of (\d+) events found", CARD)
+    spent = re.findall(r"(\w+): (\d+) false alarms where ([\d.]+) were allowed", CARD)
+    late = re.findall(r"(\w+): half of the onsets (\d+) rows late or more, events ([\d.]+)", CARD)
+    assert (len(found), len(spent), len(late)) == (1, 2, 1)
+    for family, *cells in found:
+        assert cells == [measured[family]["found"], measured[family]["events"]]
+    for family, *cells in spent:
+        assert cells == [measured[family]["false_alarms"], measured[family]["allowed"]]
+    for family, rows, length in late:
+        assert f"+{rows}" == measured[family]["onset_median"]
+        assert length == measured[family]["length_quartiles"].split()[1]
+
+
+def test_long_recordings_and_faults() -> None:
+    """What the list of weaknesses repeats of the table above it."""
+    measured = results("category-test-only")
+    counts = {name: int(measured["n"][name]) for name in ("SVDB", "MITDB")}
+    whole = sum(n * float(measured["vace"][name]) for name, n in counts.items())
+    assert f"VUS-PR {whole / sum(counts.values()):.3f} on {sum(counts.values())} whole" in CARD
+    assert f"Daphnet {float(measured['vace']['Daphnet']):.3f};" in CARD
