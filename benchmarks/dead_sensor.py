@@ -12,8 +12,9 @@ from pathlib import Path
 import numpy as np
 from record import DATA, RESULTS, write
 
-from alarms import MOST_ROWS, SEED, alarms, series
+from alarms import MOST_ROWS, SEED, series
 from vace_ad import VACE
+from vace_ad.bench.operating import operate
 from vace_ad.errors import VaceWarning
 from vace_ad.metrics import sliding_window, vus
 
@@ -38,15 +39,15 @@ def main() -> None:
             if channel is not None:
                 test[:, channel] = np.nan
             score = detector.score(test)
-            counted = alarms(detector, test, label)
+            counted = operate(detector, test, label)
             lines.append(
                 {
                     "series": name,
                     "missing": "" if channel is None else channel,
                     "vus_pr": f"{vus(label, score, window).vus_pr:.4f}",
-                    "found": counted["found"],
-                    "false_alarms": counted["false"],
-                    "allowed": f"{counted['allowed']:.1f}",
+                    "found": counted.found,
+                    "false_alarms": counted.false_alarms,
+                    "allowed": f"{counted.allowed:.1f}",
                 }
             )
             print(lines[-1], flush=True)

@@ -31,14 +31,17 @@ def machine() -> dict[str, str]:
 
 
 def write(lines: Sequence[Line], path: Path, **facts: Any) -> None:
-    """A CSV file of these lines, facts and origin on each; missing cells stay empty."""
+    """A CSV file of these lines, facts and origin on each; missing cells stay empty.
+
+    A line that tells its own origin keeps it.
+    """
     facts |= origin()
-    names = dict.fromkeys(name for line in lines for name in line)
+    names = dict.fromkeys(name for line in lines for name in line if name not in facts)
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, [*names, *facts], restval="", lineterminator="\n")
         writer.writeheader()
-        writer.writerows({**line, **facts} for line in lines)
+        writer.writerows({**facts, **line} for line in lines)
 
 
 def append(lines: Iterable[Line], path: Path) -> None:

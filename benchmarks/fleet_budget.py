@@ -1,0 +1,163 @@
+"""The budget of a fleet: false alarms and faults with it divided, and with it pooled.
+
+    OMP_NUM_THREADS=1 python benchmarks/fleet_budget.py               # 1,000 machines, minutes
+    python benchmarks/fleet_budget.py --machines 40 --dry             # to see that it works
+
+Machines are fitted on their first 40 % under "3 alarms a week over all machines". Divided: each has
+a thousandth of the budget and the threshold that its own training extrapolates to. Pooled: the
+fleet decides how strong an alarm is (vace_ad.fleet.pooling). Both judge the same detectors.
+Machines are autoregressive processes mixed into three channels: independent ones; correlated ones,
+which share a third process; wandering ones, which share a random walk, so that what is normal moves
+away from training. Fleets are normal, or a tenth of the machines has a fault of 8 deviations in one
+channel, at once or each at its own time. Writes fleet-budget.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Iterator, Sequence
+from functools import partial
+from multiprocessing import get_context
+
+import numpy as np
+import polars as pl
+from record import RESULTS, Line, write
+
+from fleet import SEED, STEP, WEEK
+from vace_ad.alarms import Budget
+from vace_ad.app.loading import Reading, load_frame
+from vace_ad.app.run import Alarming, detect_with
+from vace_ad.app.training import Training, fit_detector
+from vace_ad.config import VACEConfig
+from vace_ad.fleet.incidents import find_incidents
+from vace_ad.fleet.pooling import kept_to_budget, supported
+from vace_ad.fleet.rows import MachineRow
+from vace_ad.fleet.runner import per_machine
+from vace_ad.fleet.task import row_of
+from vace_ad.frames.read import ReadReport
+from vace_ad.progress import silent
+
+CHANNELS, LONG = 3, 60  # channels; rows of a fault
+FAULTY = 1  # channels that a fault shows in
+TRAIN = 0.4
+WAYS = ("divided", "pooled")
+KINDS = ("independent", "correlated", "wandering")
+FAULTS = ("none", "at once", "scattered")
+Found = dict[tuple[str, str], MachineRow]  # by way and fault
+
+
+def autoregressive(rng: np.random.Generator, rows: int, memory: float) -> np.ndarray:
+    """A process of variance 1 whose values follow each other, (rows,)."""
+    x = rng.normal(size=rows)
+    x[1:] *= np.sqrt(1 - memory**2)
+    for t in range(1, rows):
+        x[t] += memory * x[t - 1]
+    return x
+
+
+def machine(i: int, rows: int, kind: str) -> np.ndarray:
+    """One machine of a fleet, (rows, CHANNELS)."""
+    rng, common = np.random.default_rng([SEED, i]), np.random.default_rng([SEED, 0, 1])
+    drives = [autoregressive(rng, rows, rng.uniform(0.5, 0.95)) for _ in range(2)]
+    if kind == "correlated":
+        drives.append(autoregressive(common, rows, 0.95))
+    elif kind == "wandering":
+        drives.append(np.cumsum(common.normal(size=rows)) * 0.02)
+    mixed = np.column_stack(drives) @ rng.normal(size=(len(drives), CHANNELS))
+    return np.asarray(mixed + 0.2 * rng.normal(size=(rows, CHANNELS)))
+
+
+def begin(i: int, rows: int, fault: str) -> int:
+    """The first row of a machine's fault."""
+    if fault == "at once":
+        return rows * 4 // 5
+    return int(np.random.default_rng([SEED, 1, i]).integers(rows // 2, rows - 2 * LONG))
+
+
+def table(values: np.ndarray) -> pl.DataFrame:
+    start = np.datetime64("2026-01-01", "ns")
+    time = start + np.arange(len(values)) * np.timedelta64(STEP * 10**9, "ns")
+    return pl.DataFrame({"time": time, **{f"s{k}": x for k, x in enumerate(values.T)}})
+
+
+def study(i: int, machines: int, rows: int, kind: str) -> Found:
+    """One machine under both ways, with and without a fault."""
+    x = machine(i, rows, kind)
+    train = int(TRAIN * rows)
+    part = Alarming(per_machine(Budget(3, "week"), machines))
+    report = ReadReport("machine", "table", rows, CHANNELS, "")
+    found: Found = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loaded = load_frame(table(x), report, Reading())
+        training = Training([loaded], train, "")
+        detector, _ = fit_detector(VACEConfig(), training, silent)
+        for fault in FAULTS if i < machines // 10 else FAULTS[:1]:
+            y = x.copy()
+            if fault != "none":
+                at = begin(i, rows, fault)
+                y[at : at + LONG, :FAULTY] += 8 * x[:train, :FAULTY].std(axis=0)
+            loaded = load_frame(table(y), report, Reading())
+            for way in WAYS:
+                used = supported(part, train, loaded.clock.step) if way == "pooled" else part
+                run = detect_with(detector, loaded, training, used)
+                found[way, fault] = row_of(f"m{i:05}", run, "ok", part=part)
+    return found
+
+
+def lines(kind: str, found: Sequence[Found], rows: int) -> Iterator[Line]:
+    """What each way makes of each fleet."""
+    weeks = (1 - TRAIN) * rows * STEP / WEEK
+    for fault in FAULTS:
+        for way in WAYS:
+            fleet = [one.get((way, fault), one[way, "none"]) for one in found]
+            if way == "pooled":
+                fleet, _ = kept_to_budget(fleet)
+            faulty = len(found) // 10 if fault != "none" else 0
+            hit = [_hit(i, row, rows, fault) for i, row in enumerate(fleet[:faulty])]
+            false = [event for row in fleet for event in row.anomalies]
+            incidents = find_incidents(fleet)
+            yield {
+                "fleet": kind,
+                "fault": fault,
+                "budget": way,
+                "machines": len(found),
+                "rows": rows,
+                "channels": CHANNELS,
+                "allowed": round(3 * weeks, 2),
+                "false_alarms": len(false) - sum(hit),
+                "machines_with_a_fault": faulty,
+                "faults_found": sum(map(bool, hit)),
+                "incidents": len(incidents),
+                "largest_incident": max((len(one.machines) for one in incidents), default=0),
+            }
+
+
+def _hit(i: int, row: MachineRow, rows: int, fault: str) -> int:
+    """How many events of a machine overlap its fault."""
+    at = begin(i, rows, fault)
+    return sum(event["start"] < at + LONG and event["end"] > at for event in row.anomalies)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--machines", type=int, default=1000)
+    parser.add_argument("--rows", type=int, default=1500)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--dry", action="store_true", help="write nothing")
+    given = parser.parse_args()
+    every: list[Line] = []
+    with get_context("spawn").Pool(given.jobs) as pool:
+        for kind in KINDS:
+            one = partial(study, machines=given.machines, rows=given.rows, kind=kind)
+            found = pool.map(one, range(given.machines), chunksize=5)
+            every += lines(kind, found, given.rows)
+            for line in every[-len(FAULTS) * len(WAYS) :]:
+                print(line, flush=True)
+            if not given.dry:
+                write(every, RESULTS / "fleet-budget.csv", seed=SEED)
+
+
+if __name__ == "__main__":
+    main()
