@@ -1,4 +1,4 @@
-"""Reference pages generated from the code: command line, settings, live keys, errors."""
+"""Pages generated from the code (command line, settings, live keys, errors) and from results."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
+
+from study import study  # beside this file
 
 from vace_ad import errors
 from vace_ad.config import PRESETS, Reproduction, VACEConfig
@@ -245,4 +247,5 @@ PAGES: dict[str, Callable[[], str]] = {
     "reference/settings.md": settings,
     "reference/watch.md": watch,
     "reference/errors.md": error_page,
+    "research/study.md": study,
 }

@@ -55,7 +55,7 @@ def take_report(report: Path) -> None:
     options = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
     picture = DOCS / "report.png"
     subprocess.run(
-        [chromium, *options, "--window-size=1200,900", "--virtual-time-budget=4000",
+        [chromium, *options, "--window-size=1200,900", "--virtual-time-budget=20000",
          f"--screenshot={picture}", report.as_uri()],
         capture_output=True, check=True,
     )  # fmt: skip

@@ -1,0 +1,124 @@
+"""The page of the study, put together from the committed tables and figures."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "benchmarks" / "results"
+FIGURES = ROOT / "docs" / "figures"
+
+HEAD = """# The study: every system, every table
+
+Made from the rows in `benchmarks/results/reproduce-rows.csv`, which carry seed, settings, commit
+and kind of machine. `make reproduce` goes on where they stop, stage by stage in order of worth, and
+writes rows, tables and figures anew; `python benchmarks/reproduce.py --list` says what is left,
+`python benchmarks/study_tables.py` makes tables and figures again without running anything.
+
+- Not every system has run on every series: each line says on how many, and only tables "on the
+  series that all have" compare systems with each other.
+- Systems that are slow without a GPU ran with caps, under names that end in `-quick`; the notes
+  below a table say which. What they give is not what the uncapped system would give.
+- A published number that ours contradicts stands beside it as it is. Where per-series values are
+  published, "published, same series" is their mean over the very series of our line.
+- Numbers of the two [protocols](../bench.md#two-protocols) do not compare.
+"""
+
+
+class Section(NamedTuple):
+    """A heading, a sentence, tables and figures by the names of their files."""
+
+    title: str
+    text: str
+    tables: tuple[str, ...] = ()
+    figures: tuple[str, ...] = ()
+
+
+SECTIONS = (
+    Section(
+        "On the series that all have",
+        "A system with fewer series than the comparison needs is left out, and named. A handful of "
+        "series cannot tell systems apart; the second diagram has fewer systems on more series.",
+        ("main-common-tsb-ad", "main-common-test-only"),
+        ("critical-difference-tsb-ad", "cost-tsb-ad", "critical-difference-many-test-only"),
+    ),
+    Section(
+        "All rows",
+        "Means over each system's own series.",
+        ("main-tsb-ad", "main-test-only"),
+        ("scatter-test-only", "density-test-only"),
+    ),
+    Section(
+        "By category", "", ("category-tsb-ad", "category-test-only"), ("categories-test-only",)
+    ),
+    Section(
+        "Ablation",
+        "The paper's variants of its method, on the series and seeds that all variants have. Where "
+        "these are few, a difference says little: see how far seeds alone move the full model's "
+        "mean (std in the main table). The published column is of 180 series.",
+        ("ablation-test-only",),
+    ),
+    Section(
+        "Sensitivity",
+        "One setting at a time, on tuning series; with few of them and one seed, noise.",
+        ("sensitivity-test-only",),
+    ),
+    Section(
+        "Geometry of the embeddings",
+        "Diagnostics of the training embeddings.",
+        ("geometry-test-only",),
+        ("geometry-test-only",),
+    ),
+    Section("The MSL series", "Without and with the channel encoder.", ("msl-test-only",)),
+)
+
+
+def study() -> str:
+    """The page, of what there is."""
+    lines = [HEAD]
+    for section in SECTIONS:
+        body = [*_tables(section), *_pictures(section)]
+        if body:
+            lines += [f"## {section.title}", "", section.text, "", *body]
+    lines += _families()
+    return "\n".join(lines) + "\n"
+
+
+def _tables(section: Section) -> Iterator[str]:
+    for name in section.tables:
+        path = RESULTS / f"{name}.md"
+        if path.exists():
+            yield path.read_text(encoding="utf-8")
+
+
+def _pictures(section: Section) -> Iterator[str]:
+    for name in section.figures:
+        if (FIGURES / f"{name}.png").exists():
+            yield f"![{section.title}: {name}](../figures/{name}.png)\n"
+
+
+def _families() -> list[str]:
+    """Family means of the systems that have published values of each series."""
+    path = RESULTS / "published-families.csv"
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    table = [
+        "| method | family | series | ours | published, same series | gap | 95 % interval | caps |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for line in lines:
+        interval = f"{line['low']} to {line['high']}" if line["low"] else ""
+        n = f"{line['series']} of {line['of']}"
+        cells = (line["method"], line["family"], n, line["ours"], line["published_same_series"],
+                 line["gap"], interval, line["capped"].replace("|", "·"))  # fmt: skip
+        table.append(f"| {' | '.join(cells)} |")
+    text = (
+        "VUS-PR, protocol tsb-ad, evaluation series. The gap is ours less the published value on "
+        "the very same series, with the interval of a paired bootstrap over series."
+    )
+    return ["## Family means beside the published ones", "", text, "", *table, ""]
