@@ -1,7 +1,8 @@
 """Watch a growing feed and be killed, again and again: `kill_watch.py FOLDER URL ROUNDS SEED CORE`.
 
 The imports are done once; each round is a fork that dies by SIGKILL at a random moment. Every other
-round keeps a batch after each of its entities. Prints how many kills came in the middle of a batch.
+round keeps a batch after each of its entities, and half of those die right after such a part, so
+that kills in the middle of a batch do not depend on how busy the machine is. Prints their number.
 """
 
 from __future__ import annotations
@@ -23,8 +24,24 @@ from vace_ad.live.plugins import kinds
 from vace_ad.live.runner import Watch
 
 
-def watch(folder, url, core, parts):
-    """Run in a child until it is killed; returns its number. `parts`: keep parts of batches."""
+class Torn(Watch):
+    """A watch that dies in the middle of a batch, once so many parts of it are kept."""
+
+    parts_to_live: int
+
+    def checkpoint(self):
+        super().checkpoint()
+        if self._keeper._batch is not None:
+            self.parts_to_live -= 1
+            if not self.parts_to_live:
+                os.kill(os.getpid(), signal.SIGKILL)
+
+
+def watch(folder, url, core, *, parts, last):
+    """Run in a child until it is killed; returns its number.
+
+    `parts`: keep parts of batches; `last`: the part after which it dies by itself, 0 for none.
+    """
     sections = {
         "sink": [{"kind": "webhook", "url": url}],
         "alarms": {"group": "1min"},
@@ -36,7 +53,9 @@ def watch(folder, url, core, parts):
     try:
         if parts:
             keeper._TOGETHER = keeper._WORK = keeper._SHARE = 0
-        Watch(config(folder, **sections), core).run()
+        one = Torn(config(folder, **sections), core)
+        one.parts_to_live = last
+        one.run()
     finally:
         os._exit(1)
 
@@ -53,15 +72,28 @@ def main():
     share = -(-len(lines) // rounds)
     for i in range(rounds):
         write(folder, lines[i * share : (i + 1) * share], "a")
-        pid = watch(folder, url, core, parts=i % 2 == 0)
-        time.sleep(random.uniform(0.001, longest))
-        os.kill(pid, signal.SIGKILL)
-        os.waitpid(pid, 0)
+        torn = random.randint(1, 3) if i % 4 == 0 else 0
+        pid = watch(folder, url, core, parts=i % 2 == 0, last=torn)
+        if not torn or not died(pid, 10):
+            time.sleep(random.uniform(0.001, longest))
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
         before, now = now, position(folder)
         within += ahead(folder, lines, now)
-        # the machine may be busy: about one kill in ten comes before anything could be done
-        longest = min(max(1.0, 40 / rounds), longest * (1.4 if now == before else 0.97))
+        # the machine may be busy: about one kill in four comes before anything could be done
+        if not torn:
+            longest = min(200 / rounds, longest * (1.4 if now == before else 0.9))
     print(within)
+
+
+def died(pid, seconds):
+    """Whether a child dies by itself within so many seconds."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if os.waitpid(pid, os.WNOHANG)[0]:
+            return True
+        time.sleep(0.005)
+    return False
 
 
 def position(folder):

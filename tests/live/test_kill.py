@@ -101,7 +101,7 @@ def test_two_hundred_kills_lose_nothing_and_double_nothing(tmp_path, receiver, c
     assert set(found) <= wanted  # an update may give way to a newer one in the outbox
     assert len(opened) == n_alarms
     assert before > len(wanted) / 4  # the killed ones did most of the work
-    assert within >= rounds / 20
+    assert within >= rounds / 8  # one round in four is torn in a batch
     assert {name: one.n_rows for name, one in entities.items()} == {
         name: one.n_rows for name, one in undisturbed.items()
     }
