@@ -207,6 +207,24 @@ def test_a_jump_in_time_is_seen_alike_by_table_stream_iterator_and_detect():
     assert np.abs(joined - wanted)[:, 610:620].max() > 0  # the jump does matter
 
 
+def test_irregular_stamps_are_no_jumps_for_a_stream_either():
+    """Events that come when they come: pauses of up to ten usual ones, then one of a day."""
+
+    def irregular(rows, seed):
+        pauses = np.random.default_rng(seed).exponential(60, len(rows)).clip(20, 300)
+        pauses[150] = 86_400
+        index = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.cumsum(pauses), unit="s")
+        return pd.DataFrame(rows, columns=["a", "b", "c"], index=index)
+
+    detector = VACE(**SMALL, stride=4).fit(irregular(make_rows(500, seed=9), 1))
+    table = irregular(make_rows(400), 2)
+    wanted = whole(detector, table)
+    assert np.isfinite(wanted).all()
+    final, _ = streamed(detector, [table[:7], table[7:200], table[200:]])
+    assert np.array_equal(final, wanted)
+    assert not np.array_equal(whole(detector, table.reset_index(drop=True)), wanted)  # it matters
+
+
 def test_a_fit_does_not_look_across_a_jump():
     rows = make_rows(600, seed=9)
     cut = VACE(**SMALL, stride=4).fit(timed(rows, [300]))

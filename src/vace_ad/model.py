@@ -26,7 +26,7 @@ from vace_ad.errors import ConfigError, ModelFileError
 from vace_ad.frames.table import Table
 from vace_ad.frames.training import (
     placed_parts,
-    step_seconds,
+    step_and_pause,
     training_parts,
     training_tables,
 )
@@ -70,7 +70,8 @@ class Model:
         parts = placed_parts(
             tables, channels, config, learn=lambda rows: Normal.fit(rows)[0].rebuild
         )
-        learned, step = learn(parts, config, progress, watch), step_seconds(tables)
+        learned = learn(parts, config, progress, watch)
+        step, pause = step_and_pause(tables)
         stretches = standing_out(learned.held, learned.training.config.length)
         looked = Looked(
             tables,
@@ -94,6 +95,7 @@ class Model:
             "rows": n_rows,
             "rows_used": sum(map(len, used)),
             "step_seconds": step,
+            "pause_seconds": pause,
             "training": [note.to_plain() for note in notes],
             "rhythm": training.rhythm._asdict(),
             "engine": "none",
@@ -200,6 +202,12 @@ class Model:
         """Nanoseconds between training rows, where they had a time."""
         seconds = self.facts.get("step_seconds")
         return None if not seconds else round(seconds * 1e9)
+
+    @property
+    def longest_pause(self) -> float | None:
+        """Nanoseconds between two rows of one stretch at most; time jumped where it is more."""
+        seconds = self.facts.get("pause_seconds")
+        return None if not seconds else 1e9 * seconds
 
     @cached_property
     def calibration(self) -> Calibration:

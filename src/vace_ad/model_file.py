@@ -97,8 +97,9 @@ def _check_facts(facts: Any) -> None:
         raise ValueError("its facts are incomplete")
     if not all(map(_is_number, seconds.values())):
         raise ValueError("its facts do not say how long the fit took")
-    if facts.get("step_seconds") is not None and not _is_number(facts["step_seconds"]):
-        raise ValueError("the time between its rows is no number")
+    for name in ("step_seconds", "pause_seconds"):
+        if facts.get(name) is not None and not _is_number(facts[name]):
+            raise ValueError("the time between its rows is no number")
     if not all(_is_number(facts.get(name, 0), int) for name in ("rows_used", "updates")):
         raise ValueError("its facts do not say how many rows it used")
     rhythm = facts.get("rhythm")

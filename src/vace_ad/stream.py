@@ -221,7 +221,7 @@ class Stream:
         return table
 
     def _cuts(self, table: Table) -> tuple[int, ...]:
-        """Rows before which time jumped, by the step that the model was fitted at."""
+        """Rows before which time jumped, by the pauses that training had."""
         if table.time is None or not len(table):
             return ()
         known = table.time if self._time is None else np.insert(table.time, 0, self._time)
@@ -233,9 +233,9 @@ class Stream:
                 "in order of time, each time once"
             )
         self._time = table.time[-1]
-        if self.model.step is None:
+        if self.model.longest_pause is None:
             return ()
-        found = np.flatnonzero(pauses > GAP_STEPS * self.model.step) + (len(table) - len(pauses))
+        found = np.flatnonzero(pauses > self.model.longest_pause) + (len(table) - len(pauses))
         return tuple(found.tolist())
 
     # ------------------------------------------------------------------- state
@@ -350,7 +350,6 @@ class Stream:
 
 
 _NONE = np.empty(0, np.intp)
-GAP_STEPS = 1.5  # a pause of more steps is a jump in time
 
 
 def _last_decided(undecided: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -89,11 +89,8 @@ def check_time(
         raise InputError(_twice(time, pauses))
     if not len(pauses):
         return TimeReport(column, zone, None, notes=tuple(said))
-    step = float(np.median(pauses))
-    off = np.abs(pauses - np.maximum(1, np.round(pauses / step)) * step)
-    irregular = float((off > _JITTER * step).mean())
-    limit = _GAP_STEPS if irregular <= _IRREGULAR else _GAP_STEPS_IRREGULAR
-    jumps = np.flatnonzero(pauses > limit * step) + 1
+    step, irregular, limit = step_of(pauses)
+    jumps = np.flatnonzero(pauses > limit) + 1
     summer = (
         [] if zone else [g for g in jumps.tolist() if skips_an_hour(time[g - 1], time[g], step)]
     )
@@ -115,6 +112,15 @@ def check_time(
         longest = duration_words(float(pauses[gaps - 1].max()))
         said.append(f"{len(gaps):,} gap{'s' * (len(gaps) > 1)} in time, the longest {longest}")
     return TimeReport(column, zone, round(step), irregular, tuple(gaps.tolist()), tuple(said))
+
+
+def step_of(pauses: NDArray[np.int64]) -> tuple[float, float, float]:
+    """The step of so many pauses, the share that is off it, and the longest that is no gap."""
+    step = float(np.median(pauses))
+    off = np.abs(pauses - np.maximum(1, np.round(pauses / step)) * step)
+    irregular = float((off > _JITTER * step).mean())
+    steps = _GAP_STEPS if irregular <= _IRREGULAR else _GAP_STEPS_IRREGULAR
+    return step, irregular, steps * step
 
 
 def check_order(time: NDArray[np.datetime64], zone: str | None = None) -> None:

@@ -17,6 +17,7 @@ from vace_ad.frames.chunks import open_parquet
 from vace_ad.frames.columns import clean_frame
 from vace_ad.frames.segments import CUT, Rebuild, Segments, missing_cells
 from vace_ad.frames.table import Table, as_table
+from vace_ad.frames.time import step_of
 
 
 class Part(NamedTuple):
@@ -168,9 +169,13 @@ def _evenly(n_rows: int, count: int, size: int) -> list[slice]:
     return [slice(start, start + size) for start in starts.tolist()]
 
 
-def step_seconds(tables: Sequence[Table]) -> float | None:
-    """The usual time between two rows, if the tables carry time."""
-    steps = [np.diff(table.time) for table in tables if table.time is not None and len(table) > 1]
-    if not steps:
-        return None
-    return float(np.median(np.concatenate(steps)) / np.timedelta64(1, "s"))
+def step_and_pause(tables: Sequence[Table]) -> tuple[float | None, float | None]:
+    """Seconds: the usual time between two rows, and the longest that is no gap; None without time.
+
+    Streams cut by the second, so that irregular stamps are no gaps there either.
+    """
+    pauses = [np.diff(table.time) for table in tables if table.time is not None and len(table) > 1]
+    if not pauses:
+        return None, None
+    step, _, longest = step_of(np.concatenate(pauses).astype("timedelta64[ns]").astype(np.int64))
+    return step / 1e9, longest / 1e9
