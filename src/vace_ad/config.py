@@ -138,7 +138,7 @@ class VACEConfig(_Checked):
 
     @property
     def warm(self) -> int:
-        """First rows of a stream whose windows are what it is used to from the start."""
+        """First rows of a stream, whose windows are its baseline from the start."""
         return min(WARM, self.length)
 
     @property

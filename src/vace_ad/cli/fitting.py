@@ -30,7 +30,7 @@ PatchLength = Annotated[
         rich_help_panel=_DETECTOR,
     ),
 ]
-Seed = Annotated[int, typer.Option(help="Of everything that is random.", rich_help_panel=_DETECTOR)]
+Seed = Annotated[int, typer.Option(help="Random seed.", rich_help_panel=_DETECTOR)]
 Set = Annotated[
     list[str] | None,
     typer.Option(

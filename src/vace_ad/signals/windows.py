@@ -112,7 +112,7 @@ class Windows:
 
     envelopes: tuple[Envelope, ...]
     half_life: int  # rows
-    warm: int  # first rows of a stream, whose windows are what it is used to from the start
+    warm: int  # first rows of a stream, whose windows are its baseline from the start
     bounds: Bounds
 
     @classmethod
