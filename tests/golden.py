@@ -22,9 +22,16 @@ PRESETS = {
     "released": {"preset": "released", "iterations": 2, "stride": 8},
 }
 # Amplitude is float64 arithmetic in a fixed order; embeddings are float32 products, whose last
-# bits depend on the processor.
-TOLERANCE = {"position": 2e-4, "direction": 2e-4}
+# bits depend on the processor. The paper's presets train, and choose prototypes by k-means: there
+# such bits grow (seen on four kinds of processor: 5e-4 and 6e-3).
 EXACT = 1e-9
+SHAPE = {"position": 2e-6, "direction": 2e-6}
+TRAINED = {"position": 1e-3, "direction": 1e-2}
+
+
+def tolerance(preset: str, line: str) -> float:
+    """How far a line may be off what was kept."""
+    return (TRAINED if preset in ("paper", "released") else SHAPE).get(line, EXACT)
 
 
 def synthetic() -> tuple[np.ndarray, np.ndarray]:

@@ -90,6 +90,19 @@ def test_the_main_movements_of_many_channels_are_those_of_all_eigenvectors(monke
     np.testing.assert_allclose(few @ few.T, exact @ exact.T, atol=1e-9)  # the same plane
 
 
+def test_movements_as_large_as_one_left_out_are_left_out_too():
+    """Twelve switches, each on as often as the others: no eight of them are the main ones."""
+    on = np.random.default_rng(0).permuted(np.arange(480) % 12)
+    train = np.eye(12)[on]
+    first, _ = fitted(Forecast, [train], patch_length=24)
+    order = np.random.default_rng(1).permutation(12)
+    other, _ = fitted(Forecast, [train[:, order]], patch_length=24)
+    test = np.eye(12)[np.random.default_rng(2).integers(12, size=100)]
+    ours = first.residuals(first.normal.scaled(test))
+    theirs = other.residuals(other.normal.scaled(test[:, order]))
+    np.testing.assert_allclose(theirs, ours[:, order], atol=1e-9)
+
+
 def test_only_the_last_rows_of_a_long_training_are_learned_from(monkeypatch):
     monkeypatch.setattr(module, "LEARNED", 200)
     old, new = waves(300, seed=5), waves(200)

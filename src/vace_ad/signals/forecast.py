@@ -30,6 +30,7 @@ SPREAD = 48  # rows over which evidence is averaged, half of them after a row
 LEARNED = 50_000  # training rows at most
 AT_ONCE = 256  # channels whose regressions are solved together
 EXACT = 512  # channels at most whose movements are taken from all eigenvectors
+_EQUAL = 1e-9  # of the largest: eigenvalues that differ by no more are equal
 
 
 class Weights(NamedTuple):
@@ -241,13 +242,25 @@ def _main_movements(rows: Array) -> Array:
     """The directions in which rows (n, n_channels) move most, (n_channels, COMMON)."""
     d = rows.shape[1]
     if d <= EXACT:
-        return np.asarray(np.linalg.eigh(rows.T @ rows)[1][:, -COMMON:])
+        return _largest(rows.T @ rows)
     # The cost of all eigenvectors grows with the cube of the channels: a few, by iteration.
     basis = np.random.default_rng(0).normal(size=(d, 3 * COMMON))
     for _ in range(10):
         basis = np.linalg.qr(rows.T @ (rows @ basis))[0]
     moved = rows @ basis
-    return np.asarray(basis @ np.linalg.eigh(moved.T @ moved)[1][:, -COMMON:])
+    return np.asarray(basis @ _largest(moved.T @ moved))
+
+
+def _largest(matrix: Array) -> Array:
+    """The eigenvectors of the COMMON largest eigenvalues.
+
+    Of equal eigenvalues, some in and some out, each processor picks its own: such are zeros.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    chosen = vectors[:, -COMMON:].copy()
+    if len(values) > COMMON:
+        chosen[:, values[-COMMON:] - values[-COMMON - 1] <= _EQUAL * values[-1]] = 0
+    return chosen
 
 
 def _lagged(rows: Array) -> Array:

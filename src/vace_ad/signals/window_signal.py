@@ -1,0 +1,83 @@
+"""A signal of windows: what it sees of the rows, held against a training envelope."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.config import VACEConfig
+from vace_ad.signals.merge import Update
+from vace_ad.signals.normal import Normal
+from vace_ad.signals.protocol import Arrays, Evidence, Fitted, Layout, Signal, Training
+from vace_ad.signals.window_rows import WindowsEvidence
+from vace_ad.signals.window_update import update_windows
+from vace_ad.signals.windows import Windowed, Windows
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WindowSignal(Signal):
+    """Window means and deviations of every channel against their training envelope."""
+
+    windowed: ClassVar[tuple[Windowed, ...]]  # lengths, and the lines that each counts in
+    evidence: ClassVar[type[WindowsEvidence]] = WindowsEvidence  # of a stream
+
+    normal: Normal
+    windows: Windows
+
+    @classmethod
+    def wanted(cls, config: VACEConfig) -> bool:
+        """Part of the default's amplitude signals."""
+        return config.amplitude
+
+    @classmethod
+    @abstractmethod
+    def taught_by(cls, training: Training) -> Sequence[Array]:
+        """What it sees of training rows, held out."""
+
+    @abstractmethod
+    def seen(self, scaled: Array) -> Array:
+        """What it sees of scaled rows."""
+
+    @classmethod
+    def fit(cls, training: Training) -> Fitted:
+        """Learn the envelopes of training rows."""
+        windows, held_out = Windows.fit(cls.taught_by(training), cls.windowed, training.config)
+        return Fitted(cls(training.normal, windows), held_out)
+
+    def updated(self, update: Update) -> Fitted:
+        """Envelopes that hold old and new rows."""
+        parts = [self.seen(part) for part in update.scaled]
+        accepted = [self.seen(part) for part in update.scaled_accepted]
+        windows, held_out = update_windows(self.windows, parts, accepted, update.weight)
+        return Fitted(replace(self, windows=windows), held_out)
+
+    def begin(self, *, live: bool = False) -> Evidence:
+        """Evidence of a stream."""
+        return self.evidence(self.normal, self.windows, live)
+
+    def constants(self) -> dict[str, Any]:
+        """Those of the windows."""
+        return self.windows.constants()
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """The envelopes."""
+        return self.windows.arrays()
+
+    @classmethod
+    def layout(cls, config: VACEConfig, n_channels: int, constants: Mapping[str, Any]) -> Layout:
+        """What `arrays` gives."""
+        return Windows.layout(config, n_channels, constants)
+
+    @classmethod
+    def restored(
+        cls, arrays: Arrays, normal: Normal, config: VACEConfig, constants: Mapping[str, Any]
+    ) -> Self:
+        """The reverse of `arrays`."""
+        return cls(normal, Windows.restored(arrays, config, constants))
