@@ -436,6 +436,41 @@ def distance(train, rows, half_life, warm, farthest=5.0, weight=0.5):
     return weight * spread(np.array(raw) / (1 + used), 96)
 
 
+def surge_lengths(rows, half_life, warm):
+    """The log length of scaled rows, each channel off its past average or zero, what is nearer."""
+    near = clipped(rows, 10.0)
+    first = near[:warm]
+    middles, _ = past_average(near, sum(first) / len(first), half_life)
+    out = []
+    for row, middle in zip(near, middles, strict=True):
+        total = sum(min(abs(x), abs(x - m)) ** 2 for x, m in zip(row, middle, strict=True))
+        out.append(math.log(math.sqrt(total / len(row)) + 0.1))
+    return np.array(out)
+
+
+def surge_above(lengths, usual, half_life, warm):
+    """How far log lengths lie above their habit, which begins no higher than training's mean."""
+    start = min(usual, sum(lengths[:warm]) / len(lengths[:warm]))
+    return lengths - past_average(lengths, start, half_life / 16)[0]
+
+
+def learn_surge(train, half_life, warm):
+    """The mean log length of training rows, and its deviation from the habit."""
+    lengths = surge_lengths(train, half_life, warm)
+    usual = sum(lengths) / len(lengths)
+    above = surge_above(lengths, usual, half_life, warm)
+    middle = sum(above) / len(above)
+    return usual, max(math.sqrt(sum((above - middle) ** 2) / len(above)), 0.1)
+
+
+def surge(train, rows, half_life, warm):
+    """The line of scaled rows after scaled training rows."""
+    usual, deviation = learn_surge(train, half_life, warm)
+    above = surge_above(surge_lengths(rows, half_life, warm), usual, half_life, warm)
+    weight = min((train.shape[1] / 150) ** 2, 3.0)
+    return np.array([weight * max(x / deviation - 1.0, 0.0) for x in above])
+
+
 def autocorrelation(rows, span, looks, lags):
     """Mean over varying channels of the autocorrelation of looks, trend removed; how many vary."""
     n, d = rows.shape

@@ -428,9 +428,9 @@ class VACE:
         """Learn more normal rows, from one table or a list, without the rows of the fit.
 
         Takes time for the new rows alone. Levels, swings, relations, spikes, forecast residuals,
-        distances, shapes, how far channels wander, and the calibration of alarms are learned from
-        old and new together; units of channels, the regressions, the rhythm and the encoders stay.
-        New rows count by their number, at most as much as the old ones. Stretches that were
+        distances, surges, shapes, how far channels wander, and the calibration of alarms come from
+        old and new together; units of channels, the regressions, the rhythm and the encoders
+        stay. New rows count by their number, at most as much as the old ones. Stretches that were
         accepted count in full, however short; those marked as faults are left out.
         """
         model = self.model_

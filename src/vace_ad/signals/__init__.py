@@ -7,6 +7,7 @@ from vace_ad.signals.protocol import Evidence, Fitted, Signal, Training
 from vace_ad.signals.relation import Relation
 from vace_ad.signals.shape import Shape
 from vace_ad.signals.spike import Spike
+from vace_ad.signals.surge import Surge
 
 KINDS: tuple[type[Signal], ...] = (
     Shape,
@@ -15,6 +16,7 @@ KINDS: tuple[type[Signal], ...] = (
     Relation,
     Forecast,
     Distance,
+    Surge,
 )
 
 __all__ = ["KINDS", "Evidence", "Fitted", "Signal", "Training"]

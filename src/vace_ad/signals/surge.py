@@ -1,0 +1,219 @@
+"""Surge: rows in which many channels at once lie farther off than they do of late.
+
+The other signals average over time, because one row of a few channels says little. One row of
+hundreds of channels is an average in itself: its length hardly varies in normal operation, and a
+fault of a few rows, which windows blur, stands out in it at once. So this evidence is not averaged,
+and it counts the more the more channels there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.config import VACEConfig
+from vace_ad.signals.drift import PastAverage
+from vace_ad.signals.merge import Update
+from vace_ad.signals.normal import Normal, within
+from vace_ad.signals.protocol import (
+    Arrays,
+    Evidence,
+    Fitted,
+    Layout,
+    Signal,
+    Training,
+    prefixed,
+    under,
+)
+
+Array = NDArray[np.float64]
+
+FEWEST = 32  # channels; the evidence of fewer would count next to nothing
+HABIT = 16  # a drift half-life is so many half-lives of the habit
+AT_ONCE = 512  # rows measured together: they stay in the processor's cache
+
+
+@dataclass(frozen=True)
+class Surge(Signal):
+    """How long rows of training are, on a log scale, and how much that varies."""
+
+    key: ClassVar[str] = "surge"
+    lines: ClassVar[Mapping[str, str]] = {"surge": "many channels at once farther off than of late"}
+
+    normal: Normal
+    learned: Array  # (3,): mean, deviation from the habit, deviations that count as usual
+    half_life: int  # rows
+    warm: int  # first rows of a stream, which are what it is used to from the start
+    single: float = 150.0  # channels whose evidence has weight one; it grows with their square
+    most: float = 3.0  # the largest weight
+    farthest: float = 10.0  # deviations beyond which a channel counts no more
+    shortest: float = 0.1  # added to a row's length, in units of the root of the channels
+    least: float = 0.1  # deviation from the habit at least, and so where training is constant
+    edge: float = 1.0  # deviations above the habit from which on a row counts
+
+    @classmethod
+    def wanted(cls, config: VACEConfig) -> bool:
+        """Part of the default's amplitude signals."""
+        return config.amplitude
+
+    @classmethod
+    def fit(cls, training: Training) -> Fitted | None:
+        """Learn from scaled training rows.
+
+        Three numbers are all that is learned, so training rows are as good as held out.
+        """
+        if training.normal.n_channels < FEWEST:
+            return None
+        config = training.config
+        nothing = np.array([0.0, 1.0, cls.edge])
+        signal = cls(training.normal, nothing, config.drift_half_life, config.warm)
+        lengths = [_Lengths(signal).add(part) for part in training.scaled]
+        usual = float(np.concatenate(lengths).mean())
+        above = [signal._above(line, usual) for line in lengths]
+        deviation = max(float(np.concatenate(above).std()), cls.least)
+        signal = replace(signal, learned=np.array([usual, deviation, cls.edge]))
+        return Fitted(signal, [signal.weighed(line)[None] for line in above])
+
+    @property
+    def weight(self) -> float:
+        """How much the evidence counts."""
+        return min((self.normal.n_channels / self.single) ** 2, self.most)
+
+    def weighed(self, above: Array) -> Array:
+        """The evidence of rows so far above their habit, as it counts."""
+        _, deviation, edge = self.learned
+        return np.asarray(self.weight * np.maximum(above / deviation - edge, 0))
+
+    def habit(self, lengths: Array, usual: float) -> PastAverage:
+        """What a stream that begins with these is used to: no more than training was."""
+        start = min(usual, float(lengths[: self.warm].mean()))
+        return PastAverage(np.array([start]), self.half_life / HABIT)
+
+    def _above(self, lengths: Array, usual: float) -> Array:
+        habit = self.habit(lengths, usual).add(lengths[:, None])[:, 0]
+        return np.asarray(lengths - habit)
+
+    def updated(self, update: Update) -> Fitted:
+        """Mean and deviation are those of old and new rows; accepted rows count as usual."""
+        usual, deviation, edge = self.learned.tolist()
+        lengths = [_Lengths(self).add(part) for part in update.scaled]
+        above = [self._above(line, usual) for line in lengths]
+        if above:
+            share = update.weight
+            varies = (1 - share) * deviation**2 + share * float(np.concatenate(above).var())
+            deviation = max(float(np.sqrt(varies)), self.least)
+            usual = (1 - share) * usual + share * float(np.concatenate(lengths).mean())
+        for part in update.scaled_accepted:
+            off = log_lengths(within(part, self.farthest), self.shortest)
+            edge = max(edge, (float(off.max()) - usual) / deviation)
+        signal = replace(self, learned=np.array([usual, deviation, edge]))
+        return Fitted(signal, [signal.weighed(line)[None] for line in above])
+
+    def begin(self, *, live: bool = False) -> Evidence:
+        """Evidence of a stream; that of a row is final at once."""
+        return SurgeEvidence(self)
+
+    def constants(self) -> dict[str, Any]:
+        """Weight, clips and edge."""
+        names = ("single", "most", "farthest", "shortest", "least", "edge")
+        return {name: getattr(self, name) for name in names}
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned."""
+        return {"learned": self.learned}
+
+    @classmethod
+    def layout(cls, config: VACEConfig, n_channels: int, constants: Mapping[str, Any]) -> Layout:
+        """What `arrays` gives."""
+        return {"learned": ("F64", (3,))}
+
+    @classmethod
+    def restored(
+        cls, arrays: Arrays, normal: Normal, config: VACEConfig, constants: Mapping[str, Any]
+    ) -> Self:
+        """The reverse of `arrays`."""
+        return cls(normal, arrays["learned"], config.drift_half_life, config.warm, **constants)
+
+
+class SurgeEvidence(Evidence):
+    """How far rows are above their habit, along a stream."""
+
+    def __init__(self, surge: Surge) -> None:
+        super().__init__(1)
+        self._surge = surge
+        self._lengths = _Lengths(surge)
+        self._habit: PastAverage | None = None  # known from the first rows of the stream on
+
+    def add(self, rows: Array) -> Array:
+        """The evidence of these rows."""
+        if not len(rows):
+            self.now = np.empty((1, 0))
+            return self.now
+        surge = self._surge
+        lengths = self._lengths.add(surge.normal.scaled(rows))
+        if self._habit is None:
+            self._habit = surge.habit(lengths, float(surge.learned[0]))
+        above = lengths - self._habit.add(lengths[:, None])[:, 0]
+        self.now = surge.weighed(above)[None]
+        return self.now
+
+    def end(self) -> Array:
+        """Nothing is left; what a stream is used to lasts beyond a cut."""
+        return np.empty((1, 0))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Both averages."""
+        habit = {} if self._habit is None else prefixed("habit", self._habit.state())
+        return {**habit, **self._lengths.state()}
+
+    def resume(self, state: Arrays) -> None:
+        """Take back a state."""
+        self._lengths.resume(state)
+        if habit := under("habit", state):
+            self._habit = PastAverage(habit["start"], self._surge.half_life / HABIT)
+            self._habit.resume(habit)
+
+
+class _Lengths:
+    """The log length of rows along a stream, each channel from its past or from training.
+
+    The nearer of the two counts: neither a level that stays nor the way back from a fault is a
+    departure.
+    """
+
+    def __init__(self, surge: Surge) -> None:
+        self._surge = surge
+        self._middle: PastAverage | None = None
+
+    def add(self, scaled: Array) -> Array:
+        """The log lengths (n,) of the next scaled rows (n, n_channels)."""
+        surge, found = self._surge, np.empty(len(scaled))
+        for a in range(0, len(scaled), AT_ONCE):
+            near = within(scaled[a : a + AT_ONCE], surge.farthest)
+            if self._middle is None:
+                start = near[: surge.warm].mean(axis=0)
+                self._middle = PastAverage(start, surge.half_life)
+            off = np.subtract(near, self._middle.add(near))
+            np.minimum(np.abs(off, out=off), np.abs(near, out=near), out=off)
+            found[a : a + AT_ONCE] = log_lengths(off, surge.shortest)
+        return found
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """Where the stream has been."""
+        return {} if self._middle is None else prefixed("middle", self._middle.state())
+
+    def resume(self, state: Arrays) -> None:
+        """Take back a state."""
+        if middle := under("middle", state):
+            self._middle = PastAverage(middle["start"], self._surge.half_life)
+            self._middle.resume(middle)
+
+
+def log_lengths(rows: Array, shortest: float) -> Array:
+    """log(‖x‖ / √d + shortest) of rows x (n, d)."""
+    squares = (rows * rows).sum(axis=1) / rows.shape[1]
+    return np.asarray(np.log(np.sqrt(squares) + shortest))
