@@ -47,7 +47,7 @@ class Surge(Signal):
     normal: Normal
     learned: Array  # (3,): mean, deviation from the habit, deviations that count as usual
     half_life: int  # rows
-    warm: int  # first rows of a stream, which are what it is used to from the start
+    warm: int  # first rows of a stream, which are its baseline from the start
     single: float = 150.0  # channels whose evidence has weight one; it grows with their square
     most: float = 3.0  # the largest weight
     farthest: float = 10.0  # deviations beyond which a channel counts no more
@@ -89,7 +89,7 @@ class Surge(Signal):
         return np.asarray(self.weight * np.maximum(above / deviation - edge, 0))
 
     def habit(self, lengths: Array, usual: float) -> PastAverage:
-        """What a stream that begins with these is used to: no more than training was."""
+        """The baseline of a stream that begins with these: no higher than in training."""
         start = min(usual, float(lengths[: self.warm].mean()))
         return PastAverage(np.array([start]), self.half_life / HABIT)
 
@@ -162,7 +162,7 @@ class SurgeEvidence(Evidence):
         return self.now
 
     def end(self) -> Array:
-        """Nothing is left; what a stream is used to lasts beyond a cut."""
+        """Nothing is left; the baseline lasts beyond a cut."""
         return np.empty((1, 0))
 
     def state(self) -> dict[str, NDArray[Any]]:
