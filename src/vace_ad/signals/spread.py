@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vace_ad.signals.drift import PastAverage
 from vace_ad.signals.protocol import Arrays, Evidence, prefixed, under
-from vace_ad.signals.rows import WindowMeans, window_sums
+from vace_ad.signals.rows import WindowMeans
 
 Array = NDArray[np.float64]
 
@@ -28,7 +28,6 @@ class SpreadEvidence(Evidence):
         self._n = 0  # rows of the stretch
         self._means = WindowMeans(self._spread, 1, 1)
         self._late = self._spread // 2 - 1  # rows that a mean has to wait for
-        self._recent = np.empty(0)  # evidence of the last rows, for provisional means
 
     @abstractmethod
     def _found(self, rows: Array) -> Array:
@@ -42,21 +41,21 @@ class SpreadEvidence(Evidence):
         found = self._found(rows)[:, None]  # (n, 1)
         self._n += len(rows)
         evidence = (found / (1 + self._usual.add(found))).T  # (1, n)
+        done = self._waited(self._means.add(evidence))
         if self._live:
-            self.now = self._provisional(evidence[0])[None]
-        return self._waited(self._means.add(evidence))
+            self.now = self._provisional(len(rows))
+        return done
 
-    def _provisional(self, evidence: Array) -> Array:
-        """Means over the rows up to each, of as many as a final mean has before it."""
+    def _provisional(self, n: int) -> Array:
+        """Means over the rows up to each of the last n, of as many as a final mean has before it.
+
+        At the stretch's start there are fewer.
+        """
         half = self._spread // 2 + 1
-        line = np.concatenate([self._recent, evidence])
-        missing = half - 1 - len(self._recent)  # at the stretch's start
-        padded = np.concatenate([np.zeros(missing), line]) if missing else line
-        sums = window_sums(padded[None], half)[0]
-        self._recent = line[-(half - 1) :]
-        if not missing:
+        sums = self._means.latest_sums(n, half)
+        if self._n - n >= half - 1:
             return np.asarray(sums / half)
-        return np.asarray(sums / np.minimum(np.arange(self._n - len(sums), self._n) + 1, half))
+        return np.asarray(sums / np.minimum(np.arange(self._n - n, self._n) + 1, half))
 
     def _waited(self, rows: Array) -> Array:
         """The means of rows in the middle of their windows instead of at the end."""
@@ -76,7 +75,6 @@ class SpreadEvidence(Evidence):
         """What is usual, and the last rows' evidence."""
         return {
             "n": np.array([self._n, self._late]),
-            "recent": self._recent,
             **prefixed("usual", self._usual.state()),
             **prefixed("means", self._means.state()),
         }
@@ -84,7 +82,6 @@ class SpreadEvidence(Evidence):
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
         self._n, self._late = (int(n) for n in state["n"])
-        self._recent = state["recent"]
         self._usual.resume(under("usual", state))
         self._means.resume(under("means", state))
 
