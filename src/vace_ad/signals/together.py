@@ -39,14 +39,18 @@ class Together:
         if before < self._least:
             self._first.add(rows)
             if self._n < self._least:
-                return np.empty((self.n_lines, 0)), np.full((self.n_lines, len(rows)), np.nan)
+                return self.nothing(0), self.nothing(len(rows))
             early, rows = before, self._first.first(self._n)
             self._first = RowBuffer(rows.shape[1])
         found = self._in_step.add(self._each(rows))
         if not self._live:
-            return np.concatenate(found), np.empty((self.n_lines, 0))
+            return np.concatenate(found), self.nothing(0)
         now = np.concatenate([each.now for each in self._evidence])
         return np.concatenate(found), now[:, early:]
+
+    def nothing(self, n: int) -> Array:
+        """The lines (n_lines, n) of rows that have no evidence."""
+        return np.full((self.n_lines, n), np.nan)
 
     def _each(self, rows: Array) -> list[Array]:
         """What each signal gives; side by side where there is enough to do."""
@@ -56,7 +60,7 @@ class Together:
 
     def cut(self, skipped: int = 0) -> Array:
         """End the stretch, if there is one; then rows without evidence follow."""
-        done = [np.empty((self.n_lines, 0))]
+        done = [self.nothing(0)]
         if self._n >= self._least:
             done.append(self._joined([each.end() for each in self._evidence]))
         else:
