@@ -66,6 +66,11 @@ class RowBuffer:
         self._space[self._end : end] = rows
         self._end = end
 
+    @property
+    def all(self) -> NDArray[Any]:
+        """All rows that wait."""
+        return self._space[self._start : self._end]
+
     def first(self, n: int) -> NDArray[Any]:
         """The first n rows, which stay."""
         return self._space[self._start : min(self._start + n, self._end)]
@@ -79,33 +84,36 @@ class RowBuffer:
         self._skip += max(0, n - len(self))
         self._start = min(self._start + n, self._end)
         if len(self._space) > 8 * (len(self) + SPARE):  # after many rows at once
-            self._move(0)
+            self.refill(self.all.copy())
 
     def keep(self, n: int) -> None:
         """Forget all but the last n rows."""
         if len(self) > n:
             self.drop(len(self) - n)
 
+    def refill(self, rows: NDArray[Any]) -> None:
+        """These rows, which become the buffer's own, instead of those that wait."""
+        self._space, self._start, self._end = rows, 0, len(rows)
+
     def _move(self, more: int) -> None:
         """Move to where there is room for so many more rows, and some to spare."""
-        rows, n = self._space[self._start : self._end], len(self)
+        rows, n = self.all, len(self)
         room = n + more + (n + more) // 4 + SPARE
-        if not room <= len(self._space) <= 8 * room:
+        if room > len(self._space):
             self._space = np.empty((room, rows.shape[1]), rows.dtype)
         self._space[:n] = rows
         self._start, self._end = 0, n
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What waits."""
-        return {"rows": self.first(len(self)).copy(), "skip": np.array([self._skip])}
+        return {"rows": self.all.copy(), "skip": np.array([self._skip])}
 
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
         rows, width = state["rows"], self._space.shape[1]
         if rows.ndim != 2 or rows.shape[1] != width:
             raise ValueError(f"rows of the shape {rows.shape} came, not of {width} columns")
-        self._start = self._end = self._skip = 0
-        self.add(rows)
+        self.refill(rows.copy())
         self._skip = int(state["skip"][0])
 
 
@@ -157,7 +165,7 @@ class WindowMeans:
         self._window, self._stride = window, stride
         self._last = np.empty((n_lines, 0))  # value of the grid's last window, once there is one
         self._recent = RowBuffer(n_lines)  # of the windows before the next row, and the latest
-        self._recent.add(np.zeros((window - 1, n_lines)))
+        self._recent.refill(np.zeros((window - 1, n_lines)))
         self.n_given = 0  # rows given so far; the row, and the window, that comes next
 
     def add(self, values: Array) -> Array:
@@ -190,7 +198,7 @@ class WindowMeans:
         recent, window = self._recent, self._window
         recent.keep(window - 1)
         recent.add(every.T)
-        sums = window_sums(recent.first(len(recent)).T, window)
+        sums = window_sums(recent.all.T, window)
         first, end = self.n_given, self.n_given + every.shape[1]
         self.n_given = end
         if first >= window - 1 and end <= n_windows:  # away from the stretch's ends
@@ -208,7 +216,7 @@ class WindowMeans:
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
         self._last = state["last"]
-        self._recent.resume({"rows": state["recent"].T, "skip": np.zeros(1)})
+        self._recent.refill(state["recent"].T.copy())
         self.n_given = int(state["given"][0])
 
 

@@ -145,7 +145,7 @@ class SpikeEvidence(Evidence):
         """Evidence (1, m) of rows of the buffer up to `end`."""
         if end <= self._given:
             return np.empty((1, 0))
-        heights = stand_out(self._rows.first(len(self._rows)))[self._given : end]
+        heights = stand_out(self._rows.all)[self._given : end]
         found = _evidence(heights, self._spike.edge)[:, None]  # (m, 1)
         return np.asarray((found / (1 + self._usual.add(found))).T)
 

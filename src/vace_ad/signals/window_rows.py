@@ -104,7 +104,7 @@ class EnvelopeEvidence(Evidence):
         if n_windows <= 0:
             self.now = repeated(self._held, len(rows))
             return self._nothing
-        done, held = self._windows(self._blocks.first(len(self._blocks)))
+        done, held = self._windows(self._blocks.all)
         self._blocks.drop(n_windows)
         # The row that completes each window; rows from there on hold its evidence.
         last = self._n - (self._n - envelope.window) % envelope.step - 1  # of the newest window
