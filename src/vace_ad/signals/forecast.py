@@ -85,8 +85,12 @@ class Forecast(Signal):
         n = len(rows) - LAGS
         if n > 0:
             predicted = product(_lagged(common), self.weights.common)
-            for lag, weights in enumerate(self.weights.own):
-                predicted += rows[LAGS - 1 - lag : LAGS - 1 - lag + n] * weights
+            if n == 1:  # the same order, in one call
+                own = rows[LAGS - 1 :: -1] * self.weights.own
+                predicted = np.add.accumulate(np.concatenate([predicted, own]))[-1:]
+            else:
+                for lag, weights in enumerate(self.weights.own):
+                    predicted += rows[LAGS - 1 - lag : LAGS - 1 - lag + n] * weights
             found[LAGS:] = rows[LAGS:] - predicted
         return found
 
@@ -253,6 +257,8 @@ def _main_movements(rows: Array) -> Array:
 def _lagged(rows: Array) -> Array:
     """The LAGS rows before each row from LAGS on, the latest first, (n − LAGS, LAGS · k)."""
     n = len(rows)
+    if n == LAGS + 1:  # a live row
+        return rows[LAGS - 1 :: -1].reshape(1, -1)
     return np.concatenate([rows[LAGS - 1 - i : n - 1 - i] for i in range(LAGS)], axis=1)
 
 
