@@ -78,7 +78,7 @@ class Stream:
         self._segments = Segments(
             len(model.channels), config.max_gap, config.max_missing, model.normal.rebuild
         )
-        self._signals = Together(model.signals, len(model.channels), model.reach, live)
+        self._signals = Together(model.signals, model.normal, model.reach, live)
         self._names = tuple(model.lines)
         self._n_rows = 0  # taken in
         self._n_final = 0  # given out

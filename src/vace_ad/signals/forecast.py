@@ -151,15 +151,15 @@ class ForecastEvidence(SpreadEvidence):
 
     def __init__(self, forecast: Forecast, live: bool) -> None:
         self._forecast = forecast
-        super().__init__(forecast.usual, forecast.half_life, SPREAD, live)
+        super().__init__(forecast.normal, forecast.usual, forecast.half_life, SPREAD, live)
 
     def _begin(self) -> None:
         super()._begin()
         self._past = np.empty((0, self._forecast.normal.n_channels))  # the last rows, LAGS at most
 
-    def _found(self, rows: Array) -> Array:
+    def _found(self, scaled: Array) -> Array:
         forecast = self._forecast
-        near = _near(forecast.normal, forecast.normal.scaled(rows))
+        near = _near(forecast.normal, scaled)
         known = np.concatenate([self._past, near])
         off = np.abs(forecast.residuals(known)[len(self._past) :])
         self._past = known[-LAGS:]

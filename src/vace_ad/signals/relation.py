@@ -84,5 +84,5 @@ class Relation(Signal):
 class RelationEvidence(WindowsEvidence):
     """The windows' evidence of residuals instead of rows."""
 
-    def _seen(self, rows: Array) -> Array:
-        return self._normal.residuals(super()._seen(rows))
+    def _seen(self, scaled: Array) -> Array:
+        return self._normal.residuals(scaled)

@@ -81,15 +81,18 @@ class RowBuffer:
 
     def drop(self, n: int) -> None:
         """Forget the first n rows, also those that have not come yet."""
-        self._skip += max(0, n - len(self))
-        self._start = min(self._start + n, self._end)
-        if len(self._space) > 8 * (len(self) + SPARE):  # after many rows at once
+        self._start += n
+        if self._start > self._end:
+            self._skip += self._start - self._end
+            self._start = self._end
+        if len(self._space) > 8 * (self._end - self._start + SPARE):  # after many rows at once
             self.refill(self.all.copy())
 
     def keep(self, n: int) -> None:
         """Forget all but the last n rows."""
-        if len(self) > n:
-            self.drop(len(self) - n)
+        more = self._end - self._start - n
+        if more > 0:
+            self.drop(more)
 
     def refill(self, rows: NDArray[Any]) -> None:
         """These rows, which become the buffer's own, instead of those that wait."""
@@ -123,6 +126,7 @@ class InStep:
     def __init__(self, n: int) -> None:
         self._waiting: list[list[Array]] = [[] for _ in range(n)]
         self._lengths = [0] * n
+        self._none: list[Array] = []  # of each, where they have no common length
 
     def add(self, parts: Sequence[Array]) -> list[Array]:
         """The common length (..., m) of each, after adding (..., k) to each."""
@@ -133,7 +137,8 @@ class InStep:
                 self._lengths[i] += length
         n = min(self._lengths)
         if n == 0:
-            return [waiting[0][..., :0] for waiting in self._waiting]
+            self._none = self._none or [waiting[0][..., :0] for waiting in self._waiting]
+            return self._none
         whole = [np.concatenate(waiting, axis=-1) for waiting in self._waiting]
         self._waiting = [[line[..., n:]] for line in whole]
         self._lengths = [length - n for length in self._lengths]

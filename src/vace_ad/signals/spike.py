@@ -129,9 +129,9 @@ class SpikeEvidence(Evidence):
         self._rows = RowBuffer(len(self._spike.edge))
         self._given = 0  # rows in the buffer whose evidence has been given out
 
-    def add(self, rows: Array) -> Array:
+    def add(self, rows: Array, scaled: Array | None = None) -> Array:
         """The evidence that is complete after these rows."""
-        self._rows.add(self._spike.normal.scaled(rows))
+        self._rows.add(self._spike.normal.scaled(rows) if scaled is None else scaled)
         n = len(self._rows)
         done = self._weighed(n - REACH)
         # What has just become complete: a row on its own cannot be told from a step.

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.signals.drift import PastAverage
+from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import Arrays, Evidence, prefixed, under
 from vace_ad.signals.rows import WindowMeans
 
@@ -18,8 +19,11 @@ Array = NDArray[np.float64]
 class SpreadEvidence(Evidence):
     """One line: a row's evidence, divided by how much there usually is, averaged around it."""
 
-    def __init__(self, usual: Array, half_life: float, spread: int, live: bool) -> None:
+    def __init__(
+        self, normal: Normal, usual: Array, half_life: float, spread: int, live: bool
+    ) -> None:
         super().__init__(1)
+        self._normal = normal
         self._spread, self._live = spread, live
         self._usual = PastAverage(usual, half_life)
         self._begin()
@@ -30,15 +34,16 @@ class SpreadEvidence(Evidence):
         self._late = self._spread // 2 - 1  # rows that a mean has to wait for
 
     @abstractmethod
-    def _found(self, rows: Array) -> Array:
-        """The evidence (n,) of each of the stretch's next rows (n, n_channels)."""
+    def _found(self, scaled: Array) -> Array:
+        """The evidence (n,) of each of the stretch's next rows (n, n_channels), scaled."""
 
-    def add(self, rows: Array) -> Array:
+    def add(self, rows: Array, scaled: Array | None = None) -> Array:
         """The evidence that is complete after these rows."""
         if not len(rows):
             self.now = np.empty((1, 0))
             return self.now
-        found = self._found(rows)[:, None]  # (n, 1)
+        found = self._found(self._normal.scaled(rows) if scaled is None else scaled)
+        found = found[:, None]  # (n, 1)
         self._n += len(rows)
         evidence = (found / (1 + self._usual.add(found))).T  # (1, n)
         done = self._waited(self._means.add(evidence))

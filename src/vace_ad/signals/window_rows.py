@@ -38,12 +38,12 @@ class WindowsEvidence(Evidence):
         self._nows: list[Array] = []  # of each window length
         self._nothing = np.empty((self.n_lines, 0))
 
-    def _seen(self, rows: Array) -> Array:
-        return self._normal.scaled(rows)
+    def _seen(self, scaled: Array) -> Array:
+        return scaled
 
-    def add(self, rows: Array) -> Array:
+    def add(self, rows: Array, scaled: Array | None = None) -> Array:
         """The evidence that is complete after these rows."""
-        seen = self._seen(rows)
+        seen = self._seen(self._normal.scaled(rows) if scaled is None else scaled)
         found = self._in_step.add([each.add(seen) for each in self._each])
         if self._live:
             before, self._nows = self._nows, [each.now for each in self._each]
@@ -89,7 +89,7 @@ class EnvelopeEvidence(Evidence):
         self._means = WindowMeans(envelope.window, envelope.step, self.n_lines)
         self._held = np.full((self.n_lines, 1), np.nan)  # provisional, from the last window on
 
-    def add(self, rows: Array) -> Array:
+    def add(self, rows: Array, scaled: Array | None = None) -> Array:
         """The evidence that is complete after these rows."""
         envelope, before = self._envelope, self._n
         self._n += len(rows)

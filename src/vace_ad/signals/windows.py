@@ -145,18 +145,21 @@ class Windows:
         return [term for envelope in self.envelopes for term in envelope.windowed.weights]
 
     @cached_property
-    def _places(self) -> list[list[int]]:
-        """Those of them that add up to each line."""
-        return [[i for i, (line, _) in enumerate(self._terms) if line == n] for n in self.names]
+    def _sums(self) -> tuple[NDArray[np.intp], Array]:
+        """For each line, the places and weights of its terms, (n, n_lines) and (n, n_lines, 1).
 
-    @cached_property
-    def _weights(self) -> Array:
-        return np.array([[weight] for _, weight in self._terms])
+        Lines of fewer terms are filled up with the weight 0.
+        """
+        each = [[i for i, (line, _) in enumerate(self._terms) if line == n] for n in self.names]
+        most = max(map(len, each))
+        places = np.array([own + own[:1] * (most - len(own)) for own in each]).T
+        weights = [[self._terms[i][1] for i in own] + [0.0] * (most - len(own)) for own in each]
+        return places, np.array(weights).T[:, :, None]
 
     def weighted(self, found: Sequence[Array]) -> Array:
         """The lines (n_lines, n) as they count, from those of each window length."""
-        terms = self._weights * np.concatenate(found)
-        return np.array([added(terms[places]) for places in self._places])
+        places, weights = self._sums
+        return added(weights * np.concatenate(found)[places])
 
     def constants(self) -> dict[str, Any]:
         """Weights and bounds."""

@@ -90,7 +90,7 @@ class ShapeEvidence(Evidence):
         self._means = WindowMeans(self._length, self._stride, 2)
         self._held = np.full((2, 1), np.nan)  # provisional, from the last patch on
 
-    def add(self, rows: Array) -> Array:
+    def add(self, rows: Array, scaled: Array | None = None) -> Array:
         """The evidence that is complete after these rows."""
         length, stride, before = self._length, self._stride, self._n
         self._n += len(rows)
