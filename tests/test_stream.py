@@ -106,6 +106,15 @@ def test_any_chunks_give_the_bits_of_the_whole(settings, gaps, monkeypatch):
         assert np.array_equal(provisional, first, equal_nan=True)
 
 
+def test_rows_of_one_channel_have_the_bits_of_the_whole():
+    # NumPy sums a single column in another order than several.
+    rows = make_rows(800, 1)
+    detector = VACE(random_state=0).fit(make_rows(500, 1, seed=9))
+    final, provisional = streamed(detector, np.split(rows, range(1, 800)))
+    assert np.array_equal(final, whole(detector, rows))
+    assert np.array_equal(provisional, streamed(detector, [rows])[1], equal_nan=True)
+
+
 @pytest.mark.parametrize("gaps", [False, True])
 def test_chunks_of_an_iterator_give_the_bits_of_the_whole(detector, gaps):
     rows = with_gaps(make_rows(800)) if gaps else make_rows(800)

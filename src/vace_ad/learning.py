@@ -13,6 +13,7 @@ from vace_ad.config import VACEConfig
 from vace_ad.frames.training import Part
 from vace_ad.progress import Progress
 from vace_ad.signals import KINDS, Signal, Training
+from vace_ad.signals.normal import Normal
 from vace_ad.signals.together import scores_of
 
 Array = NDArray[np.float64]
@@ -52,7 +53,7 @@ def learn(
 
 
 def seen_scores(
-    signals: list[Signal], parts: list[Array], config: VACEConfig, held_out: Array
+    signals: list[Signal], normal: Normal, parts: list[Array], config: VACEConfig, held_out: Array
 ) -> Array:
     """Scores (2, n) of the last training rows, final and provisional."""
     if config.reproduction.over_the_set:  # they have no scores while rows come
@@ -63,7 +64,7 @@ def seen_scores(
         if left >= config.length:
             last.insert(0, part[-left:])
             left -= len(last[0])
-    found = scores_of(signals, last, config.length)
+    found = scores_of(signals, normal, last, config.length)
     found = found[:, np.isfinite(found).all(axis=0)]  # the first rows of a stretch have none yet
     return found if found.shape[1] > 1 else np.stack([held_out, held_out])
 

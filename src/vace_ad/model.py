@@ -89,7 +89,7 @@ class Model:
         notes = looked.notes(stretches, left_out=bool(kept))
         training, signals, held = learned.training, learned.signals, learned.held
         used, config = list(training.parts), training.config
-        seen = seen_scores(signals, used, config, held)
+        seen = seen_scores(signals, training.normal, used, config, held)
         watch.stamp("calibration")
         facts = {
             "rows": n_rows,
@@ -132,7 +132,9 @@ class Model:
             held_out = [rows + more.sum(axis=0) for rows, more in zip(held_out, found, strict=True)]
         signals = [signal for signal, _ in fitted]
         held = np.concatenate([self.calibration_scores[:0], *held_out])
-        seen = seen_scores(signals, parts, config, held) if parts else self.seen_scores
+        seen = self.seen_scores
+        if parts:
+            seen = seen_scores(signals, self.normal, parts, config, held)
         watch.stamp("update")
         facts = {
             **self.facts,

@@ -78,7 +78,8 @@ class Stream:
         self._segments = Segments(
             len(model.channels), config.max_gap, config.max_missing, model.normal.rebuild
         )
-        self._signals = Together(model.signals, len(model.channels), model.reach, live)
+        self._signals = Together(model.signals, model.normal, model.reach, live)
+        self._names = tuple(model.lines)
         self._n_rows = 0  # taken in
         self._n_final = 0  # given out
         self._time: np.datetime64 | None = None  # of the last row
@@ -133,62 +134,56 @@ class Stream:
                 ended += over
             taken.append(rows)
             undecided = self._segments.undecided(rows, inside) if self._live else None
-            now, loudest = [], []
+            now = []
             for piece in self._segments.add(rows, inside):
                 if piece.rows is None:
-                    lines.append(self._signals.cut(piece.n))
-                    now.append(np.full(piece.n, np.nan))
-                    loudest.append(np.full(piece.n, -1))
-                    continue
-                done, newest = self._signals.extend(piece.rows)
+                    done, newest = self._signals.cut(piece.n), self._signals.nothing(piece.n)
+                else:
+                    done, newest = self._signals.extend(piece.rows)
                 lines.append(done)
-                now.append(added(newest))
-                if self._live:
-                    clear = ~np.isnan(newest).any(axis=0)
-                    loudest.append(np.where(clear, np.argmax(newest, axis=0), -1))
-            if undecided is not None:
-                provisional.append(self._provisional(np.concatenate([*now, []]), undecided))
-                signals += self._leads(np.concatenate([_NONE, *loudest]), undecided)
+                now.append(newest)
+            if self._live:
+                scores, loudest = self._provisional(now, b - a, undecided)
+                provisional.append(scores)
+                signals += self._leads(loudest)
         self._n_rows += len(table)
-        scores = np.concatenate([*provisional, []])
+        scores = _end_to_end(provisional, _NO_SCORES)
         changes: tuple[Change, ...] = ()
         if self._feed is not None:
-            rows = np.concatenate([table.block(0, 0), *taken])
-            every = None if self._recogniser is None else np.concatenate([*borne, []])
+            rows = _end_to_end(taken, table.block(0, 0), axis=0)
+            every = None if self._recogniser is None else _end_to_end(borne, _NO_SCORES)
             changes = self._feed.add(rows, table.time, scores, signals, every)
             changes += tuple(self._feed.accepted(stretch) for stretch in ended)
         return self._answer(lines, scores, changes)
 
-    def _provisional(self, now: Array, undecided: NDArray[np.bool_]) -> Array:
-        """The provisional scores of rows just added.
+    def _provisional(
+        self, now: list[Array], n: int, undecided: NDArray[np.bool_] | None
+    ) -> tuple[Array, NDArray[np.intp]]:
+        """The provisional scores of the n rows just added, and the loudest line of each or -1.
 
-        A row in a gap that may still turn out short repeats the score before it.
+        `now` (n_lines, m) each ends with the rows that were decided. A row in a gap that may still
+        turn out short repeats the score before it.
         """
-        known = self._of_these(now, undecided, np.nan)
-        place = _last_decided(undecided)
-        scores = np.where(place < 0, self._latest, known[place])
+        if self._segments.n_held:
+            now = [*now, self._signals.nothing(self._segments.n_held)]
+        lines = _end_to_end(now, self._signals.nothing(0))
+        lines = lines[:, lines.shape[1] - n :]
+        scores = added(lines)
+        loudest = np.where(np.isnan(scores), -1, lines.argmax(axis=0))
+        if undecided is not None:
+            place = np.maximum.accumulate(np.where(undecided, -1, np.arange(n)))
+            scores = np.where(place < 0, self._latest, scores[place])
+            loudest = np.where(place < 0, -1, loudest[place])
         self._latest = float(scores[-1])
-        return scores
+        return scores, loudest
 
-    def _leads(self, loudest: NDArray[np.intp], undecided: NDArray[np.bool_]) -> list[str | None]:
+    def _leads(self, loudest: NDArray[np.intp]) -> list[str | None]:
         """The loudest evidence of rows just added; without any, that of the row before."""
-        known = self._of_these(loudest, undecided, -1)
-        place, names = _last_decided(undecided), list(self.model.lines)
         found: list[str | None] = []
-        for line in np.where(place < 0, -1, known[place]).tolist():
-            self._lead = self._lead if line < 0 else names[line]
+        for line in loudest.tolist():
+            self._lead = self._lead if line < 0 else self._names[line]
             found.append(self._lead)
         return found
-
-    def _of_these(
-        self, now: NDArray[Any], undecided: NDArray[np.bool_], none: float
-    ) -> NDArray[Any]:
-        """What was found of rows just added; `now` ends with those that were decided."""
-        known = np.full(len(undecided), none, now.dtype)
-        n = len(undecided) - self._segments.n_held
-        if n > 0:
-            known[:n] = now[len(now) - n :]
-        return known
 
     def finish(self) -> Added:
         """The rows that are left when the series ends."""
@@ -205,9 +200,9 @@ class Stream:
         return self._answer(lines, np.empty(0), changes)
 
     def _answer(self, lines: list[Array], provisional: Array, changes: tuple[Change, ...]) -> Added:
-        whole = np.concatenate([np.empty((self._signals.n_lines, 0)), *lines], axis=1)
+        whole = _end_to_end(lines, self._signals.nothing(0))
         first, self._n_final = self._n_final, self._n_final + whole.shape[1]
-        return Added(first, dict(zip(self.model.lines, whole, strict=True)), provisional, changes)
+        return Added(first, dict(zip(self._names, whole, strict=True)), provisional, changes)
 
     def _table(self, rows: Any, time: Any) -> Table:
         if isinstance(rows, np.ndarray) and rows.ndim == 1:
@@ -224,8 +219,10 @@ class Stream:
         """Rows before which time jumped, by the pauses that training had."""
         if table.time is None or not len(table):
             return ()
-        known = table.time if self._time is None else np.insert(table.time, 0, self._time)
-        pauses = np.diff(known).astype(np.int64)
+        known = table.time
+        if self._time is not None:
+            known = np.concatenate([np.array([self._time], known.dtype), known])
+        pauses = (known[1:] - known[:-1]).view(np.int64)
         if (pauses <= 0).any():
             row = int(np.flatnonzero(pauses <= 0)[0])
             raise InputError(
@@ -349,13 +346,12 @@ class Stream:
             raise ValueError("usual rows get no score after it")
 
 
-_NONE = np.empty(0, np.intp)
+_NO_SCORES = np.empty(0)
 
 
-def _last_decided(undecided: NDArray[np.bool_]) -> NDArray[np.intp]:
-    """The last decided row up to each; -1 for none."""
-    place: NDArray[np.intp] = np.where(undecided, -1, np.arange(len(undecided)))
-    return np.maximum.accumulate(place)
+def _end_to_end(parts: list[Array], none: Array, axis: int = -1) -> Array:
+    """The parts as one; `none` where there is no part."""
+    return parts[0] if len(parts) == 1 else np.concatenate([none, *parts], axis=axis)
 
 
 def run(

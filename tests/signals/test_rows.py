@@ -75,6 +75,46 @@ def test_a_buffer_may_skip_rows_to_come():
         assert len(each) == 3
 
 
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["add", "drop", "keep", "resume"]), st.integers(0, 700)),
+        max_size=30,
+    )
+)
+def test_a_buffer_is_a_list_of_rows(steps):
+    buffer, rows, skip, at = RowBuffer(2), [], 0, 0
+    for what, n in steps:
+        if what == "add":
+            new = np.arange(at, at + 2.0 * n).reshape(n, 2)
+            buffer.add(new)
+            rows += new[skip:].tolist()
+            skip, at = max(0, skip - n), at + 2 * n
+        elif what == "drop":
+            view, before = buffer.all, buffer.all.tolist()
+            buffer.drop(n)
+            assert view.tolist() == before  # until rows are added
+            skip += max(0, n - len(rows))
+            rows = rows[n:]
+        elif what == "keep":
+            buffer.keep(n)
+            rows = rows[max(0, len(rows) - n) :]
+        else:
+            again = RowBuffer(2)
+            again.resume(buffer.state())
+            buffer = again
+        assert len(buffer) == len(rows)
+        assert buffer.all.tolist() == rows
+        assert buffer.first(3).tolist() == rows[:3]
+        assert buffer.last(3).tolist() == rows[-3:]
+
+
+def test_a_buffer_gives_back_the_room_of_many_rows():
+    buffer = RowBuffer(2)
+    buffer.add(np.zeros((5000, 2)))
+    buffer.drop(4990)
+    assert len(buffer._space) < 100
+
+
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), max_size=12), st.integers(0, 11))
 def test_lines_in_step_are_given_out_as_far_as_all_reach(steps, kept):
     lines = [np.arange(100.0).reshape(1, -1), -np.arange(200.0).reshape(2, -1)]

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
+from vace_ad.signals.normal import Normal
 from vace_ad.signals.spread import SpreadEvidence, spread_over
 
 USUAL, HALF_LIFE, WIDTH = 0.3, 20, 8
@@ -17,10 +18,11 @@ class Plain(SpreadEvidence):
     """The first channel is the evidence."""
 
     def __init__(self, live: bool = False) -> None:
-        super().__init__(np.array([USUAL]), HALF_LIFE, WIDTH, live)
+        plain = Normal(np.zeros(1), np.ones(1), np.eye(1), np.zeros((1, 1)))
+        super().__init__(plain, np.array([USUAL]), HALF_LIFE, WIDTH, live)
 
-    def _found(self, rows):
-        return rows[:, 0]
+    def _found(self, scaled):
+        return scaled[:, 0]
 
 
 def values(n: int, seed: int = 0) -> np.ndarray:

@@ -16,6 +16,7 @@ from vace_ad.alarms.pattern import BEFORE, Pattern
 from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.refine import REACH, loudest_stretch, row_evidence
 from vace_ad.alarms.severity import chance, severity
+from vace_ad.signals.rows import RowBuffer
 
 Array = NDArray[np.float64]
 
@@ -41,9 +42,10 @@ class AlarmFeed:
         self._alarming = alarming
         self._watcher = alarming.watcher(provisional=True)
         self._n = 0  # rows seen
-        d = len(alarming.model.channels)
-        self._rows = np.empty((0, d))  # the last RECENT rows, as they came
-        self._times = np.empty(0, "datetime64[ns]")
+        # The last RECENT rows, as they came, and their times.
+        self._last_rows = RowBuffer(len(alarming.model.channels))
+        self._last_times = RowBuffer(1, "datetime64[ns]")
+        self._rows, self._times = self._recent(0)
         self._open: Event | None = None
         self._last = 0  # the last row above the threshold
         self._hushed = False  # whether a person called the open event normal
@@ -61,22 +63,29 @@ class AlarmFeed:
         """What the next rows change."""
         if times is None:
             times = np.full(len(rows), np.datetime64("NaT", "ns"))
-        known, stamps = np.concatenate([self._rows, rows]), np.concatenate([self._times, times])
-        before, changes = len(self._rows), []
+        for buffer, new in ((self._last_rows, rows), (self._last_times, times[:, None])):
+            buffer.keep(RECENT)
+            buffer.add(new)
+        changes = []
         judged = self._watcher.add(scores).ratio
         judged = judged if borne is None else judged / borne
         for i, (ratio, score) in enumerate(zip(judged.tolist(), scores.tolist(), strict=True)):
             if ratio > 1 or self._open is not None:
-                recent = slice(max(0, before + i + 1 - RECENT), before + i + 1)
-                self._rows, self._times = known[recent], stamps[recent]
+                self._rows, self._times = self._recent(len(rows) - 1 - i)
                 if self._kept and len(self._kept) < LONGEST:
                     self._kept.append(rows[i])
                 change = self._step(ratio, score, signals[i])
                 if change is not None and not (self._hushed and change.what != "accepted"):
                     changes.append(replace(change, row=self._n))
             self._n += 1
-        self._rows, self._times = known[-RECENT:].copy(), stamps[-RECENT:].copy()
+        self._rows, self._times = self._recent(0)
         return tuple(changes)
+
+    def _recent(self, later: int) -> tuple[Array, NDArray[np.datetime64]]:
+        """The last RECENT rows and their times before the `later` rows that came after them."""
+        rows, times = (x.last(RECENT + later) for x in (self._last_rows, self._last_times))
+        n = len(rows) - later
+        return rows[:n][-RECENT:], times[:n, 0][-RECENT:]
 
     def finish(self) -> tuple[Change, ...]:
         """Resolve what is open at the end."""
@@ -105,7 +114,7 @@ class AlarmFeed:
             if self._open is None:
                 self._open = self._event(ratio, score, signal)
                 kept = min(len(self._rows), self._n + 1 - self._open.start + BEFORE + REACH)
-                self._kept = list(self._rows[len(self._rows) - kept :])
+                self._kept = list(self._rows[len(self._rows) - kept :].copy())
                 self._first_kept = self._n + 1 - kept
                 return Change("open", self._open)
             louder = ratio > self._open.ratio
@@ -183,8 +192,8 @@ class AlarmFeed:
         """All that changes with the rows."""
         found = {f"watcher.{name}": array for name, array in self._watcher.state().items()}
         found |= {
-            "rows": self._rows,
-            "times": self._times.view(np.int64),
+            "rows": self._rows.copy(),
+            "times": self._times.copy().view(np.int64),
             "counts": np.array([self._n, self._last, self._open is not None]),
         }
         if self._kept:
@@ -205,9 +214,12 @@ class AlarmFeed:
         """Take back a state."""
         own = {k.removeprefix("watcher."): v for k, v in state.items() if k.startswith("watcher.")}
         self._watcher.resume(own)
-        self._rows, self._times = state["rows"], state["times"].view("datetime64[ns]")
-        if self._rows.shape != (len(self._times), len(self._alarming.model.channels)):
-            raise ValueError(f"its last rows have the shape {self._rows.shape}")
+        rows, times = state["rows"], state["times"].view("datetime64[ns]")
+        if rows.shape != (len(times), len(self._alarming.model.channels)):
+            raise ValueError(f"its last rows have the shape {rows.shape}")
+        self._last_rows.refill(rows.copy())
+        self._last_times.refill(times[:, None].copy())
+        self._rows, self._times = self._recent(0)
         self._n, self._last = int(state["counts"][0]), int(state["counts"][1])
         if "kept" in state:
             self._kept = list(state["kept"])

@@ -13,6 +13,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.signals.rows import RowBuffer
+
 Array = NDArray[np.float64]
 
 STRETCH, GAP = 1.5, 2.5  # in rows that share evidence: what is averaged; how far back the past ends
@@ -26,23 +28,23 @@ class Lasting:
     def __init__(self, spacing: int, seen: float) -> None:
         self._stretch, self._gap = round(STRETCH * spacing), round(GAP * spacing)
         self._seen = seen  # limit of scores by the finished detector's own training rows
-        self._late = np.empty(0)  # the last scores
+        self._late = RowBuffer(1)  # the last scores
         self._highest, self._n = 0.0, 0  # of the past: its highest score, and how many there are
         self._quiet = 0  # rows since the last one that was an alarm by itself
 
-    def add(self, scores: Array, limit: Array) -> None:
+    def add(self, scores: Array, limit: float) -> None:
         """The next scores; those in alarm are known, and count as their limit."""
-        self._late = np.concatenate([self._late, np.minimum(scores, limit)])
+        self._late.add(np.minimum(scores, limit)[:, None])
         loud = np.flatnonzero(scores > limit)
         self._quiet = len(scores) - 1 - int(loud[-1]) if len(loud) else self._quiet + len(scores)
 
     def ratio(self) -> float:
         """The mean of the latest scores over what it must lie above; 0 while that is unknown."""
-        old = self._late[: max(0, len(self._late) - self._gap)]
-        self._late = self._late[len(old) :]
+        old = self._late.first(max(0, len(self._late) - self._gap))[:, 0]
+        self._late.keep(self._gap)
         old = old[np.isfinite(old)]
         self._highest, self._n = float(np.max(old, initial=self._highest)), self._n + len(old)
-        latest = self._late[-self._stretch :]
+        latest = self._late.last(self._stretch)[:, 0]
         latest = latest[np.isfinite(latest)]
         if self._n < LEAST or 2 * len(latest) < self._stretch or self._quiet < self._gap:
             return 0.0  # soon after an alarm, what lasts is its echo
@@ -52,10 +54,10 @@ class Lasting:
     def state(self) -> dict[str, NDArray[Any]]:
         """The last scores, and the highest of the others."""
         numbers = [self._highest, float(self._n), float(self._quiet)]
-        return {"late": self._late, "highest": np.array(numbers)}
+        return {"late": self._late.all[:, 0].copy(), "highest": np.array(numbers)}
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back a state."""
-        self._late = state["late"]
+        self._late.refill(state["late"][:, None].copy())
         self._highest = float(state["highest"][0])
         self._n, self._quiet = (int(number) for number in state["highest"][1:])

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.lasting import Lasting
+from vace_ad.signals.rows import RowBuffer
 
 Array = NDArray[np.float64]
 
@@ -110,7 +111,7 @@ class Watcher:
     def __init__(self, start: Start) -> None:
         self._start = start
         self._n = 0  # rows judged
-        self._past = np.empty(0)  # the last WINDOW + spacing scores
+        self._past = RowBuffer(1)  # the last WINDOW + spacing scores
         self._middle, self._spread = start.middle, start.spread
         self._threshold = self._next = start.threshold  # of this look's rows; from the next look on
         self._peaks = np.empty(0)  # the highest standardised score of each block of the past
@@ -124,6 +125,8 @@ class Watcher:
             m = min(len(scores) - at, EVERY - self._n % EVERY)
             parts.append(self._block(scores[at : at + m]))
             at += m
+        if len(parts) == 1:
+            return parts[0]
         if not parts:
             return Judged(np.empty(0), np.empty(0))
         return Judged(*(np.concatenate(each) for each in zip(*parts, strict=True)))
@@ -136,19 +139,21 @@ class Watcher:
             self._lasts = self._lasting.ratio()
         wide = self._spread + start.floor
         y = (scores - self._middle) / wide
-        judged = Judged(y / self._threshold, np.full(len(y), self._middle + wide * self._threshold))
-        self._lasting.add(scores, judged.limit)
+        limit = self._middle + wide * self._threshold
+        judged = Judged(y / self._threshold, np.full(len(y), limit))
+        self._lasting.add(scores, limit)
         if self._lasts > 1:
             judged = _at_least(judged, self._lasts, scores)
         self._n += len(scores)
-        self._past = np.concatenate([self._past, scores])[-(WINDOW + start.spacing) :]
+        self._past.add(scores[:, None])
+        self._past.keep(WINDOW + start.spacing)
         self._keep_peaks(y)
         return judged
 
     def _look_back(self) -> None:
         """Middle and spread of the recent past, blended with training's."""
         start = self._start
-        known = self._past[: max(0, len(self._past) - start.spacing)]
+        known = self._past.first(max(0, len(self._past) - start.spacing))[:, 0]
         known = known[np.isfinite(known)]
         if len(known) < LEAST:
             return
@@ -189,7 +194,7 @@ class Watcher:
         numbers = [self._middle, self._spread, self._threshold, self._next, self._peak, self._lasts]
         return {
             **self._lasting.state(),
-            "past": self._past,
+            "past": self._past.all[:, 0].copy(),
             "peaks": self._peaks,
             "numbers": np.array(numbers),
             "counts": np.array([self._n, self._in_block]),
@@ -197,7 +202,8 @@ class Watcher:
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back a state."""
-        self._past, self._peaks = state["past"], state["peaks"]
+        self._past.refill(state["past"][:, None].copy())
+        self._peaks = state["peaks"]
         self._lasting.resume(state)
         numbers = state["numbers"].tolist()
         self._middle, self._spread, self._threshold, self._next, self._peak, self._lasts = numbers

@@ -37,6 +37,11 @@ def missing_cells(values: NDArray[Any]) -> NDArray[np.bool_]:
     return np.asarray(~(np.abs(values) <= LARGEST))  # NaN compares false
 
 
+def _complete(rows: Array) -> bool:
+    """Whether no cell is missing."""
+    return bool(np.abs(rows).max(initial=0) <= LARGEST)  # NaN compares false
+
+
 def run_edges(mask: NDArray[np.bool_]) -> NDArray[np.intp]:
     """The half-open ranges [start, end) where `mask` is true, shape (n_runs, 2)."""
     padded = np.concatenate([[False], mask, [False]])
@@ -65,13 +70,13 @@ class Segments:
         """Rows that are not decided yet."""
         return len(self._held)
 
-    def undecided(self, rows: Array, cuts: Sequence[int] = ()) -> NDArray[np.bool_]:
+    def undecided(self, rows: Array, cuts: Sequence[int] = ()) -> NDArray[np.bool_] | None:
         """Which of these rows lay in a gap that was still short when they came, (n,).
 
-        To be asked before they are added.
+        None where no cell is missing. To be asked before they are added.
         """
-        if not missing_cells(rows).any():
-            return np.zeros(len(rows), bool)
+        if _complete(rows):
+            return None
         missing = missing_cells(np.concatenate([self._given, self._held, rows]))
         before = len(missing) - len(rows)
         edges = [0, *(before + cut for cut in cuts), len(missing)]
@@ -99,7 +104,7 @@ class Segments:
         return self._decide(self._held[:0], last=True)
 
     def _decide(self, rows: Array, last: bool) -> list[Piece]:
-        if not len(self._held) and bool((np.abs(rows) <= LARGEST).all()):
+        if not len(self._held) and _complete(rows):
             self._given = np.concatenate([self._given, rows[-self._max_gap - 1 :]])[
                 -self._max_gap - 1 :
             ]

@@ -113,19 +113,19 @@ class DistanceEvidence(SpreadEvidence):
     def __init__(self, distance: Distance, live: bool) -> None:
         self._distance = distance
         self._middle: PastAverage | None = None  # known from the first rows of the stream on
-        super().__init__(distance.learned[1:], distance.half_life, SPREAD, live)
+        super().__init__(distance.normal, distance.learned[1:], distance.half_life, SPREAD, live)
 
-    def _found(self, rows: Array) -> Array:
+    def _found(self, scaled: Array) -> Array:
         distance = self._distance
-        near = within(distance.normal.scaled(rows), distance.farthest)
+        near = within(scaled, distance.farthest)
         if self._middle is None:
             self._middle = PastAverage(near[: distance.warm].mean(axis=0), distance.half_life)
         found = _length(near - self._middle.add(near)) / distance.learned[0]
         return np.asarray(np.log1p(found))
 
-    def add(self, rows: Array) -> Array:
+    def add(self, rows: Array, scaled: Array | None = None) -> Array:
         """The evidence that is complete after these rows, as it counts."""
-        done = self._distance.weight * super().add(rows)
+        done = self._distance.weight * super().add(rows, scaled)
         self.now = self._distance.weight * self.now
         return np.asarray(done)
 

@@ -46,7 +46,7 @@ class PastAverage:
         while at < len(values):
             m = min(len(values) - at, len(self._up) - self._k)
             new = self._up[self._k : self._k + m] * values[at : at + m]
-            sums = np.cumsum(np.concatenate([self._sum[None], new]), axis=0)
+            sums = np.add.accumulate(np.concatenate([self._sum[None], new]))
             parts.append(self._down[self._k : self._k + m] * (self._start + sums[:-1]))
             self._sum, self._k, at = sums[-1], self._k + m, at + m
             if self._k == len(self._up):

@@ -86,8 +86,12 @@ class Forecast(Signal):
         n = len(rows) - LAGS
         if n > 0:
             predicted = product(_lagged(common), self.weights.common)
-            for lag, weights in enumerate(self.weights.own):
-                predicted += rows[LAGS - 1 - lag : LAGS - 1 - lag + n] * weights
+            if n == 1:  # the same order, in one call
+                own = rows[LAGS - 1 :: -1] * self.weights.own
+                predicted = np.add.accumulate(np.concatenate([predicted, own]))[-1:]
+            else:
+                for lag, weights in enumerate(self.weights.own):
+                    predicted += rows[LAGS - 1 - lag : LAGS - 1 - lag + n] * weights
             found[LAGS:] = rows[LAGS:] - predicted
         return found
 
@@ -148,15 +152,15 @@ class ForecastEvidence(SpreadEvidence):
 
     def __init__(self, forecast: Forecast, live: bool) -> None:
         self._forecast = forecast
-        super().__init__(forecast.usual, forecast.half_life, SPREAD, live)
+        super().__init__(forecast.normal, forecast.usual, forecast.half_life, SPREAD, live)
 
     def _begin(self) -> None:
         super()._begin()
         self._past = np.empty((0, self._forecast.normal.n_channels))  # the last rows, LAGS at most
 
-    def _found(self, rows: Array) -> Array:
+    def _found(self, scaled: Array) -> Array:
         forecast = self._forecast
-        near = _near(forecast.normal, forecast.normal.scaled(rows))
+        near = _near(forecast.normal, scaled)
         known = np.concatenate([self._past, near])
         off = np.abs(forecast.residuals(known)[len(self._past) :])
         self._past = known[-LAGS:]
@@ -266,6 +270,8 @@ def _largest(matrix: Array) -> Array:
 def _lagged(rows: Array) -> Array:
     """The LAGS rows before each row from LAGS on, the latest first, (n − LAGS, LAGS · k)."""
     n = len(rows)
+    if n == LAGS + 1:  # a live row
+        return rows[LAGS - 1 :: -1].reshape(1, -1)
     return np.concatenate([rows[LAGS - 1 - i : n - 1 - i] for i in range(LAGS)], axis=1)
 
 

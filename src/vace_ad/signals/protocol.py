@@ -66,8 +66,11 @@ class Evidence(ABC):
         self.now = np.empty((n_lines, 0))
 
     @abstractmethod
-    def add(self, rows: Array) -> Array:
-        """Take rows (n, n_channels) of the present stretch; evidence (n_lines, m) now complete."""
+    def add(self, rows: Array, scaled: Array | None = None) -> Array:
+        """Take rows (n, n_channels) of the present stretch; evidence (n_lines, m) now complete.
+
+        `scaled` are the same rows as `Normal.scaled` gives them, from who asks several signals.
+        """
 
     @abstractmethod
     def end(self) -> Array:

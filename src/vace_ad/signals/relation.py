@@ -23,8 +23,8 @@ Array = NDArray[np.float64]
 class RelationEvidence(WindowsEvidence):
     """The windows' evidence of residuals instead of rows."""
 
-    def _seen(self, rows: Array) -> Array:
-        return self._normal.residuals(super()._seen(rows))
+    def _seen(self, scaled: Array) -> Array:
+        return self._normal.residuals(scaled)
 
 
 class Relation(WindowSignal):

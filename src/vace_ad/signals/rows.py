@@ -6,7 +6,6 @@ Each class gives the same bits whatever the chunks, and its state can be kept as
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ Arrays = Mapping[str, NDArray[Any]]
 
 
 TOGETHER = 8  # rows in one matrix product
+SPARE = 32  # rows that a buffer has room for beyond those that wait
 
 
 def product(rows: Array, matrix: Array) -> Array:
@@ -35,51 +35,88 @@ def product(rows: Array, matrix: Array) -> Array:
 
 def added(lines: Iterable[Array]) -> Array:
     """The sum of lines (n,), one after the other: NumPy's own order depends on their length."""
-    return np.asarray(reduce(np.add, lines))
+    stacked = lines if isinstance(lines, np.ndarray) else np.array(list(lines))
+    return np.asarray(np.add.accumulate(stacked)[-1])
 
 
 class RowBuffer:
-    """Rows that wait; adding many small chunks costs no more than one large one."""
+    """Rows that wait, in a place with room for more: a row that comes or goes moves no other.
 
-    def __init__(self, width: int) -> None:
-        self._chunks: list[Array] = [np.empty((0, width))]
-        self._width = width
-        self._count = 0
+    What is given out are views, which hold until rows are added.
+    """
+
+    def __init__(self, width: int, kind: str = "float64") -> None:
+        self._space = np.empty((0, width), kind)
+        self._start = self._end = 0  # of the rows that wait
         self._skip = 0  # rows still to come that nobody wants
 
     def __len__(self) -> int:
-        return self._count
+        return self._end - self._start
 
-    def add(self, rows: Array) -> None:
+    def add(self, rows: NDArray[Any]) -> None:
         """Put rows at the end."""
-        wanted = rows[self._skip :]
-        self._skip -= len(rows) - len(wanted)
-        self._chunks.append(wanted)
-        self._count += len(wanted)
+        if self._skip:
+            wanted = rows[self._skip :]
+            self._skip -= len(rows) - len(wanted)
+            rows = wanted
+        end = self._end + len(rows)
+        if end > len(self._space):
+            self._move(len(rows))
+            end = self._end + len(rows)
+        self._space[self._end : end] = rows
+        self._end = end
 
-    def first(self, n: int) -> Array:
+    @property
+    def all(self) -> NDArray[Any]:
+        """All rows that wait."""
+        return self._space[self._start : self._end]
+
+    def first(self, n: int) -> NDArray[Any]:
         """The first n rows, which stay."""
-        if len(self._chunks) > 1:
-            filled = [chunk for chunk in self._chunks if len(chunk)]
-            self._chunks = [np.concatenate(filled)] if filled else self._chunks[:1]
-        return self._chunks[0][:n]
+        return self._space[self._start : min(self._start + n, self._end)]
+
+    def last(self, n: int) -> NDArray[Any]:
+        """The last n rows, which stay."""
+        return self._space[max(self._start, self._end - n) : self._end]
 
     def drop(self, n: int) -> None:
         """Forget the first n rows, also those that have not come yet."""
-        kept = self.first(self._count)[n:].copy()  # a copy, so that the rest can be freed
-        self._skip += max(0, n - self._count)
-        self._chunks, self._count = [kept], len(kept)
+        self._start += n
+        if self._start > self._end:
+            self._skip += self._start - self._end
+            self._start = self._end
+        if len(self._space) > 8 * (self._end - self._start + SPARE):  # after many rows at once
+            self.refill(self.all.copy())
+
+    def keep(self, n: int) -> None:
+        """Forget all but the last n rows."""
+        more = self._end - self._start - n
+        if more > 0:
+            self.drop(more)
+
+    def refill(self, rows: NDArray[Any]) -> None:
+        """These rows, which become the buffer's own, instead of those that wait."""
+        self._space, self._start, self._end = rows, 0, len(rows)
+
+    def _move(self, more: int) -> None:
+        """Move to where there is room for so many more rows, and some to spare."""
+        rows, n = self.all, len(self)
+        room = n + more + (n + more) // 4 + SPARE
+        if room > len(self._space):
+            self._space = np.empty((room, rows.shape[1]), rows.dtype)
+        self._space[:n] = rows
+        self._start, self._end = 0, n
 
     def state(self) -> dict[str, NDArray[Any]]:
         """What waits."""
-        return {"rows": self.first(self._count), "skip": np.array([self._skip])}
+        return {"rows": self.all.copy(), "skip": np.array([self._skip])}
 
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
-        rows = state["rows"]
-        if rows.ndim != 2 or rows.shape[1] != self._width:
-            raise ValueError(f"rows of the shape {rows.shape} came, not of {self._width} columns")
-        self._chunks, self._count = [rows], len(rows)
+        rows, width = state["rows"], self._space.shape[1]
+        if rows.ndim != 2 or rows.shape[1] != width:
+            raise ValueError(f"rows of the shape {rows.shape} came, not of {width} columns")
+        self.refill(rows.copy())
         self._skip = int(state["skip"][0])
 
 
@@ -88,17 +125,23 @@ class InStep:
 
     def __init__(self, n: int) -> None:
         self._waiting: list[list[Array]] = [[] for _ in range(n)]
+        self._lengths = [0] * n
+        self._none: list[Array] = []  # of each, where they have no common length
 
     def add(self, parts: Sequence[Array]) -> list[Array]:
         """The common length (..., m) of each, after adding (..., k) to each."""
-        for waiting, part in zip(self._waiting, parts, strict=True):
-            if part.shape[-1] or not waiting:
-                waiting.append(part)
-        n = min(sum(part.shape[-1] for part in waiting) for waiting in self._waiting)
+        for i, part in enumerate(parts):
+            length = part.shape[-1]
+            if length or not self._waiting[i]:
+                self._waiting[i].append(part)
+                self._lengths[i] += length
+        n = min(self._lengths)
         if n == 0:
-            return [waiting[0][..., :0] for waiting in self._waiting]
+            self._none = self._none or [waiting[0][..., :0] for waiting in self._waiting]
+            return self._none
         whole = [np.concatenate(waiting, axis=-1) for waiting in self._waiting]
         self._waiting = [[line[..., n:]] for line in whole]
+        self._lengths = [length - n for length in self._lengths]
         return [line[..., :n] for line in whole]
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -114,6 +157,7 @@ class InStep:
         self._waiting = [
             [state[str(i)]] if str(i) in state else [] for i in range(len(self._waiting))
         ]
+        self._lengths = [sum(part.shape[-1] for part in waiting) for waiting in self._waiting]
 
 
 class WindowMeans:
@@ -125,15 +169,19 @@ class WindowMeans:
     def __init__(self, window: int, stride: int, n_lines: int) -> None:
         self._window, self._stride = window, stride
         self._last = np.empty((n_lines, 0))  # value of the grid's last window, once there is one
-        self._recent = np.zeros((n_lines, window - 1))  # of the windows before the next row
+        self._recent = RowBuffer(n_lines)  # of the windows before the next row, and the latest
+        self._recent.refill(np.zeros((window - 1, n_lines)))
         self.n_given = 0  # rows given so far; the row, and the window, that comes next
 
     def add(self, values: Array) -> Array:
         """The rows (n_lines, m) that the grid's next windows, (n_lines, k), complete."""
-        grid = np.concatenate([self._last, values], axis=1)
-        given = self._last.shape[1]  # the grid's last window has been counted before
-        every = _between(grid, self._stride)[:, given:]
-        self._last = grid[:, -1:]
+        every = values
+        if self._stride > 1:
+            given = self._last.shape[1]  # the grid's last window has been counted before
+            grid = np.concatenate([self._last, values], axis=1)
+            every = _between(grid, self._stride)[:, given:]
+        if values.shape[1]:
+            self._last = values[:, -1:]
         return self._rows(every, self.n_given + every.shape[1])
 
     def finish(self, n_rows: int) -> Array:
@@ -146,27 +194,40 @@ class WindowMeans:
         nothing = np.zeros((len(rest), self._window - 1))
         return self._rows(np.concatenate([rest, nothing], axis=1), n_windows)
 
+    def latest_sums(self, n: int, length: int) -> Array:
+        """The sums (n_lines, n) of `length` values up to each of the n that were added last."""
+        return window_sums(self._recent.last(n + length - 1).T, length)
+
     def _rows(self, every: Array, n_windows: int) -> Array:
         """The rows that the values (n_lines, m) of the next windows complete."""
-        padded = np.concatenate([self._recent, every], axis=1)
-        sums = window_sums(padded, self._window)
+        recent, window = self._recent, self._window
+        recent.keep(window - 1)
+        recent.add(every.T)
+        sums = window_sums(recent.all.T, window)
         first, end = self.n_given, self.n_given + every.shape[1]
-        self._recent = padded[:, padded.shape[1] - self._window + 1 :]
         self.n_given = end
-        if first >= self._window - 1 and end <= n_windows:  # away from the stretch's ends
-            return np.asarray(sums / self._window)
+        if first >= window - 1 and end <= n_windows:  # away from the stretch's ends
+            sums /= window
+            return sums
         rows = np.arange(first, end)
-        count = np.minimum(rows, n_windows - 1) - np.maximum(rows - self._window + 1, 0) + 1
+        count = np.minimum(rows, n_windows - 1) - np.maximum(rows - window + 1, 0) + 1
         return np.asarray(sums / count)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The last windows."""
-        return {"last": self._last, "recent": self._recent, "given": np.array([self.n_given])}
+        recent = self._recent.last(self._window - 1).T.copy()
+        return {"last": self._last, "recent": recent, "given": np.array([self.n_given])}
 
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
-        self._last, self._recent = state["last"], state["recent"]
+        self._last = state["last"]
+        self._recent.refill(state["recent"].T.copy())
         self.n_given = int(state["given"][0])
+
+
+def repeated(held: Array, n: int) -> Array:
+    """A value (n_lines, 1) that n rows hold, (n_lines, n)."""
+    return held if n == 1 else np.repeat(held, n, axis=1)
 
 
 def since(before: Array, held: Array, last: int, step: int, a: int, b: int) -> Array:
@@ -188,6 +249,8 @@ def window_sums(lines: Array, window: int) -> Array:
     Each sum stands on its own, so its bits do not depend on the company. The view of all windows
     is made by hand: `sliding_window_view` takes longer than the sum of a live row.
     """
+    if lines.shape[1] == window:  # a live row
+        return np.array([[line.sum()] for line in lines])
     lines = np.ascontiguousarray(lines)
     each = lines.strides[1]
     shape = (lines.shape[1] - window + 1, window)

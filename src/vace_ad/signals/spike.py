@@ -129,14 +129,14 @@ class SpikeEvidence(Evidence):
         self._rows = RowBuffer(len(self._spike.edge))
         self._given = 0  # rows in the buffer whose evidence has been given out
 
-    def add(self, rows: Array) -> Array:
+    def add(self, rows: Array, scaled: Array | None = None) -> Array:
         """The evidence that is complete after these rows."""
-        self._rows.add(self._spike.normal.scaled(rows))
+        self._rows.add(self._spike.normal.scaled(rows) if scaled is None else scaled)
         n = len(self._rows)
         done = self._weighed(n - REACH)
         # What has just become complete: a row on its own cannot be told from a step.
-        nothing = np.zeros((1, len(rows) - done.shape[1]))
-        self.now = np.concatenate([nothing, done], axis=1) if nothing.size else done
+        lacks = len(rows) - done.shape[1]
+        self.now = np.concatenate([np.zeros((1, lacks)), done], axis=1) if lacks else done
         self._rows.drop(max(0, n - 2 * REACH))
         self._given = max(0, len(self._rows) - REACH)
         return done
@@ -145,7 +145,7 @@ class SpikeEvidence(Evidence):
         """Evidence (1, m) of rows of the buffer up to `end`."""
         if end <= self._given:
             return np.empty((1, 0))
-        heights = stand_out(self._rows.first(len(self._rows)))[self._given : end]
+        heights = stand_out(self._rows.all, self._given, end)
         found = _evidence(heights, self._spike.edge)[:, None]  # (m, 1)
         return np.asarray((found / (1 + self._usual.add(found))).T)
 
@@ -168,31 +168,33 @@ class SpikeEvidence(Evidence):
         self._rows.resume(under("rows", state))
 
 
-def stand_out(rows: Array) -> Array:
-    """|row − median of the nine rows around it|, (n, n_channels)."""
-    return np.abs(rows - medians(rows))
+def stand_out(rows: Array, start: int = 0, end: int | None = None) -> Array:
+    """|row − median of the nine rows around it| of rows [start, end), (n, n_channels)."""
+    return np.abs(rows[start:end] - medians(rows, start, end))
 
 
-def medians(rows: Array) -> Array:
-    """The median of the nine rows around each row, (n, n_channels); the ends are repeated."""
-    first, last = rows[:1].repeat(REACH, axis=0), rows[-1:].repeat(REACH, axis=0)
-    near = np.concatenate([first, rows, last])
+def medians(rows: Array, start: int = 0, end: int | None = None) -> Array:
+    """The median of the nine rows around rows [start, end); the ends are repeated."""
+    end = len(rows) if end is None else end
+    near = rows[max(0, start - REACH) : end + REACH]
+    lacks = max(0, REACH - start), max(0, end + REACH - len(rows))
+    if any(lacks):
+        near = np.concatenate([rows[:1].repeat(lacks[0], 0), near, rows[-1:].repeat(lacks[1], 0)])
     a, b, c = near[:-2], near[1:-1], near[2:]  # three rows in a row, from each on
     low, high = np.minimum(a, b), np.maximum(a, b)
     middle = np.maximum(low, np.minimum(high, c))
     low, high = np.minimum(low, c), np.maximum(high, c)
     # Of three sorted triples, the median of all nine is the middle one of the largest low, the
     # middle middle and the smallest high value.
-    lows, middles, highs = ((x[:-6], x[3:-3], x[6:]) for x in (low, middle, high))
-    largest, smallest = np.maximum.reduce(lows), np.minimum.reduce(highs)
-    return _middle(largest, _middle(*middles), smallest)
+    largest = np.maximum(np.maximum(low[:-6], low[3:-3]), low[6:])
+    smallest = np.minimum(np.minimum(high[:-6], high[3:-3]), high[6:])
+    return _middle(largest, _middle(middle[:-6], middle[3:-3], middle[6:]), smallest)
 
 
 def _heights(rows: Array) -> Iterator[Array]:
     """How far rows stand out, in blocks that stay in cache."""
     for a in range(0, len(rows), BLOCK):
-        before = min(a, REACH)
-        yield stand_out(rows[a - before : a + BLOCK + REACH])[before : before + BLOCK]
+        yield stand_out(rows, a, min(a + BLOCK, len(rows)))
 
 
 def _middle(a: Array, b: Array, c: Array) -> Array:

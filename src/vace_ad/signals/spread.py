@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.signals.drift import PastAverage
+from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import Arrays, Evidence, prefixed, under
-from vace_ad.signals.rows import WindowMeans, window_sums
+from vace_ad.signals.rows import WindowMeans
 
 Array = NDArray[np.float64]
 
@@ -18,8 +19,11 @@ Array = NDArray[np.float64]
 class SpreadEvidence(Evidence):
     """One line: a row's evidence, divided by how much there usually is, averaged around it."""
 
-    def __init__(self, usual: Array, half_life: float, spread: int, live: bool) -> None:
+    def __init__(
+        self, normal: Normal, usual: Array, half_life: float, spread: int, live: bool
+    ) -> None:
         super().__init__(1)
+        self._normal = normal
         self._spread, self._live = spread, live
         self._usual = PastAverage(usual, half_life)
         self._begin()
@@ -28,35 +32,35 @@ class SpreadEvidence(Evidence):
         self._n = 0  # rows of the stretch
         self._means = WindowMeans(self._spread, 1, 1)
         self._late = self._spread // 2 - 1  # rows that a mean has to wait for
-        self._recent = np.empty(0)  # evidence of the last rows, for provisional means
 
     @abstractmethod
-    def _found(self, rows: Array) -> Array:
-        """The evidence (n,) of each of the stretch's next rows (n, n_channels)."""
+    def _found(self, scaled: Array) -> Array:
+        """The evidence (n,) of each of the stretch's next rows (n, n_channels), scaled."""
 
-    def add(self, rows: Array) -> Array:
+    def add(self, rows: Array, scaled: Array | None = None) -> Array:
         """The evidence that is complete after these rows."""
         if not len(rows):
             self.now = np.empty((1, 0))
             return self.now
-        found = self._found(rows)[:, None]  # (n, 1)
+        found = self._found(self._normal.scaled(rows) if scaled is None else scaled)
+        found = found[:, None]  # (n, 1)
         self._n += len(rows)
         evidence = (found / (1 + self._usual.add(found))).T  # (1, n)
+        done = self._waited(self._means.add(evidence))
         if self._live:
-            self.now = self._provisional(evidence[0])[None]
-        return self._waited(self._means.add(evidence))
+            self.now = self._provisional(len(rows))
+        return done
 
-    def _provisional(self, evidence: Array) -> Array:
-        """Means over the rows up to each, of as many as a final mean has before it."""
+    def _provisional(self, n: int) -> Array:
+        """Means over the rows up to each of the last n, of as many as a final mean has before it.
+
+        At the stretch's start there are fewer.
+        """
         half = self._spread // 2 + 1
-        line = np.concatenate([self._recent, evidence])
-        missing = half - 1 - len(self._recent)  # at the stretch's start
-        padded = np.concatenate([np.zeros(missing), line]) if missing else line
-        sums = window_sums(padded[None], half)[0]
-        self._recent = line[-(half - 1) :]
-        if not missing:
+        sums = self._means.latest_sums(n, half)
+        if self._n - n >= half - 1:
             return np.asarray(sums / half)
-        return np.asarray(sums / np.minimum(np.arange(self._n - len(sums), self._n) + 1, half))
+        return np.asarray(sums / np.minimum(np.arange(self._n - n, self._n) + 1, half))
 
     def _waited(self, rows: Array) -> Array:
         """The means of rows in the middle of their windows instead of at the end."""
@@ -76,7 +80,6 @@ class SpreadEvidence(Evidence):
         """What is usual, and the last rows' evidence."""
         return {
             "n": np.array([self._n, self._late]),
-            "recent": self._recent,
             **prefixed("usual", self._usual.state()),
             **prefixed("means", self._means.state()),
         }
@@ -84,7 +87,6 @@ class SpreadEvidence(Evidence):
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
         self._n, self._late = (int(n) for n in state["n"])
-        self._recent = state["recent"]
         self._usual.resume(under("usual", state))
         self._means.resume(under("means", state))
 

@@ -148,13 +148,13 @@ class SurgeEvidence(Evidence):
         self._lengths = _Lengths(surge)
         self._habit: PastAverage | None = None  # known from the first rows of the stream on
 
-    def add(self, rows: Array) -> Array:
+    def add(self, rows: Array, scaled: Array | None = None) -> Array:
         """The evidence of these rows."""
         if not len(rows):
             self.now = np.empty((1, 0))
             return self.now
         surge = self._surge
-        lengths = self._lengths.add(surge.normal.scaled(rows))
+        lengths = self._lengths.add(surge.normal.scaled(rows) if scaled is None else scaled)
         if self._habit is None:
             self._habit = surge.habit(lengths, float(surge.learned[0]))
         above = lengths - self._habit.add(lengths[:, None])[:, 0]

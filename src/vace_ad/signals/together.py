@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.engine.workers import pool
+from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import Signal, prefixed, under
 from vace_ad.signals.rows import InStep, RowBuffer, added
 
@@ -19,18 +20,19 @@ SIDE_BY_SIDE = 512  # rows from which on signals are computed by several threads
 class Together:
     """All evidence of a stream of rows that has no gaps in between but those it is told of."""
 
-    def __init__(self, signals: Sequence[Signal], n_channels: int, least: int, live: bool) -> None:
+    def __init__(self, signals: Sequence[Signal], normal: Normal, least: int, live: bool) -> None:
         """A stretch needs `least` rows; `live` asks for provisional lines too."""
-        self._d, self._live, self._least = n_channels, live, least
+        self._normal, self._live, self._least = normal, live, least
         self._keys = [signal.key for signal in signals]
         self._evidence = [signal.begin(live=live) for signal in signals]
         self.n_lines = sum(each.n_lines for each in self._evidence)
         self._in_step = InStep(len(self._evidence))
+        self._nothing = self.nothing(0)
         self._begin()
 
     def _begin(self) -> None:
         self._n = 0  # rows of the present stretch
-        self._first = RowBuffer(self._d)  # of a stretch shorter than a patch
+        self._first = RowBuffer(self._normal.n_channels)  # of a stretch shorter than a patch
 
     def extend(self, rows: Array) -> tuple[Array, Array]:
         """Lines (n_lines, m) now complete, and the provisional ones of these rows."""
@@ -39,24 +41,29 @@ class Together:
         if before < self._least:
             self._first.add(rows)
             if self._n < self._least:
-                return np.empty((self.n_lines, 0)), np.full((self.n_lines, len(rows)), np.nan)
+                return self._nothing, self.nothing(len(rows))
             early, rows = before, self._first.first(self._n)
             self._first = RowBuffer(rows.shape[1])
-        found = self._in_step.add(self._each(rows))
+        done = self._joined(self._each(rows))
         if not self._live:
-            return np.concatenate(found), np.empty((self.n_lines, 0))
+            return done, self._nothing
         now = np.concatenate([each.now for each in self._evidence])
-        return np.concatenate(found), now[:, early:]
+        return done, now[:, early:] if early else now
+
+    def nothing(self, n: int) -> Array:
+        """The lines (n_lines, n) of rows that have no evidence."""
+        return np.full((self.n_lines, n), np.nan)
 
     def _each(self, rows: Array) -> list[Array]:
         """What each signal gives; side by side where there is enough to do."""
+        scaled = self._normal.scaled(rows)  # once for all
         if len(rows) < SIDE_BY_SIDE:
-            return [each.add(rows) for each in self._evidence]
-        return list(pool().map(lambda each: each.add(rows), self._evidence))
+            return [each.add(rows, scaled) for each in self._evidence]
+        return list(pool().map(lambda each: each.add(rows, scaled), self._evidence))
 
     def cut(self, skipped: int = 0) -> Array:
         """End the stretch, if there is one; then rows without evidence follow."""
-        done = [np.empty((self.n_lines, 0))]
+        done = [self._nothing]
         if self._n >= self._least:
             done.append(self._joined([each.end() for each in self._evidence]))
         else:
@@ -73,7 +80,8 @@ class Together:
         return np.concatenate([last, rest], axis=1)
 
     def _joined(self, parts: list[Array]) -> Array:
-        return np.concatenate(self._in_step.add(parts))
+        found = self._in_step.add(parts)
+        return np.concatenate(found) if found[0].shape[1] else self._nothing
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that changes with the rows."""
@@ -94,11 +102,12 @@ class Together:
 
 def scores_of(
     signals: Sequence[Signal],
+    normal: Normal,
     parts: Sequence[Array],  # complete stretches, (n_rows, n_channels) each
     least: int,
 ) -> Array:
     """Final and provisional scores of stretches that follow each other, (2, n)."""
-    together = Together(signals, parts[0].shape[1], least, live=True)
+    together = Together(signals, normal, least, live=True)
     found: list[Array] = []
     for part in parts:
         done, now = together.extend(part)

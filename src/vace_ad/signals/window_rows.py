@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import is_not
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,15 @@ from numpy.typing import NDArray
 from vace_ad.signals.drift import PastAverage
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import Arrays, Evidence, prefixed, under
-from vace_ad.signals.rows import InStep, RowBuffer, WindowMeans, since
-from vace_ad.signals.windows import Envelope, Windows, block_moments, by_line, features_of
+from vace_ad.signals.rows import InStep, RowBuffer, WindowMeans, repeated, since
+from vace_ad.signals.windows import (
+    Envelope,
+    Windows,
+    block_moments,
+    both_sides,
+    by_line,
+    features_of,
+)
 
 Array = NDArray[np.float64]
 
@@ -27,17 +35,20 @@ class WindowsEvidence(Evidence):
             for e in windows.envelopes
         ]
         self._in_step = InStep(len(self._each))
+        self._nows: list[Array] = []  # of each window length
         self._nothing = np.empty((self.n_lines, 0))
 
-    def _seen(self, rows: Array) -> Array:
-        return self._normal.scaled(rows)
+    def _seen(self, scaled: Array) -> Array:
+        return scaled
 
-    def add(self, rows: Array) -> Array:
+    def add(self, rows: Array, scaled: Array | None = None) -> Array:
         """The evidence that is complete after these rows."""
-        seen = self._seen(rows)
+        seen = self._seen(self._normal.scaled(rows) if scaled is None else scaled)
         found = self._in_step.add([each.add(seen) for each in self._each])
         if self._live:
-            self.now = self._windows.weighted([each.now for each in self._each])
+            before, self._nows = self._nows, [each.now for each in self._each]
+            if len(before) != len(self._nows) or any(map(is_not, before, self._nows)):
+                self.now = self._windows.weighted(self._nows)
         return self._windows.weighted(found) if found[0].shape[1] else self._nothing
 
     def end(self) -> Array:
@@ -67,6 +78,7 @@ class EnvelopeEvidence(Evidence):
         self._half_life, self._warm = half_life, warm
         self._used: PastAverage | None = None  # known from the first windows of the stream on
         self._usual = PastAverage(envelope.usual, half_life)
+        self._nothing = np.empty((self.n_lines, 0))
         self._begin()
 
     def _begin(self) -> None:
@@ -77,24 +89,22 @@ class EnvelopeEvidence(Evidence):
         self._means = WindowMeans(envelope.window, envelope.step, self.n_lines)
         self._held = np.full((self.n_lines, 1), np.nan)  # provisional, from the last window on
 
-    def add(self, rows: Array) -> Array:
+    def add(self, rows: Array, scaled: Array | None = None) -> Array:
         """The evidence that is complete after these rows."""
         envelope, before = self._envelope, self._n
         self._n += len(rows)
         self._rows.add(rows)
         whole = len(self._rows) // envelope.step
         if whole == 0:
-            self.now = np.repeat(self._held, len(rows), axis=1)
-            return np.empty((self.n_lines, 0))
-        moments = block_moments(self._rows.first(whole * envelope.step), envelope.step)
+            self.now = repeated(self._held, len(rows))
+            return self._nothing
+        self._blocks.add(block_moments(self._rows.first(whole * envelope.step), envelope.step))
         self._rows.drop(whole * envelope.step)
-        self._blocks.add(np.concatenate(moments, axis=1))
         n_windows = len(self._blocks) - envelope.blocks + 1
         if n_windows <= 0:
-            self.now = np.repeat(self._held, len(rows), axis=1)
-            return np.empty((self.n_lines, 0))
-        known = self._blocks.first(len(self._blocks))
-        done, held = self._windows(known[:, : self._d], known[:, self._d :])
+            self.now = repeated(self._held, len(rows))
+            return self._nothing
+        done, held = self._windows(self._blocks.all)
         self._blocks.drop(n_windows)
         # The row that completes each window; rows from there on hold its evidence.
         last = self._n - (self._n - envelope.window) % envelope.step - 1  # of the newest window
@@ -102,25 +112,27 @@ class EnvelopeEvidence(Evidence):
         self._held = held[:, -1:]
         return done
 
-    def _windows(self, means: Array, squares: Array) -> tuple[Array, Array]:
+    def _windows(self, moments: Array) -> tuple[Array, Array]:
         """Rows that the next windows complete, and the provisional evidence of each window."""
         envelope = self._envelope
         features = features_of(
-            means, squares, envelope.blocks, envelope.step, envelope.windowed, envelope.bounds
+            moments, envelope.blocks, envelope.step, envelope.windowed, envelope.bounds
         )
-        excess = np.concatenate(envelope.excess(features), axis=1)  # above, then below
+        excess = envelope.excess(features)  # above, then below
         if self._used is None:
             first = max(1, (self._warm - envelope.window) // envelope.step + 1)
             self._used = self._average(excess[:first].mean(axis=0))
-        used = self._used.add(excess)
-        fresh, d = np.maximum(excess - used, 0), len(envelope.low)
-        fresh = (fresh[:, :d] + fresh[:, d:]) / (1 + used[:, :d] + used[:, d:])
+        used, f = self._used.add(excess), features.shape[1]
+        fresh = both_sides(np.maximum(excess - used, 0))
+        fresh /= 1 + used[:, :f] + used[:, f:]
         sums = by_line(fresh, self.n_lines)
         # The windows complete rows up to the one that each of them starts at.
         completed = slice(envelope.step - 1 if self._means.n_given else 0, None, envelope.step)
         done, usual = self._weighed(self._means.add(sums))
-        after = np.concatenate([usual[:, 1:], self._usual.value[:, None]], axis=1)
-        return done, np.log1p(sums) / (1 + after[:, completed])
+        after = self._usual.value[:, None]
+        if len(features) > 1:
+            after = np.concatenate([usual[:, 1:], after], axis=1)[:, completed]
+        return done, np.log1p(sums) / (1 + after)
 
     def _average(self, start: Array) -> PastAverage:
         return PastAverage(start, self._half_life / self._envelope.step)

@@ -16,6 +16,7 @@ from vace_ad.signals.windows import (
     Envelope,
     Windows,
     block_moments,
+    both_sides,
     by_line,
     features_of,
 )
@@ -50,8 +51,8 @@ def update_envelope(
     n_lines = len(envelope.windowed.weights)
     sums = np.empty((n_lines, len(features)))
     for fit, held in contiguous_folds(starts, window):
-        above, below = _learned(envelope, features[fit], named, weight).excess(features[held])
-        sums[:, held] = by_line(above + below, n_lines)
+        excess = _learned(envelope, features[fit], named, weight).excess(features[held])
+        sums[:, held] = by_line(both_sides(excess), n_lines)
     borders = np.cumsum([len(f) for f in each])[:-1]
     rows = [
         np.log1p(np.stack([grid_to_rows(x, step * thin, len(part), window) for x in lines]))
@@ -65,7 +66,7 @@ def update_envelope(
 
 def _features(envelope: Envelope, part: Array) -> Array:
     return features_of(
-        *block_moments(part, envelope.step),
+        block_moments(part, envelope.step),
         envelope.blocks,
         envelope.step,
         envelope.windowed,

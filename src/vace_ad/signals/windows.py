@@ -10,15 +10,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.signals.folds import contiguous_folds
 from vace_ad.signals.protocol import Arrays, Layout, prefixed, under
-from vace_ad.signals.rows import grid_to_rows
+from vace_ad.signals.rows import added, grid_to_rows
 
 Array = NDArray[np.float64]
 
@@ -73,7 +75,7 @@ class Envelope:
         stride = step * thin
         features = np.concatenate(
             [
-                features_of(*block_moments(part, step), blocks, step, windowed, bounds)[::thin]
+                features_of(block_moments(part, step), blocks, step, windowed, bounds)[::thin]
                 for part in parts
             ]
         )
@@ -87,8 +89,9 @@ class Envelope:
         n_lines = len(windowed.weights)
         sums = np.empty((n_lines, len(features)))
         for fit, held in contiguous_folds(starts, window):
-            above, below = _excess(features[held], *_edges(features[fit], bounds), bounds)
-            sums[:, held] = by_line(above + below, n_lines)
+            low, high = _edges(features[fit], bounds)
+            excess = _excess(features[held], low, high, _widths(low, high, bounds))
+            sums[:, held] = by_line(both_sides(excess), n_lines)
         rows, done = [], 0
         for part in parts:
             n = (len(part) - window) // stride + 1
@@ -101,9 +104,13 @@ class Envelope:
         held_out = [evidence / (1 + usual[:, None]) for evidence in rows]
         return cls(windowed, blocks, step, *_edges(features, bounds), usual, bounds), held_out
 
-    def excess(self, features: Array) -> tuple[Array, Array]:
-        """How far features (n, n_features) lie above and below the envelope, in its widths."""
-        return _excess(features, self.low, self.high, self.bounds)
+    @cached_property
+    def _widths(self) -> Array:
+        return _widths(self.low, self.high, self.bounds)
+
+    def excess(self, features: Array) -> Array:
+        """How far features (n, n_features) lie above, then below the envelope, in its widths."""
+        return _excess(features, self.low, self.high, self._widths)
 
 
 @dataclass(frozen=True)
@@ -127,20 +134,32 @@ class Windows:
         by_part = zip(*(rows for _, rows in fitted), strict=True)
         return windows, [windows.weighted(list(rows)) for rows in by_part]
 
-    @property
+    @cached_property
     def names(self) -> tuple[str, ...]:
         """The lines of evidence, in order."""
-        each = (line for envelope in self.envelopes for line, _ in envelope.windowed.weights)
-        return tuple(dict.fromkeys(each))
+        return tuple(dict.fromkeys(line for line, _ in self._terms))
+
+    @cached_property
+    def _terms(self) -> list[tuple[str, float]]:
+        """What all window lengths give, end to end: the line and the weight that it counts with."""
+        return [term for envelope in self.envelopes for term in envelope.windowed.weights]
+
+    @cached_property
+    def _sums(self) -> tuple[NDArray[np.intp], Array]:
+        """For each line, the places and weights of its terms, (n, n_lines) and (n, n_lines, 1).
+
+        Lines of fewer terms are filled up with the weight 0.
+        """
+        each = [[i for i, (line, _) in enumerate(self._terms) if line == n] for n in self.names]
+        most = max(map(len, each))
+        places = np.array([own + own[:1] * (most - len(own)) for own in each]).T
+        weights = [[self._terms[i][1] for i in own] + [0.0] * (most - len(own)) for own in each]
+        return places, np.array(weights).T[:, :, None]
 
     def weighted(self, found: Sequence[Array]) -> Array:
         """The lines (n_lines, n) as they count, from those of each window length."""
-        names = self.names
-        total = np.zeros((len(names), found[0].shape[1]))
-        for envelope, lines in zip(self.envelopes, found, strict=True):
-            for (name, weight), line in zip(envelope.windowed.weights, lines, strict=True):
-                total[names.index(name)] += weight * line
-        return total
+        places, weights = self._sums
+        return added(weights * np.concatenate(found)[places])
 
     def constants(self) -> dict[str, Any]:
         """Weights and bounds."""
@@ -187,57 +206,62 @@ def _sizes(windowed: Windowed, length: int) -> tuple[int, int]:
     return min(STEPS, window), max(1, window // STEPS)
 
 
-def block_moments(rows: Array, step: int) -> tuple[Array, Array]:
-    """Mean and sum of squared deviations of each block of `step` rows, (n_blocks, n_channels).
+def block_moments(rows: Array, step: int) -> Array:
+    """Means, then sums of squared deviations, of blocks of `step` rows, (n_blocks, 2 n_channels).
 
-    Row after row of all blocks at once, so that a block's bits depend on its own rows alone.
+    A block's bits depend on its own rows alone.
     """
-    n = len(rows) // step
+    n, d = len(rows) // step, rows.shape[1]
+    moments = np.zeros((n, 2 * d))
     if step == 1:
-        return rows[:n], np.zeros_like(rows[:n])
-    blocks = rows[: n * step].reshape(n, step, rows.shape[1])
-    mean = blocks[:, 0].copy()
-    for i in range(1, step):
-        mean += blocks[:, i]
-    mean /= step
-    squares = np.zeros_like(mean)
-    for i in range(step):
-        squares += (blocks[:, i] - mean) ** 2
-    return mean, squares
+        moments[:, :d] = rows
+        return moments
+    blocks = rows[: n * step].reshape(n, step, d)
+    mean = moments[:, :d]
+    np.divide(_in_order(blocks), step, out=mean)
+    moments[:, d:] = _in_order(blocks, mean)
+    return moments
 
 
 def features_of(
-    means: Array,  # (n_blocks, n_channels)
-    squares: Array,  # (n_blocks, n_channels)
+    moments: Array,  # (n_blocks, 2 n_channels)
     blocks: int,
     step: int,
     windowed: Windowed,
     bounds: Bounds,
 ) -> Array:
     """The features (n_windows, n_features) of every window of `blocks` blocks."""
-    n = len(means) - blocks + 1
-    mean = _over_blocks(means, n) / blocks
-    total = mean
-    if any(line != "level" for line, _ in windowed.weights):
-        total = _over_blocks(means, n, mean) * step
-        if step > 1:
-            total += _over_blocks(squares, n)
-        total = np.log(np.sqrt(total / (blocks * step)) + bounds.deviation_floor)
-    lines = [mean if line == "level" else total for line, _ in windowed.weights]
-    return np.concatenate(lines, axis=1)
+    n, d = len(moments) - blocks + 1, moments.shape[1] // 2
+    windows = moments[None]  # (n_windows, blocks, 2 n_channels)
+    if n > 1:
+        windows = sliding_window_view(moments, blocks, axis=0).transpose(0, 2, 1)
+    mean = _in_order(windows[:, :, :d])
+    mean /= blocks
+    lines = [line for line, _ in windowed.weights]
+    if lines == ["level"]:
+        return mean
+    total = _in_order(windows[:, :, :d], mean)
+    total *= step
+    if step > 1:
+        total += _in_order(windows[:, :, d:])
+    total /= blocks * step
+    total = np.log(np.sqrt(total) + bounds.deviation_floor)
+    if len(lines) == 1:
+        return total
+    return np.concatenate([mean if line == "level" else total for line in lines], axis=1)
 
 
-def _over_blocks(values: Array, n: int, mean: Array | None = None) -> Array:
-    """Sums (n, n_channels) over the blocks of n windows, or of squared distances from a mean.
+def _in_order(values: Array, mean: Array | None = None) -> Array:
+    """Sums (n, n_channels) of values (n, k, n_channels), or of squared distances from a mean.
 
-    Block after block, so that a window's bits do not depend on how many come at once.
+    One after the other for all n at once, so that bits do not depend on how many come together.
     """
-    if n == 1:  # the same order, in one call
-        off = values if mean is None else (values - mean) ** 2
-        return np.asarray(off.sum(axis=0, keepdims=True))
-    total = np.zeros((n, values.shape[1]))
-    for i in range(len(values) - n + 1):
-        part = values[i : i + n]
+    if len(values) == 1:  # the same order, in one call
+        off = values[0] if mean is None else values[0] - mean
+        return np.asarray(np.add.accumulate(off if mean is None else off * off)[-1:])
+    total = np.zeros((len(values), values.shape[2]))
+    for i in range(values.shape[1]):
+        part = values[:, i]
         total += part if mean is None else (part - mean) ** 2
     return total
 
@@ -247,9 +271,8 @@ def by_line(values: Array, n_lines: int) -> Array:
 
     One channel far outside counts more than many a little outside, which a sum would drown it in.
     """
-    d = values.shape[1] // n_lines
-    squares = values * values
-    return np.sqrt([squares[:, i * d : (i + 1) * d].sum(axis=1) for i in range(n_lines)])
+    squares = (values * values).reshape(len(values), n_lines, -1)
+    return np.asarray(np.sqrt(squares.sum(axis=2)).T)
 
 
 def _edges(features: Array, bounds: Bounds) -> tuple[Array, Array]:
@@ -257,7 +280,23 @@ def _edges(features: Array, bounds: Bounds) -> tuple[Array, Array]:
     return low, high
 
 
-def _excess(features: Array, low: Array, high: Array, bounds: Bounds) -> tuple[Array, Array]:
-    """How far features lie above and below their envelope, in widths of it."""
-    width = np.maximum(high - low, bounds.narrowest)
-    return np.maximum(features - high, 0) / width, np.maximum(low - features, 0) / width
+def _widths(low: Array, high: Array, bounds: Bounds) -> Array:
+    """The widths of envelopes, once for either side, (2 n_features,)."""
+    return np.tile(np.maximum(high - low, bounds.narrowest), 2)
+
+
+def _excess(features: Array, low: Array, high: Array, widths: Array) -> Array:
+    """How far features lie above, then below their envelope, in widths, (n, 2 n_features)."""
+    f = features.shape[1]
+    found = np.empty((len(features), 2 * f))
+    np.subtract(features, high, out=found[:, :f])
+    np.subtract(low, features, out=found[:, f:])
+    np.maximum(found, 0, out=found)
+    found /= widths
+    return found
+
+
+def both_sides(excess: Array) -> Array:
+    """The excess above plus that below, (n, n_features)."""
+    f = excess.shape[1] // 2
+    return np.asarray(excess[:, :f] + excess[:, f:])

@@ -13,10 +13,11 @@ from vace_ad.engine import EngineSlot
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.trajectory import embed, embed_one
 from vace_ad.signals.protocol import Arrays, Evidence, prefixed, under
-from vace_ad.signals.rows import RowBuffer, WindowMeans, since
+from vace_ad.signals.rows import RowBuffer, WindowMeans, repeated, since
 from vace_ad.signals.shape.evidence import EncoderEvidence, Signals, composed
 
 Array = NDArray[np.float64]
+_NOTHING = np.empty((2, 0))
 
 
 class Walk:
@@ -78,6 +79,7 @@ class ShapeEvidence(Evidence):
         super().__init__(2)
         self._encoders, self._engine, self._scale, self._config = encoders, engine, scale, config
         self._weight = weight
+        self._length, self._stride = config.length, config.grid_stride
         self._begin()
 
     def _begin(self) -> None:
@@ -85,20 +87,19 @@ class ShapeEvidence(Evidence):
         self._n = 0  # rows of the stretch
         self._rows = RowBuffer(len(self._scale))
         self._walk = Walk(self._encoders, config)
-        self._means = WindowMeans(config.length, config.grid_stride, 2)
+        self._means = WindowMeans(self._length, self._stride, 2)
         self._held = np.full((2, 1), np.nan)  # provisional, from the last patch on
 
-    def add(self, rows: Array) -> Array:
+    def add(self, rows: Array, scaled: Array | None = None) -> Array:
         """The evidence that is complete after these rows."""
-        length, stride = self._config.length, self._config.grid_stride
-        before = self._n
+        length, stride, before = self._length, self._stride, self._n
         self._n += len(rows)
         self._rows.add(rows)
         n_patches = (len(self._rows) - length) // stride + 1
         if n_patches <= 0:
-            self.now = np.repeat(self._held, len(rows), axis=1)
-            return np.empty((2, 0))
-        signals = self._walk.add(self._embedded(self._rows.first(len(self._rows)), n_patches))
+            self.now = repeated(self._held, len(rows))
+            return _NOTHING
+        signals = self._walk.add(self._embedded(self._rows.all, n_patches))
         self._rows.drop(n_patches * stride)
         lines = self._composed(signals)
         if lines.shape[1]:
@@ -107,23 +108,23 @@ class ShapeEvidence(Evidence):
             self.now = since(self._held, lines, last, stride, before, self._n)
             self._held = lines[:, -1:]
         else:
-            self.now = np.repeat(self._held, len(rows), axis=1)
+            self.now = repeated(self._held, len(rows))
         return self._spread(lines)
 
     def _embedded(self, rows: Array, n_patches: int) -> NDArray[np.float32]:
         """Embeddings (n_patches, n_encoders, d_z) of the patches on the grid."""
-        engine, config = self._engine.engine, self._config
+        engine = self._engine.engine
         if n_patches == 1:
-            return embed_one(engine, rows[: config.length], self._scale)
-        patches = PatchSet([rows], config.length, self._scale)
-        return np.concatenate(list(embed(engine, patches, patches.grid(config.grid_stride))))
+            return embed_one(engine, rows[: self._length], self._scale)
+        patches = PatchSet([rows], self._length, self._scale)
+        return np.concatenate(list(embed(engine, patches, patches.grid(self._stride))))
 
     def _composed(self, signals: Signals) -> Array:
         return self._weight * composed(self._encoders, signals, self._config)
 
     def _spread(self, lines: Array) -> Array:
         """The rows that these patches complete."""
-        return self._means.add(lines) if lines.shape[1] else np.empty((2, 0))
+        return self._means.add(lines) if lines.shape[1] else _NOTHING
 
     def end(self) -> Array:
         """The evidence that is left of the stretch."""
