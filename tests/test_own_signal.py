@@ -66,7 +66,7 @@ class StillnessEvidence(Evidence):
         super().__init__(1)
         self._signal, self._last = signal, None
 
-    def add(self, rows):
+    def add(self, rows, scaled=None):
         before = _nothing(rows) if self._last is None else self._last
         self._last = rows[-1:].copy()
         self.now = self._signal.weighed(_still(before, rows))[None]

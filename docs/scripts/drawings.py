@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from vace_ad.bench.figures.style import ANOMALY, COLOURS, GRID, TRAINING, canvas, save
 from vace_ad.config import VACEConfig
-from vace_ad.engine.encoder import calibrate, encode, init_encoder, stage_shapes
+from vace_ad.engine.calibration import calibrate
+from vace_ad.engine.encoder import encode, init_encoder, stage_shapes
 from vace_ad.engine.patches import PatchSet
 from vace_ad.signals.rows import patch_means_to_points
 from vace_ad.signals.shape.direction import Direction

@@ -95,7 +95,7 @@ def trajectory(
     if shape is None:
         return None, None
     length = shape.config.length
-    stride = max(1, -(-len(table) // _POINTS))
+    stride = max(shape.config.grid_stride, -(-len(table) // _POINTS))  # no denser than scores
     patches = PatchSet([table.block(0, len(table))], length, shape.scale)
     broken = np.cumsum(np.insert(missing_cells(table.values).any(axis=1), 0, False))
     index = patches.grid(stride)

@@ -1,23 +1,20 @@
 """The channel-aware encoder: five convolutions, each with BatchNorm and ReLU, and a mean.
 
 Weights are plain NumPy arrays, made from a seed without any framework; an engine (see
-`vace_ad.engine`) computes with them. Here are their shapes, their initial values and the
-calibration of BatchNorm.
+`vace_ad.engine`) computes with them. Here are their shapes, their initial values and the slow,
+obvious way to compute with them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.engine.workers import workers
 
 Array = NDArray[np.float32]
 BATCH_NORM_EPSILON = 1e-5
@@ -103,73 +100,38 @@ def init_stages(
 
 
 def convolve(hidden: Array, kernel: Array, groups: int) -> Array:
-    """Same-padded convolution, (n, P, in) → (n, P, out), as one large matrix product a tap.
+    """Same-padded convolution, (n, P, in) → (n, P, out), as one large matrix product.
 
-    The padded patches are laid end to end, so that every tap is one contiguous matrix; rows that
-    straddle two patches are computed too and left out at the end.
+    The rows of a padded patch follow each other in memory, so the rows under a kernel are one run
+    of values, and all such runs are the rows of a matrix.
     """
     n, length, n_in = hidden.shape
     n_out, _, taps = kernel.shape
     pad = taps // 2
-    padded = np.pad(hidden, ((0, 0), (pad, pad), (0, 0)))
     if groups == n_in:  # depthwise: each channel with its own filters
-        filters = kernel.reshape(groups, n_out // groups, taps).transpose(0, 2, 1)
-        windows = sliding_window_view(padded, taps, axis=1)  # (n, P, in, taps)
-        made = np.matmul(windows.transpose(2, 0, 1, 3).reshape(groups, -1, taps), filters)
-        return np.ascontiguousarray(made.transpose(1, 0, 2)).reshape(n, length, n_out)
-    flat = padded.reshape(-1, n_in)
-    rows = len(flat) - 2 * pad
-    made = np.empty((len(flat), n_out), np.float32)
-    np.matmul(flat[:rows], kernel[:, :, 0].T, out=made[:rows])
-    for tap in range(1, taps):
-        made[:rows] += flat[tap : tap + rows] @ kernel[:, :, tap].T
-    return made.reshape(n, length + 2 * pad, n_out)[:, :length]
+        return _depthwise(hidden, kernel.reshape(groups, n_out // groups, taps))
+    padded = np.ascontiguousarray(hidden)
+    if pad:
+        padded = np.zeros((n, length + 2 * pad, n_in), np.float32)
+        padded[:, pad : pad + length] = hidden
+    runs = np.ndarray((n, length, taps * n_in), np.float32, padded, strides=padded.strides)
+    matrix = kernel.transpose(2, 1, 0).reshape(-1, n_out)  # (taps · in, out)
+    return np.asarray(runs.reshape(n * length, -1) @ matrix).reshape(n, length, n_out)
 
 
-def calibrate(encoder: Encoder, patches: Array, blend: float) -> Encoder:
-    """BatchNorm statistics of `patches`, layer by layer, blended with their initial values.
-
-    The statistics kept are (1 − α)·(0, 1) + α·data, and each stage hands on what it will hand on
-    in scoring, so that the next is calibrated to what it will see.
-    """
-    calibrated = []
-    size = 32  # patches whose activations stay in the processor's cache
-    blocks = [  # (≤ size, P, in) each
-        patches[a : a + size].transpose(0, 2, 1) for a in range(0, len(patches), size)
-    ]
-    for stage in encoder:
-        with workers() as executor:
-            convolution = partial(convolve, kernel=stage.kernel, groups=stage.groups)
-            blocks = list(executor.map(convolution, blocks))
-        if stage.norm is not None:
-            mean, var = _moments(blocks)
-            kept = replace(
-                stage.norm,
-                mean=(blend * mean).astype(np.float32),
-                var=(1 - blend + blend * var).astype(np.float32),
-            )
-            stage = replace(stage, norm=kept)
-            gain = kept.gamma / np.sqrt(kept.var + BATCH_NORM_EPSILON)
-            shift = kept.beta - kept.mean * gain
-            for block in blocks:
-                block *= gain
-                block += shift
-        for block in blocks:
-            np.maximum(block, 0, out=block)
-        calibrated.append(stage)
-    return tuple(calibrated)
-
-
-def _moments(blocks: Sequence[Array]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Mean and population variance of each channel over all patches and rows."""
-    n = sum(block.shape[0] * block.shape[1] for block in blocks)
-    mean = sum(block.sum(axis=(0, 1), dtype=np.float64) for block in blocks) / n
-    centre = mean.astype(np.float32)
-    total = np.zeros(len(mean))
-    for block in blocks:  # one at a time: memory that is new to the process costs more than sums
-        apart = block - centre
-        total += np.square(apart, out=apart).sum(axis=(0, 1), dtype=np.float64)
-    return mean, total / n
+def _depthwise(hidden: Array, filters: Array) -> Array:
+    """The same for filters (in, out / in, taps): a small product for each channel."""
+    n, length, n_in = hidden.shape
+    _, expansion, taps = filters.shape
+    padded = np.zeros((n_in, n, length + taps - 1), np.float32)
+    padded[:, :, taps // 2 : taps // 2 + length] = hidden.transpose(2, 0, 1)
+    windows = np.empty((n_in, taps, n, length), np.float32)
+    for tap in range(taps):
+        windows[:, tap] = padded[:, :, tap : tap + length]
+    made = np.empty((n * length, n_in, expansion), np.float32)
+    rows = windows.reshape(n_in, taps, -1).transpose(0, 2, 1)  # (in, n · P, taps)
+    np.matmul(rows, filters.transpose(0, 2, 1), out=made.transpose(1, 0, 2))
+    return made.reshape(n, length, -1)
 
 
 def encode(encoder: Encoder, patches: Array) -> Array:

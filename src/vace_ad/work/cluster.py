@@ -13,7 +13,7 @@ from itertools import islice
 from typing import Any, TypeVar
 
 from vace_ad.errors import MissingExtraError
-from vace_ad.work.local import thread_limits
+from vace_ad.work.local import worker_environment
 
 T = TypeVar("T")  # a task
 R = TypeVar("R")  # what comes of it
@@ -45,7 +45,7 @@ def run_ray(
         remote = ray.remote(
             num_cpus=threads,
             max_retries=_RETRIES,
-            runtime_env={"env_vars": {**thread_limits(threads), "PYTHONPATH": _search_path()}},
+            runtime_env={"env_vars": {**worker_environment(threads), "PYTHONPATH": _search_path()}},
         )(compute)
         left = iter(tasks)
         waiting: dict[Any, T] = {remote.remote(task): task for task in islice(left, _AT_ONCE)}

@@ -1,8 +1,9 @@
 """Tasks in processes on this machine, one task a process at a time.
 
 Each process has its own thread limit, set before NumPy loads, so that jobs do not fight for the
-same cores, and serves tasks of one kind. A process that dies (memory, a crash in a library) fails
-its own task only, and is replaced. If this process is killed, the workers end too.
+same cores, keeps memory for its next task, and serves tasks of one kind. A process that dies
+(memory, a crash in a library) fails its own task only, and is replaced. If this process is killed,
+the workers end too.
 """
 
 from __future__ import annotations
@@ -30,11 +31,19 @@ _THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
     "POLARS_MAX_THREADS",
 )
+# Bytes for glibc's allocator. By default it hands arrays back to the system as soon as they are
+# freed; to be given new pages for every array costs a machine about a twentieth of its time.
+_KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**22), "MALLOC_TRIM_THRESHOLD_": str(2**26)}
 
 
 def thread_limits(threads: int) -> dict[str, str]:
     """The environment that holds numerical libraries to `threads` threads."""
     return dict.fromkeys(_THREAD_VARIABLES, str(threads))
+
+
+def worker_environment(threads: int) -> dict[str, str]:
+    """The environment of a process that serves one task after another."""
+    return {**_KEPT_MEMORY, **thread_limits(threads)}
 
 
 def run_local(
@@ -96,7 +105,7 @@ class _Worker:
         self.process: BaseProcess = context.Process(
             target=_serve, args=(theirs, compute), daemon=True
         )
-        with _environment(thread_limits(threads)):
+        with _environment(worker_environment(threads)):
             self.process.start()
         theirs.close()
 

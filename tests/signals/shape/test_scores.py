@@ -49,6 +49,23 @@ def test_prototypes_are_unit_vectors_and_repeat_for_a_seed(rng, method):
     assert len(first) == 20
 
 
+def test_spherical_means_equal_loops(rng):
+    units, rounds = unit(rng.normal(size=(60, 4))), 8
+    centres = units[np.random.default_rng(3).choice(60, 9, replace=False)]
+    for _ in range(rounds):
+        nearest = [int(np.argmax([u @ c for c in centres])) for u in units]
+        for k in range(len(centres)):
+            total = sum(u for u, at in zip(units, nearest, strict=True) if at == k)
+            if k in nearest:
+                centres[k] = total / np.linalg.norm(total)
+    np.testing.assert_allclose(cluster(units, 9, 3, "spherical"), centres, atol=1e-12)
+
+
+def test_a_negative_zero_makes_no_vector_distinct():
+    units = np.array([[0.0, 1.0], [-0.0, 1.0], [1.0, 0.0]] * 3)
+    assert len(cluster(units, 2, 0, "spherical")) == 2
+
+
 def test_fewer_distinct_vectors_than_prototypes(rng):
     units = unit(np.repeat(rng.normal(size=(3, 4)), 50, axis=0))
     assert len(cluster(units, 20, 0)) == 3

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.engine import Engine
-from vace_ad.engine.encoder import Encoder, calibrate, init_encoder
+from vace_ad.engine.calibration import calibrate
+from vace_ad.engine.encoder import Encoder, init_encoder
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.trajectory import embed, training_stride, velocity_pairs
 from vace_ad.engine.workers import workers

@@ -21,9 +21,8 @@ def cluster(
     units: NDArray[np.float64], size: int, seed: int, method: str = "minibatch"
 ) -> NDArray[np.float64]:
     """At most `size` centres of unit vectors, on the sphere, by MiniBatch or spherical k-means."""
-    distinct = np.unique(units, axis=0)
-    if len(distinct) <= size:
-        return unit(distinct)
+    if len({vector.tobytes() for vector in units + 0.0}) <= size:  # + 0.0: no zero is negative
+        return unit(np.unique(units, axis=0))
     if method == "spherical":
         return _spherical(units, size, np.random.default_rng(seed))
     with needs("scikit-learn", "paper", "k-means in mini-batches, as in the paper's presets,"):
@@ -43,10 +42,11 @@ def _spherical(
 ) -> NDArray[np.float64]:
     """A few rounds of k-means by cosine, from vectors drawn at random."""
     centres = units[rng.choice(len(units), size, replace=False)]
+    d, values = units.shape[1], units.ravel()
     for _ in range(rounds):
         nearest = np.argmax(units @ centres.T, axis=1)
-        sums = np.zeros_like(centres)
-        np.add.at(sums, nearest, units)
+        places = nearest[:, None] * d + np.arange(d)  # of each value among the sums
+        sums = np.bincount(places.ravel(), values, centres.size).reshape(centres.shape)
         norms = np.linalg.norm(sums, axis=1, keepdims=True)
         centres = np.where(norms > EPSILON, sums / np.maximum(norms, EPSILON), centres)
     return centres
