@@ -113,7 +113,7 @@ def run_fleet(
             notes = [*notes, "machines where nothing was found have no report of their own"]
         if job.alarming is not None:
             budget = per_machine(job.alarming.budget, len(entities))
-            pooled = job.pooled and len(entities) >= LEAST
+            pooled = len(entities) >= LEAST
             job = replace(job, alarming=replace(job.alarming, budget=budget), pooled=pooled)
         normal = None
         if train is not None:

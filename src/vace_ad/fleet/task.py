@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import traceback
 from dataclasses import dataclass, replace
+from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from vace_ad.alarms.events import ANOMALY
 from vace_ad.app.loading import Loaded, Reading, load_frame, names_of, read_frame
 from vace_ad.app.records import event_record, plain
 from vace_ad.app.run import Alarming, Run, detect_with, fit_and_detect, write_results
@@ -19,6 +21,7 @@ from vace_ad.caller import command_line
 from vace_ad.config import VACEConfig
 from vace_ad.errors import TooShortError, VaceError
 from vace_ad.fleet.entities import Entity, folder_name
+from vace_ad.fleet.heights import Heights, heights_of
 from vace_ad.fleet.pooling import own_bar, supported
 from vace_ad.fleet.rows import MachineRow, Status
 from vace_ad.frames.sources import Source
@@ -52,7 +55,7 @@ class Job:
     kind: str = "parquet"  # of the scores
     command: str = ""
     on_command_line: bool = False
-    pooled: bool = False  # the fleet decides how strong an alarm must be, where it is large enough
+    pooled: bool = False  # the fleet is large enough to tell how strong an alarm must be
 
 
 @dataclass(frozen=True)
@@ -219,9 +222,12 @@ def row_of(
 ) -> MachineRow:
     """A machine's row from its run; `part` has its share of the fleet's budget."""
     zone, step = run.loaded.clock.zone, run.loaded.clock.step or part.step
-    rate = part.budget.rate(step)
-    spacing = run.detector.calibration_.spacing
-    scored = len(run.loaded.table) - (run.training.rows or 0)
+    rate, first = part.budget.rate(step), run.training.rows or 0
+    learned = run.detector.calibration_
+    bar = own_bar(part.budget, run.budget, step, learned.spacing)
+    known = Heights(0.0)
+    if bar > 1:
+        known = heights_of(run.found, first, learned, run.detector.config.length)
     return MachineRow(
         name,
         status,
@@ -230,12 +236,20 @@ def row_of(
         channels=len(run.loaded.table.names),
         threshold=plain(float(run.found.threshold.value)),
         zone=zone,
-        events=tuple(plain(event_record(event, zone)) for event in run.found.events),
+        events=tuple(_records(run)),
         notes=tuple(run.notes),
-        bar=own_bar(part.budget, run.budget, step, spacing),
-        allowed=(rate or 0.0) * scored,
-        missed=max((plain(one.ratio) for one in run.found.near_misses), default=0.0),
+        bar=bar,
+        allowed=(rate or 0.0) * (len(run.loaded.table) - first),
+        **known._asdict(),
     )
+
+
+def _records(run: Run) -> Iterator[dict[str, Any]]:
+    """Events for programs, each with its height: the score over the threshold at its peak."""
+    limits = run.found.limits
+    for event in run.found.events:
+        height = event.score / limits[event.peak] if event.kind == ANOMALY else None
+        yield plain({**event_record(event, run.loaded.clock.zone), "height": height})
 
 
 def _quiet(stage: str, done: int, total: int) -> None:
