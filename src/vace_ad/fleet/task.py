@@ -6,8 +6,8 @@ A task runs in a process of its own making and never raises: whatever goes wrong
 from __future__ import annotations
 
 import traceback
-from dataclasses import dataclass, replace
 from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
