@@ -1,8 +1,8 @@
 """How high scores rise on a machine, and units in which machines can be compared.
 
-A height is a score over its threshold. Thresholds of short trainings are estimates: where those of
+A height is a score over its threshold. Thresholds of short trainings are estimates. Where those of
 a fleet do not tell which machines score higher later, their differences are chance, and scores
-themselves are compared; where they tell, each machine is judged by its own. Mostly it is in between.
+themselves are compared; where they tell, each machine has its own; mostly it is in between.
 """
 
 from __future__ import annotations
@@ -20,9 +20,7 @@ Array = NDArray[np.float64]
 
 PEAKS = 64  # kept of a machine at most, however long it is
 _DIGITS = 4  # of a peak that is kept
-_PAIRED = (
-    1_000  # machines that are compared with each other at most, which are half a million pairs
-)
+_PAIRED = 1_000  # machines of which each is compared with each other: half a million pairs
 _APART = 0.1  # in logarithms: thresholds nearer than this tell nothing
 _FEWEST = 100  # pairs that tell
 _FAR = 2.0  # deviations from the typical threshold beyond which the difference is no chance

@@ -6,9 +6,9 @@ by a threshold that its training can support, and the fleet decides how far beyo
 the highest scores of all stretches of all machines are one sample, in comparable units, their tail
 is exponential, and the bar lies where all together would pass it as often as the budget allows.
 
-Machines that move together make the sample no wider: what is expected adds up all the same. A fault
-that hits many is a small part of all stretches, so it hardly moves the bar. Where it is a large one,
-training tells: the bar is never higher than training rows would set it.
+Where machines move together, what is expected of each adds up all the same. A fault that hits many
+is a small part of all stretches and hardly moves the bar; where it is a large one, training tells:
+the bar is never higher than training rows would set it.
 """
 
 from __future__ import annotations
