@@ -152,6 +152,15 @@ def test_a_fault_that_hits_many_at_once_is_one_incident(hit: int) -> None:
     assert [len(one.machines) for one in incidents] == [hit]
 
 
+def test_a_fault_in_a_sixth_of_all_stretches_is_still_found() -> None:
+    """Also where training is too loud to tell: then the lower half of the tail bounds the bar."""
+    rng = np.random.default_rng(8)
+    scored, trained = normal(rng, 500)
+    scored[:200, 8:16] = rng.uniform(1.5, 9, (200, 8))  # on four tenths of the machines
+    kept, _ = kept_to_budget(rows_of(scored, 5 * trained, 0.1))
+    assert [bool(one.anomalies) for one in kept] == [True] * 200 + [False] * 300
+
+
 def test_where_most_of_a_fleet_is_faulty_training_tells() -> None:
     rng = np.random.default_rng(5)
     scored, trained = normal(rng, 200)

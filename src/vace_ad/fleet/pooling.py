@@ -28,7 +28,8 @@ from vace_ad.fleet.rows import MachineRow
 
 LEAST = 30  # machines that tell a tail
 SUPPORTED = 0.1  # false alarms in as many rows as were trained on: rarer ones are guesswork
-_QUANTILES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.8)  # of the excesses, that tell σ in turn
+_LOW, _HIGH = (0.2, 0.3, 0.4, 0.5, 0.5), (0.6, 0.8, 0.8)  # quantiles that tell σ in turn
+_HEAVIER = 1.2  # by which higher excesses may raise the bar: tails are not quite exponential
 _WORTH = 0.6  # of an excess in the mean: what one tells of σ by a quantile
 _FAULTY = 0.2  # normal stretches that a whole fleet shows beyond what counts as faulty
 _FEWEST = 5  # excesses that tell anything
@@ -102,11 +103,22 @@ def fit_bar(peaks: NDArray[np.float64], chance: float, machines: int) -> Bar:
     n excesses is uncertain, so the bar lies at the quantile of the predictive law,
     u + σ n ((share / chance)^(1/n) − 1); peaks of one machine are alike, so n is no more than half
     the machines. Peaks far beyond are faults rather than normal: the first σ is that of low
-    excesses, which they hardly move, the next ones are found without them.
+    excesses, which they hardly move, the next ones are found without them. Where higher excesses
+    set a much higher bar than lower ones, too many are faults to be left out.
     """
-    height = cut = np.inf  # as long as nothing tells
+    low = _fit(peaks, chance, machines, _LOW)
+    high = _fit(peaks, chance, machines, _LOW + _HIGH)
+    most = Bar(_HEAVIER * low.height, _HEAVIER * low.scale)
+    return min(high, most, key=lambda bar: bar.height)
+
+
+def _fit(
+    peaks: NDArray[np.float64], chance: float, machines: int, quantiles: Sequence[float]
+) -> Bar:
+    """The bar by these quantiles in turn; infinite where there are too few excesses."""
+    height = cut = np.inf
     scale = 1.0
-    for quantile in _QUANTILES:
+    for quantile in quantiles:
         normal = peaks[peaks <= cut]
         level = float(np.median(normal)) if len(normal) else 0.0
         beyond = normal[normal > level] - level
