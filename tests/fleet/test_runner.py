@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
@@ -200,3 +202,44 @@ def test_names_of_folders() -> None:
 def test_an_engine_needs_a_job() -> None:
     with pytest.raises(ConfigError, match="jobs=0"):
         runner.Engine(jobs=0).run([])
+
+
+def test_of_a_large_fleet_those_with_events_get_a_report(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "REPORTS", 3)
+    run = run_fleet([table], job(tmp_path), tmp_path)
+    reports = {path.parent.name for path in tmp_path.glob("machines/*/report.html")}
+    assert reports == {row.folder for row in run.rows if row.events}
+    assert "m1" in reports
+    assert len(reports) < 4
+    page = tmp_path / "machines" / "m1" / "report.html"
+    stored = json.loads((page.parent / "run.json").read_text())
+    assert all(note in page.read_text() for note in stored["notes"] if "'" not in note)
+    page.unlink()  # as a kill between the two leaves it
+    again = run_fleet([table], job(tmp_path), tmp_path)
+    assert page.is_file()
+    assert again.rows == run.rows
+
+
+def test_a_report_that_cannot_be_written_is_said(
+    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runner, "REPORTS", 3)
+    run_fleet([table], job(tmp_path), tmp_path)
+    folder = tmp_path / "machines" / "m1"
+    (folder / "report.html").unlink()
+    (folder / "model.vace").write_bytes(b"broken")
+    notes = run_fleet([table], job(tmp_path), tmp_path).notes
+    assert any("1 machines with events have no report; of 'm1'" in note for note in notes)
+
+
+def test_all_machines_of_a_large_fleet_keep_one_budget(tmp_path: Path) -> None:
+    """Of 36 machines the one with a fault alarms; each alone would know too little."""
+    fleet(36, (5,)).write_parquet(tmp_path / "t.parquet")
+    out = tmp_path / "out"
+    given = replace(job(out), alarming=Alarming(Budget(0.5, "week")))
+    run = run_fleet([tmp_path / "t.parquet"], given, out)
+    assert [row.machine for row in run.rows if row.anomalies] == ["m5"]
+    assert any("36 machines have too few training rows" in note for note in run.notes)
+    assert all(row.peaks and row.trained for row in run.rows)

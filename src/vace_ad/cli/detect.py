@@ -74,7 +74,6 @@ def detect_command(
     max_size: read.MaxSize = MAX_SIZE,
     shared: many.Shared = False,
     group: many.Group = None,
-    pooled: many.Pooled = False,
     jobs: many.Jobs = 1,
     engine: many.On = many.Where.local,
     address: many.Address = None,
@@ -150,12 +149,11 @@ def detect_command(
             shared=shared,
             group=group,
             train=train_file,
-            pooled=pooled,
             output=output,
             fail_on_events=fail_on_events,
         )
         return
-    many.refuse_without_by(by, shared=shared, group=group, pooled=pooled, address=address)
+    many.refuse_without_by(by, shared=shared, group=group, address=address)
     if out is not None:
         check_out(out)
 

@@ -60,15 +60,6 @@ On = Annotated[
 Address = Annotated[
     str | None, typer.Option(help="Of the Ray cluster, e.g. auto.", rich_help_panel=_FLEET)
 ]
-Pooled = Annotated[
-    bool,
-    typer.Option(
-        "--pooled",
-        help="From 30 machines on: judge each by what all of them show. Finds weaker faults after "
-        "short trainings, with more false alarms.",
-        rich_help_panel=_FLEET,
-    ),
-]
 Models = Annotated[
     Path | None,
     typer.Option(help="Folder of a model for each machine.", rich_help_panel=_FLEET),
@@ -98,7 +89,6 @@ def detect_fleet(
     group: str | None = None,
     models: Path | None = None,
     train: str | None = None,
-    pooled: bool = False,
     output: Output,
     fail_on_events: bool,
 ) -> None:
@@ -119,7 +109,6 @@ def detect_fleet(
             kind=kind,
             command=command_line(),
             on_command_line=True,
-            pooled=pooled,
         )
         place = Engine(engine.value, jobs, address=address)
         with output.progress() as progress:

@@ -59,8 +59,7 @@ class Fleet:
 
     `by` names the column or columns that tell machines apart; other keywords are settings of
     the detector. With `shared`, one model serves all machines; with `group`, one of several
-    columns of `by`, one serves all machines with the same value there. With `pooled`, from 30
-    machines on, each is judged by what all show: weaker faults are found, with more false alarms.
+    columns of `by`, one serves all machines with the same value there.
 
     >>> import numpy as np, polars as pl
     >>> from vace_ad.fleet.fleet import Fleet
@@ -76,11 +75,10 @@ class Fleet:
         *,
         shared: bool = False,
         group: str | None = None,
-        pooled: bool = False,
         **settings: Any,
     ) -> None:
         self.by = [by] if isinstance(by, str) else list(by)
-        self.shared, self.group, self.pooled = shared, group, pooled
+        self.shared, self.group = shared, group
         preset = settings.pop("preset", None)
         self.config = VACEConfig.from_preset(preset, **settings)
 
@@ -159,7 +157,7 @@ class Fleet:
             return self._detect_dataset(data, budget or Budget())
         machines = list(self._machines(data))
         alarming = Alarming(per_machine(budget or Budget(), len(machines)))
-        many = self.pooled and len(machines) >= LEAST
+        many = len(machines) >= LEAST
         rows = []
         for done, one in enumerate(machines):
             progress("machines", done, len(machines))
@@ -172,9 +170,7 @@ class Fleet:
 
         machines = len(count_rows(data, self.by))
         alarming = Alarming(per_machine(budget, machines))
-        work = partial(
-            self._detect_group, alarming=alarming, many=self.pooled and machines >= LEAST
-        )
+        work = partial(self._detect_group, alarming=alarming, many=machines >= LEAST)
         rows = each_machine(data, self.by, machines, work)
         rows.sort(key=lambda row: str(row.machine))
         return FleetDetection.of(rows, pl.DataFrame().to_arrow())

@@ -14,9 +14,9 @@ from vace_ad.fleet.clock import short_span, short_time
 from vace_ad.fleet.incidents import Incident
 from vace_ad.fleet.rows import MachineRow
 from vace_ad.fleet.runner import FleetRun
+from vace_ad.fleet.task import REPORT
 from vace_ad.frames.write import whole_file
 
-_REPORT = "report.html"
 _NAMED = 8  # machines that an incident names in full
 _INCIDENTS = 200  # on the page; incidents.csv has all
 _QUIET = 50  # machines without events that are listed with the others
@@ -126,8 +126,8 @@ def _machine_table(
     lines = []
     for row in rows:
         name = escape(row.machine)
-        if row.folder is not None and (path.parent / "machines" / row.folder / _REPORT).is_file():
-            name = f"<a href='machines/{quote(row.folder)}/{_REPORT}'>{name}</a>"
+        if row.folder is not None and (path.parent / "machines" / row.folder / REPORT).is_file():
+            name = f"<a href='machines/{quote(row.folder)}/{REPORT}'>{name}</a>"
         links = ", ".join(f"<a href='#incident-{n}'>{n}</a>" for n in numbers.get(row.machine, ()))
         cells = (
             f"{row.severity:.0f}" if row.anomalies else "",

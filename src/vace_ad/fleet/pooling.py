@@ -3,14 +3,18 @@
 Each machine's part of the budget is tiny: 3 alarms a week over 1,000 machines are one alarm in six
 years on each, and no training of some days tells what comes so rarely. So each machine is judged
 by a threshold that its training can support, and the fleet decides how far beyond it an alarm is:
-the highest evidence over threshold of each machine is one observation, their tail is exponential,
-and the bar lies where all machines together would pass it as often as the budget allows.
+the highest scores of all stretches of all machines are one sample, in comparable units, their tail
+is exponential, and the bar lies where all together would pass it as often as the budget allows.
+
+Where machines move together, what is expected of each adds up all the same. A fault that hits many
+is a small part of all stretches and hardly moves the bar; where it is a large one, training tells:
+the bar is never higher than training rows would set it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,18 +23,24 @@ from numpy.typing import NDArray
 from vace_ad.alarms import Budget
 from vace_ad.alarms.severity import ratio_at
 from vace_ad.app.run import Alarming
-from vace_ad.fleet.incidents import span
+from vace_ad.fleet.heights import comparable
 from vace_ad.fleet.rows import MachineRow
 
 LEAST = 30  # machines that tell a tail
 SUPPORTED = 0.1  # false alarms in as many rows as were trained on: rarer ones are guesswork
-FROM = 0.5  # of the threshold: peaks are known from here on, as near misses
-_COMMON = (5, 0.05)  # machines, and share of them, with an event at the same moment: an incident
-_UNUSUAL = 3.0  # times as many as at most moments
-_QUANTILES = (0.2, 0.3, 0.4, 0.5, 0.6, 0.8, 0.8)  # of the excesses, that tell σ in turn
+_LOW, _HIGH = (0.2, 0.3, 0.4, 0.5, 0.5), (0.6, 0.8, 0.8)  # quantiles that tell σ in turn
+_HEAVIER = 1.2  # by which higher excesses may raise the bar: tails are not quite exponential
 _WORTH = 0.6  # of an excess in the mean: what one tells of σ by a quantile
-_FAULTY = 0.2  # normal machines that a whole fleet shows beyond what counts as faulty
+_FAULTY = 0.2  # normal stretches that a whole fleet shows beyond what counts as faulty
 _FEWEST = 5  # excesses that tell anything
+
+
+@dataclass(frozen=True)
+class Bar:
+    """What an alarm must pass."""
+
+    height: float
+    scale: float  # by which heights beyond it become e times rarer
 
 
 def supported(alarming: Alarming, trained: int, step: int | None) -> Alarming:
@@ -54,116 +64,93 @@ def kept_to_budget(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[s
     pooled = [row for row in rows if row.bar > 1]
     if not pooled:
         return list(rows), []
-    common = _common_moments(pooled)
-    peaks = np.array([_peak(row, common) for row in pooled])
-    allowed = float(np.mean([row.allowed for row in pooled]))
-    fitted = fit_bar(peaks, allowed) if len(pooled) >= LEAST else None
-    kept, dropped = [], 0
-    for row in rows:
-        bar, scale = (row.bar, row.bar - 1) if fitted is None else fitted
-        events = row.events if row.bar == 1 else tuple(_passing(row.events, bar, scale))
-        dropped += len(row.events) - len(events)
-        kept.append(replace(row, events=events))
-    return kept, _said(len(pooled), dropped, None if fitted is None else fitted[0])
+    heard = [row for row in pooled if row.peaks and row.limit > 0]
+    if len(heard) < LEAST:
+        kept = [row if row.bar == 1 else _beyond_own(row) for row in rows]
+        words = "alarms are extrapolated beyond what its training rows can show"
+        return kept, [f"the budget is tiny for each of {len(pooled):,} machines: {words}"]
+    factors, bar = fleet_bar(heard)
+    of = dict(zip((row.machine for row in heard), factors.tolist(), strict=True))
+    kept = [row if row.bar == 1 else _beyond(row, bar, of.get(row.machine, 1.0)) for row in rows]
+    note = (
+        f"{len(pooled):,} machines have too few training rows for their part of the budget: alarms "
+        f"are {bar.height:.3g} times a typical threshold, as far as all of them together tell"
+    )
+    dropped = sum(len(row.events) for row in rows) - sum(len(row.events) for row in kept)
+    more = f"{dropped:,} weaker events are in the results of their machines only"
+    return kept, [note, more] if dropped else [note]
 
 
-def fit_bar(peaks: NDArray[np.float64], allowed: float) -> tuple[float, float]:
-    """The bar that so many events a machine pass, and the scale of the tail.
+def fleet_bar(rows: Sequence[MachineRow]) -> tuple[NDArray[np.float64], Bar]:
+    """Factors (n,) that make the machines' heights comparable, and the bar for these."""
+    limits = np.array([row.limit for row in rows])
+    middles = np.array([max(float(np.median(row.peaks)), 1e-9) for row in rows])
+    factors = comparable(limits, middles)
+    scored, trained = (
+        np.concatenate([np.multiply(peaks, by) for peaks, by in zip(each, factors, strict=True)])
+        for each in ([row.peaks for row in rows], [row.trained for row in rows])
+    )
+    chance = sum(row.allowed for row in rows) / len(scored)
+    bars = [fit_bar(peaks, chance, len(rows)) for peaks in (scored, trained)]
+    lowest = min(bars, key=lambda bar: bar.height)
+    return factors, lowest if np.isfinite(lowest.height) else Bar(1.0, 1.0)  # all are alike
 
-    Excesses y over a level u fall off as exp(−y / σ), with σ from one of their quantiles. A σ
-    from n excesses is uncertain, so the bar lies at the quantile of the predictive law,
-    u + σ n ((share / allowed)^(1/n) − 1). Machines far beyond are faulty rather than normal: the
-    first σ is that of low excesses, which they hardly move, the next ones are found without them.
+
+def fit_bar(peaks: NDArray[np.float64], chance: float, machines: int) -> Bar:
+    """The bar that a peak passes by this chance, and the scale of the tail.
+
+    Excesses y over a level u fall off as exp(−y / σ), with σ from one of their quantiles. A σ from
+    n excesses is uncertain, so the bar lies at the quantile of the predictive law,
+    u + σ n ((share / chance)^(1/n) − 1); peaks of one machine are alike, so n is no more than half
+    the machines. Peaks far beyond are faults rather than normal: the first σ is that of low
+    excesses, which they hardly move, the next ones are found without them. Where higher excesses
+    set a much higher bar than lower ones, too many are faults to be left out.
     """
-    bar = cut = np.inf
+    low = _fit(peaks, chance, machines, _LOW)
+    high = _fit(peaks, chance, machines, _LOW + _HIGH)
+    most = Bar(_HEAVIER * low.height, _HEAVIER * low.scale)
+    return min(high, most, key=lambda bar: bar.height)
+
+
+def _fit(
+    peaks: NDArray[np.float64], chance: float, machines: int, quantiles: Sequence[float]
+) -> Bar:
+    """The bar by these quantiles in turn; infinite where there are too few excesses."""
+    height = cut = np.inf
     scale = 1.0
-    for quantile in _QUANTILES:
+    for quantile in quantiles:
         normal = peaks[peaks <= cut]
-        level = max(FROM, float(np.median(normal)))
+        level = float(np.median(normal)) if len(normal) else 0.0
         beyond = normal[normal > level] - level
-        n: float = len(beyond)
-        if n < _FEWEST:
+        if len(beyond) < _FEWEST:
             break
         scale = float(np.quantile(beyond, quantile)) / -np.log(1 - quantile)
-        share, n = n / len(normal), _WORTH * n
-        bar, cut = (
-            level + scale * n * float(np.expm1(max(np.log(share / chance), 0.0) / n))
-            for chance in (allowed, min(allowed, _FAULTY / len(peaks)))
+        share, n = len(beyond) / len(normal), _WORTH * min(len(beyond), machines / 2)
+        height, cut = (
+            level + scale * n * float(np.expm1(max(np.log(share / rare), 0.0) / n))
+            for rare in (chance, min(chance, _FAULTY / len(peaks)))
         )
-    return (max(float(bar), 1.0), scale) if np.isfinite(bar) else (1.0, 1.0)
+    return Bar(float(height), scale)
 
 
-def _said(machines: int, dropped: int, bar: float | None) -> list[str]:
-    if bar is None:
-        words = "alarms are extrapolated beyond what its training rows can show"
-        return [f"the budget is tiny for each of {machines:,} machines: {words}"]
-    note = (
-        f"{machines:,} machines have too few training rows for their part of the budget: alarms "
-        f"are {bar:.3g} times a machine's own threshold, as far as all of them together tell"
-    )
-    more = f"{dropped:,} weaker events are in the results of their machines only"
-    return [note, more] if dropped else [note]
+def _beyond_own(row: MachineRow) -> MachineRow:
+    """Only the events beyond what the machine itself extrapolates to."""
+    bar = Bar(row.bar, row.bar - 1)
+    events = [_judged(event, event["ratio"] or 0.0, bar) for event in row.events]
+    return replace(row, events=tuple(event for event in events if event is not None))
 
 
-def _passing(events: Sequence[dict[str, Any]], bar: float, scale: float) -> list[dict[str, Any]]:
-    """Events beyond the bar, with their severity against the fleet's budget."""
-    found = []
-    for event in events:
-        if event["kind"] != "anomaly":
-            found.append(event)
-        elif (event["ratio"] or 0.0) > bar:
-            decades = (event["ratio"] - bar) / (scale * np.log(10))
-            found.append({**event, "severity": 100 * decades / (1 + decades)})
-    return found
+def _beyond(row: MachineRow, bar: Bar, factor: float) -> MachineRow:
+    """Only the events beyond the fleet's bar."""
+    events = [_judged(event, factor * (event["height"] or 0.0), bar) for event in row.events]
+    return replace(row, events=tuple(event for event in events if event is not None))
 
 
-def _peak(row: MachineRow, common: list[tuple[bool, int, int]]) -> float:
-    """The highest evidence over threshold of a machine by itself."""
-    alone = [
-        event["ratio"] or 0.0 for event in row.anomalies if not _within(_moment(event), common)
-    ]
-    return max([*alone, row.missed])
-
-
-def _moment(event: dict[str, Any]) -> tuple[bool, int, int]:
-    timed = event["start_time"] is not None
-    return (timed, *span(event, timed))
-
-
-def _within(moment: tuple[bool, int, int], common: list[tuple[bool, int, int]]) -> bool:
-    timed, start, end = moment
-    return any(timed == kind and start <= b and a <= end for kind, a, b in common)
-
-
-def _common_moments(rows: Sequence[MachineRow]) -> list[tuple[bool, int, int]]:
-    """Stretches in which so many machines have an event that they are one incident.
-
-    Many more than usual: where events are common at all times, they are how the fleet is.
-    """
-    inside = sum(event["end"] - event["start"] for row in rows for event in row.anomalies)
-    usual = inside / max(float(np.mean([row.rows for row in rows])), 1.0)  # events at a moment
-    many = max(_COMMON[0], _COMMON[1] * len(rows), _UNUSUAL * usual)
-    found = []
-    for kind in (True, False):
-        spans = [
-            (start, end)
-            for row in rows
-            for timed, start, end in map(_moment, row.anomalies)
-            if timed == kind
-        ]
-        found += [(kind, start, end) for start, end in _crowded(spans, many)]
-    return found
-
-
-def _crowded(spans: Sequence[tuple[int, int]], many: float) -> list[tuple[int, int]]:
-    """Where at least so many spans overlap."""
-    edges = sorted(edge for a, b in spans for edge in ((a, -1), (b, 1)))  # begins before ends
-    found, count, began = [], 0, None
-    for moment, change in edges:
-        count -= change
-        if count >= many and began is None:
-            began = moment
-        elif count < many and began is not None:
-            found.append((began, moment))
-            began = None
-    return found
+def _judged(event: dict[str, Any], height: float, bar: Bar) -> dict[str, Any] | None:
+    """An event beyond the bar with its severity against the fleet's budget; no data stays."""
+    if event["kind"] != "anomaly":
+        return event
+    if not height > bar.height:
+        return None
+    decades = (height - bar.height) / (bar.scale * np.log(10))
+    return {**event, "severity": 100 * decades / (1 + decades)}

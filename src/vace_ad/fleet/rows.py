@@ -21,12 +21,14 @@ class MachineRow:
     channels: int = 0
     threshold: float | None = None
     zone: str | None = None
-    events: tuple[dict[str, Any], ...] = ()  # as app.records.event_record gives them
+    events: tuple[dict[str, Any], ...] = ()  # app.records.event_record, and the height of each
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     bar: float = 1.0  # evidence over threshold that its part of the budget asks for
     allowed: float = 0.0  # events that its part of the budget allows in its rows
-    missed: float = 0.0  # the highest evidence over threshold without an event, if it was near
+    limit: float = 0.0  # its threshold as a score; 0 where only its own threshold counts
+    peaks: tuple[float, ...] = ()  # the highest scores over threshold of stretches of its rows
+    trained: tuple[float, ...] = ()  # the same of the rows it learned from
 
     @property
     def key(self) -> str:
@@ -51,6 +53,6 @@ class MachineRow:
     def from_json(cls, line: str | bytes) -> MachineRow:
         """The row of a line."""
         fields: dict[str, Any] = json.loads(line)
-        for name in ("events", "notes"):
+        for name in ("events", "notes", "peaks", "trained"):
             fields[name] = tuple(fields[name])
         return cls(**fields)

@@ -25,7 +25,7 @@ from vace_ad.fleet.pooling import LEAST, kept_to_budget
 from vace_ad.fleet.rows import MachineRow
 from vace_ad.fleet.shared import FILE as SHARED
 from vace_ad.fleet.shared import fit_shared
-from vace_ad.fleet.task import Job, Task, compute, failures
+from vace_ad.fleet.task import REPORT, Job, Task, compute, failures
 from vace_ad.frames.write import whole_file
 from vace_ad.progress import Progress, silent
 from vace_ad.work.store import LineStore
@@ -113,7 +113,7 @@ def run_fleet(
             notes = [*notes, "machines where nothing was found have no report of their own"]
         if job.alarming is not None:
             budget = per_machine(job.alarming.budget, len(entities))
-            pooled = job.pooled and len(entities) >= LEAST
+            pooled = len(entities) >= LEAST
             job = replace(job, alarming=replace(job.alarming, budget=budget), pooled=pooled)
         normal = None
         if train is not None:
@@ -128,7 +128,7 @@ def run_fleet(
             work = _Work(entities, job, out, engine or Engine(), store, progress, models, normal)
             notes += work.each() if kind == "each" else work.together(groups)
             rows, said = kept_to_budget([store.rows[one.name] for one in entities])
-            notes += said
+            notes += [*said, *work.reports(rows)]
         for folder in (_PARTS, _NORMAL):
             shutil.rmtree(out / folder, ignore_errors=True)
     return FleetRun(ranked(rows), find_incidents(rows), notes)
@@ -151,6 +151,7 @@ class _Work:
     progress: Progress
     models: Path | None
     normal: dict[str, Entity] | None = None  # where another file holds the rows to learn from
+    tasks: dict[str, Task] = field(default_factory=dict)  # of each machine, the last that it had
 
     def each(self) -> list[str]:
         known = None if self.models is None else read_models(self.models)
@@ -168,7 +169,7 @@ class _Work:
                 self.store.append([row] if entity.name not in self.store.rows else [])
                 continue
             tasks.append(Task(entity, self.job, model, borrowed, normal))
-        self._run([task for task in tasks if task.entity.name not in self.store.rows])
+        self._run(tasks)
         return self._lend()
 
     def together(self, groups: dict[str, list[Entity]]) -> list[str]:
@@ -189,24 +190,44 @@ class _Work:
             tasks += [Task(one, self.job, str(path), borrowed=True) for one in without]
         if without:
             notes.append(f"{len(without):,} machines are of groups with too few rows for a model")
-        left = [task for task in tasks if task.entity.name not in self.store.rows]
         if self.job.alarming is None:  # learned already
+            left = [task for task in tasks if task.entity.name not in self.store.rows]
             self.store.append([_learned(task) for task in left])
         else:
-            self._run(left)
+            self._run(tasks)
         return notes
 
     def _lend(self) -> list[str]:
         """Machines with too few rows for a model of their own get the shared one."""
-        short = [one for one in self.entities if self.store.rows[one.name].status == "short"]
+        needy = ("short", "borrowed")  # the latter have one since an earlier run
+        short = [one for one in self.entities if self.store.rows[one.name].status in needy]
         learning = self.job.alarming is None
         if (not short and not learning) or self.models is not None:
             return []
         path, notes = self._shared()
         if path is None or learning:
             return notes
-        self._run([Task(one, self.job, str(path), borrowed=True) for one in short], replacing=True)
+        self._run([Task(one, self.job, str(path), borrowed=True) for one in short])
         return [*notes, f"{len(short):,} machines have too few rows for a model of their own"]
+
+    def reports(self, rows: Sequence[MachineRow]) -> list[str]:
+        """Write the reports of machines with events, where not every machine has got one."""
+        if self.job.every_report or self.job.machines is None:
+            return []
+        wanted = [row for row in rows if row.events and row.folder is not None]
+        tasks = [
+            replace(self.tasks[row.machine], page=True)
+            for row in wanted
+            if not (Path(self.job.machines) / str(row.folder) / REPORT).is_file()
+        ]
+        failed = []
+        for done, (task, row) in enumerate(self.engine.run(tasks) if tasks else ()):
+            self.progress("reports", done + 1, len(tasks))
+            failed += [(task.entity.name, row.error)] if row.error else []
+        if not failed:
+            return []
+        (name, error), count = failed[0], len(failed)
+        return [f"{count:,} machines with events have no report; of {name!r}: {error}"]
 
     def _shared(
         self, group: str = "", members: Sequence[Entity] | None = None
@@ -226,12 +247,21 @@ class _Work:
         detector.save(path)
         return path, notes
 
-    def _run(self, tasks: list[Task], *, replacing: bool = False) -> None:
+    def _run(self, tasks: list[Task]) -> None:
+        """Those without a result, or with too few rows before a model was lent."""
+        self.tasks |= {task.entity.name: task for task in tasks}
+        known = self.store.rows
+        left = [
+            task
+            for task in tasks
+            if task.entity.name not in known
+            or (task.borrowed and known[task.entity.name].status == "short")
+        ]
         total = len(self.entities)
-        done = total - len(tasks)
+        done = total - len(left)
         self.progress("machines", done, total)
-        for _, row in self.engine.run(tasks) if tasks else ():
-            self.store.append([row], replace=replacing)
+        for task, row in self.engine.run(left) if left else ():
+            self.store.append([row], replace=task.borrowed)
             done += 1
             self.progress("machines", done, total)
 

@@ -5,28 +5,36 @@ A task runs in a process of its own making and never raises: whatever goes wrong
 
 from __future__ import annotations
 
+import json
 import traceback
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from vace_ad.alarms.events import ANOMALY
 from vace_ad.app.loading import Loaded, Reading, load_frame, names_of, read_frame
 from vace_ad.app.records import event_record, plain
-from vace_ad.app.run import Alarming, Run, detect_with, fit_and_detect, write_results
+from vace_ad.app.run import Alarming, Run, detect_with, fit_and_detect, write_page, write_results
 from vace_ad.app.training import Training, choose_training, fit_detector
 from vace_ad.caller import command_line
 from vace_ad.config import VACEConfig
 from vace_ad.errors import TooShortError, VaceError
 from vace_ad.fleet.entities import Entity, folder_name
+from vace_ad.fleet.heights import Heights, heights_of
 from vace_ad.fleet.pooling import own_bar, supported
 from vace_ad.fleet.rows import MachineRow, Status
 from vace_ad.frames.sources import Source
+from vace_ad.frames.write import whole_file
 
 if TYPE_CHECKING:
     import polars as pl
 
     from vace_ad.detector import VACE
+
+
+REPORT = "report.html"  # as write_results names it
 
 
 @dataclass(frozen=True)
@@ -48,11 +56,11 @@ class Job:
     choice: Choice = Choice()
     machines: str | None = None  # folder for each machine's results
     models: str | None = None  # folder for each machine's model, where they are learned only
-    every_report: bool = True  # also of machines where nothing was found
+    every_report: bool = True  # at once; else of those that `page` asks for, once all are judged
     kind: str = "parquet"  # of the scores
     command: str = ""
     on_command_line: bool = False
-    pooled: bool = False  # the fleet decides how strong an alarm must be, where it is large enough
+    pooled: bool = False  # the fleet is large enough to tell how strong an alarm must be
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,7 @@ class Task:
     model: str | None = None  # file of a model
     borrowed: bool = False  # the model is the shared one
     normal: Entity | None = None  # rows of normal operation, where another file holds them
+    page: bool = False  # its results are there, and only the report is to be written
 
 
 def compute(task: Task) -> MachineRow:
@@ -72,7 +81,10 @@ def compute(task: Task) -> MachineRow:
     name = task.entity.name
     try:
         with command_line(task.job.on_command_line):
-            row = _learn(task) if task.job.alarming is None else _detect(task)
+            if task.page:
+                row = _page(task)
+            else:
+                row = _learn(task) if task.job.alarming is None else _detect(task)
     except TooShortError as error:
         row = MachineRow(name, "short", error=str(error), rows=task.entity.rows or 0)
     except VaceError as error:
@@ -148,25 +160,44 @@ def _learn(task: Task) -> MachineRow:
 def _detect(task: Task) -> MachineRow:
     job = task.job
     assert job.alarming is not None
+    run = _judge(task)
+    folder = None
+    if job.machines is not None:
+        folder = folder_name(task.entity.name)
+        write_results(run, Path(job.machines) / folder, job.kind, report=job.every_report)
+    status: Status = "borrowed" if task.borrowed else "ok"
+    return row_of(task.entity.name, run, status, folder, part=job.alarming)
+
+
+def _judge(task: Task, learned: VACE | None = None) -> Run:
+    """The run of a machine with the model that it is given, has learned, or learns now."""
+    job = task.job
     if task.model is not None:
         from vace_ad.detector import load
 
         detector = load(task.model)
         loaded = load_entity(task.entity, job.how, detector.channels_)
         alarming = _alarming(task, loaded, detector.calibration_.n_rows)
-        run = _with_model(detector, loaded, task, alarming)
-    else:
-        loaded = load_entity(task.entity, job.how)
-        training = training_rows(loaded, job) if task.normal is None else _other_rows(task, loaded)
-        alarming = _alarming(task, loaded, _count(training))
-        run = fit_and_detect(loaded, training, job.config, alarming, command=job.command)
-    folder = None
-    if job.machines is not None:
-        folder = folder_name(task.entity.name)
-        wanted = job.every_report or bool(run.found.events)
-        write_results(run, Path(job.machines) / folder, job.kind, report=wanted)
-    status: Status = "borrowed" if task.borrowed else "ok"
-    return row_of(task.entity.name, run, status, folder, part=job.alarming)
+        return _with_model(detector, loaded, task, alarming)
+    loaded = load_entity(task.entity, job.how)
+    training = training_rows(loaded, job) if task.normal is None else _other_rows(task, loaded)
+    alarming = _alarming(task, loaded, _count(training))
+    if learned is not None:
+        return detect_with(learned, loaded, training, alarming, command=job.command)
+    return fit_and_detect(loaded, training, job.config, alarming, command=job.command)
+
+
+def _page(task: Task) -> MachineRow:
+    """Write the report of a machine whose results are there."""
+    from vace_ad.detector import load
+
+    assert task.job.machines is not None
+    folder = Path(task.job.machines) / folder_name(task.entity.name)
+    run = _judge(task, None if task.model is not None else load(folder / "model.vace"))
+    notes = json.loads((folder / "run.json").read_text())["notes"]  # also what the fit had to say
+    with whole_file(folder / REPORT) as draft:
+        write_page(replace(run, notes=notes), draft)
+    return MachineRow(task.entity.name, "ok")
 
 
 def training_rows(loaded: Loaded, job: Job) -> Training:
@@ -219,9 +250,12 @@ def row_of(
 ) -> MachineRow:
     """A machine's row from its run; `part` has its share of the fleet's budget."""
     zone, step = run.loaded.clock.zone, run.loaded.clock.step or part.step
-    rate = part.budget.rate(step)
-    spacing = run.detector.calibration_.spacing
-    scored = len(run.loaded.table) - (run.training.rows or 0)
+    rate, first = part.budget.rate(step), run.training.rows or 0
+    learned = run.detector.calibration_
+    bar = own_bar(part.budget, run.budget, step, learned.spacing)
+    known = Heights(0.0)
+    if bar > 1:
+        known = heights_of(run.found, first, learned, run.detector.config.length)
     return MachineRow(
         name,
         status,
@@ -230,12 +264,20 @@ def row_of(
         channels=len(run.loaded.table.names),
         threshold=plain(float(run.found.threshold.value)),
         zone=zone,
-        events=tuple(plain(event_record(event, zone)) for event in run.found.events),
+        events=tuple(_records(run)),
         notes=tuple(run.notes),
-        bar=own_bar(part.budget, run.budget, step, spacing),
-        allowed=(rate or 0.0) * scored,
-        missed=max((plain(one.ratio) for one in run.found.near_misses), default=0.0),
+        bar=bar,
+        allowed=(rate or 0.0) * (len(run.loaded.table) - first),
+        **known._asdict(),
     )
+
+
+def _records(run: Run) -> Iterator[dict[str, Any]]:
+    """Events for programs, each with its height: the score over the threshold at its peak."""
+    limits = run.found.limits
+    for event in run.found.events:
+        height = event.score / limits[event.peak] if event.kind == ANOMALY else None
+        yield plain({**event_record(event, run.loaded.clock.zone), "height": height})
 
 
 def _quiet(stage: str, done: int, total: int) -> None:
