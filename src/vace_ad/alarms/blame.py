@@ -24,6 +24,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vace_ad.alarms.phase import same_phase
+from vace_ad.alarms.still import longest_still
 from vace_ad.errors import InputError
 from vace_ad.frames.segments import missing_cells
 from vace_ad.plain import plain_text
@@ -191,15 +192,6 @@ def _stuck(past: Array, event: Array) -> Array:
     """
     still = np.minimum(longest_still(event), len(past))
     return np.asarray(np.log(np.maximum(still / (STUCK * longest_still(past)), 1.0)))
-
-
-def longest_still(rows: Array) -> Array:
-    """The most rows in a row with the same value, (n_channels,); 1 where there are no rows."""
-    if len(rows) < 2:
-        return np.ones(rows.shape[1])
-    at = np.arange(1, len(rows))[:, None]
-    moved = np.maximum.accumulate(np.where(rows[1:] == rows[:-1], 0, at), axis=0)
-    return np.asarray((at - moved).max(axis=0) + 1.0)
 
 
 def _unrelated(past: Array, event: Array, normal: Normal) -> Array:
