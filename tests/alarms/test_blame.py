@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alarms.plants import KINDS, break_sensor, plant
-from vace_ad.alarms.blame import FIRST, LENGTHS, Blame, Wander, blame, longest_still, suspicion
+from vace_ad.alarms.blame import FIRST, LENGTHS, Blame, Wander, blame, suspicion
 from vace_ad.errors import InputError
 from vace_ad.signals.normal import Normal
 
@@ -39,7 +39,11 @@ def missed(reason: str) -> pytest.MarkDecorator:
         pytest.param(12, "inverted", marks=missed("6 of 15 named first")),
         (40, "inverted"),
         (200, "inverted"),
-        *((channels, kind) for channels in (12, 40, 200) for kind in ("frozen", "noisy", "shifted")),
+        *(
+            (channels, kind)
+            for channels in (12, 40, 200)
+            for kind in ("frozen", "noisy", "shifted")
+        ),
     ],
 )
 def test_the_broken_channel_is_found(channels: int, kind: str) -> None:
@@ -157,22 +161,6 @@ def test_of_two_that_go_as_far_the_first_to_move_is_blamed() -> None:
     shares = explain(values, start, end).shares
     assert shares.argmax() == 1
     assert np.argsort(shares)[-2] == 4
-
-
-@pytest.mark.parametrize("seed", range(5))
-def test_the_longest_still_stretch_by_counting(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    rows = rng.integers(0, 2, (40, 3)).astype(float)
-    rows[rng.integers(0, 40, 4), 2] = np.nan  # a missing value is no value that stays
-    wanted = []
-    for line in rows.T:
-        best = run = 1
-        for before, now in zip(line[:-1], line[1:], strict=True):
-            run = run + 1 if now == before else 1
-            best = max(best, run)
-        wanted.append(best)
-    assert longest_still(rows).tolist() == wanted
-    assert longest_still(rows[:1]).tolist() == longest_still(rows[:0]).tolist() == [1, 1, 1]
 
 
 def test_what_was_still_for_as_long_before_is_not_stuck() -> None:

@@ -40,8 +40,8 @@ LEVEL_SHARE = 0.01  # of a channel's level that always counts as noise
 DEVIATION_SHARE = 0.02  # of its deviation that is added to how far it wanders
 RETURNED_WEIGHT, SINGLE_WEIGHT = 0.7, 0.5
 FIRST, FIRST_WEIGHT = 30, 0.9  # rows of an event in which its cause has moved already
-RELATED, RELATION_WEIGHT = 300, 0.7  # rows before an event that show how predictions fail of late
-USUAL_RESIDUAL = 0.8  # the mean size of a residual of deviation one, of a normal law
+RELATED, RELATION_WEIGHT = 300, 1.2  # rows before an event that show how predictions fail of late
+BROKEN = 2.0  # deviations of what others predict by which a channel goes its own way
 STUCK, STUCK_ROWS, STUCK_WEIGHT = 4, 2_000, 2.0  # times the longest still stretch of those rows
 _LEAST = 20  # rows after an event that show whether a channel came back, or before, how it was
 
@@ -195,7 +195,7 @@ def _stuck(past: Array, event: Array) -> Array:
 
 
 def _unrelated(past: Array, event: Array, normal: Normal) -> Array:
-    """What the other channels do not predict and did in the rows before, on a log scale."""
+    """What the other channels no longer predict as they did before, on a log scale."""
 
     def residuals(rows: Array) -> Array:
         return normal.residuals(normal.scaled(np.where(np.isnan(rows), normal.mean, rows)))
@@ -206,7 +206,7 @@ def _unrelated(past: Array, event: Array, normal: Normal) -> Array:
         middle = np.median(before[-BEFORE:], axis=0)
         spread = np.maximum(before.std(axis=0), 1.0)
     off = np.abs(residuals(event) - middle).mean(axis=0) / spread
-    return np.asarray(np.log1p(np.maximum(off - USUAL_RESIDUAL, 0)))
+    return np.asarray(np.log(np.maximum(off / BROKEN, 1.0)))
 
 
 def _median(rows: Array, otherwise: Array) -> Array:

@@ -9,6 +9,7 @@ that of the other rows, farther at its end, where faults fade, than at its onset
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -24,7 +25,7 @@ from vace_ad.signals.normal import Normal
 Array = NDArray[np.float64]
 
 REACH, BEHIND = 48, 32  # rows by which an event may begin before an alarm, and end after it
-LINGER = 0.7  # of the threshold: while the score stays above it, an event may last longer
+LINGER = 0.7  # of the way from its usual level to the threshold: above it a score has not fallen
 GAP, BEFORE = 40, 120  # rows that end so early before an alarm, and so many of them or a whole
 # period, are what it is held against
 PAST = 2_000  # rows before an alarm that tell how much a channel varies of late
@@ -33,8 +34,9 @@ LEAST = 20  # rows to be held against; with fewer, training's mean and deviation
 USUAL, TAIL = 1.64, 0.05  # deviations that rows of a normal law exceed so rarely on each side
 STILL = 2  # times the longest still stretch of the past: a channel that is stuck
 RISE, FALL = 0.25, 0.08  # of what the core has above other rows: less is before it, after it
-LENGTHS = 1_000  # of stretches that are tried at most
-NULLQ = 0.9
+NOISE = 0.5  # deviations of the other rows by which rows after the core must be above them
+CALM = 12  # rows without evidence that are thought before and after those at hand
+LENGTHS = 1_000  # of stretches that are tried at most, before those next to the best
 SHARE = 0.55  # of a burst's evidence that a row of another burst has
 SHORT = 0.25  # of the rows above the threshold: less than that is one burst of several
 
@@ -57,17 +59,18 @@ def sharpen(
         high = min(_fallen(ratio[:last], end) + BEHIND, last)
         evidence = row_evidence(values, low, high, start, model, end)
         found = loudest_stretch(evidence)
-        if found is None:
-            continue
+        strong, near = strongest_rows(ratio, start, end), model.config.length // 2
+        if (
+            found is None
+            or low + found[0] - near >= strong[1]
+            or low + found[1] + near <= strong[0]
+        ):
+            continue  # the fault shows in no level: the run says all that is known
         if found[1] - found[0] < SHORT * (end - start):  # it comes in bursts: all of them
             bar = SHARE * float(np.median(evidence[slice(*found)]))
             loud = np.flatnonzero(evidence[start - low : end - low] >= bar) + start - low
             found = (int(loud[0]), int(loud[-1]) + 1) if len(loud) else found
-        first_row, last_row = low + found[0], low + found[1]
-        strong, near = strongest_rows(ratio, start, end), model.config.length // 2
-        if first_row - near >= strong[1] or last_row + near <= strong[0]:
-            continue  # the fault shows in no level: the run says all that is known
-        sharp[i] = first_row, last_row
+        sharp[i] = low + found[0], low + found[1]
     return sharp
 
 
@@ -81,8 +84,13 @@ def strongest_rows(ratio: Array, start: int, end: int) -> tuple[int, int]:
 
 
 def _fallen(ratio: Array, end: int) -> int:
-    """The first row from `end` on where little is left of the evidence over threshold."""
-    low = np.flatnonzero(~(ratio[end:] >= LINGER))
+    """The first row from `end` on where little is left of what the alarm had above the rows before.
+
+    Some scores are never far below their threshold: what is left is counted from their usual level.
+    """
+    past = ratio[max(0, end - PAST) : end]
+    usual = min(float(np.median(np.nan_to_num(past))), 1.0) if len(past) else 0.0
+    low = np.flatnonzero(~(ratio[end:] >= usual + LINGER * (1 - usual)))
     return end + int(low[0]) if len(low) else len(ratio)
 
 
@@ -116,7 +124,7 @@ def row_evidence(
     about = slice(max(alarm - NEAR - low, 0), (alarm + 1 if end is None else end) + NEAR - low)
     louder = excess[about].mean(axis=0) - usual.mean(axis=0)
     loudest = np.argsort(-louder, kind="stable")[:CHANNELS]
-    edge = np.quantile(usual[:, loudest].mean(axis=1), NULLQ)
+    edge = np.quantile(usual[:, loudest].mean(axis=1), 1 - 2 * TAIL)
     return np.asarray(np.maximum(excess[:, loudest].mean(axis=1) - edge, 0.0))
 
 
@@ -144,12 +152,14 @@ def loudest_stretch(evidence: Array) -> tuple[int, int] | None:
     """The half-open stretch that stands out from the other rows, down to where it fades."""
     if not evidence.any():
         return None
-    start, end = core(evidence)
+    start, end = core(np.pad(evidence, CALM))
+    start, end = max(start - CALM, 0), min(end - CALM, len(evidence))
+    others = np.concatenate([evidence[:start], evidence[end:], np.zeros(1)])
     inside = evidence[start:end].mean()
-    outside = (evidence.sum() - inside * (end - start)) / max(len(evidence) - (end - start), 1)
-    outside = min(outside, inside / 2)  # where few of the rows are outside the event at all
+    outside = min(others.mean(), inside / 2)  # few of the rows may be outside the event at all
+    fall = max(FALL * (inside - outside), NOISE * others.std())
     before = np.cumsum(evidence[:start][::-1] - outside - RISE * (inside - outside))
-    after = np.cumsum(evidence[end:] - outside - FALL * (inside - outside))
+    after = np.cumsum(evidence[end:] - outside - fall)
     if before.max(initial=0) > 0:
         start -= int(np.argmax(before)) + 1
     if after.max(initial=0) > 0:
@@ -158,18 +168,25 @@ def loudest_stretch(evidence: Array) -> tuple[int, int] | None:
 
 
 def core(evidence: Array) -> tuple[int, int]:
-    """The stretch that explains most of the variance as one level inside and one outside.
-
-    With S the sum of k of n centred values, that is S² n / (k (n − k)). In windows of more rows
-    than `LENGTHS`, not all lengths are tried.
-    """
+    """The stretch that explains most of the variance as one level inside and one outside."""
     n = len(evidence)
     total = np.insert(np.cumsum(evidence - evidence.mean()), 0, 0.0)
+    step = max(1, (n - 1) // LENGTHS)
+    best = _most_explained(total, range(1, n, step))
+    return _most_explained(total, range(max(1, best[1] - best[0] - step), n)[: 2 * step + 1])
+
+
+def _most_explained(total: Array, lengths: Iterable[int]) -> tuple[int, int]:
+    """The best stretch of these lengths, from the running sum of n centred values.
+
+    k of them with the sum S explain S² n / (k (n − k)) of the variance.
+    """
+    n = len(total) - 1
     best, found = 0.0, (0, n)
-    for k in np.unique(np.linspace(1, n - 1, LENGTHS).astype(np.intp)).tolist() if n > 1 else ():
+    for k in lengths:
         sums = total[k:] - total[:-k]
         at = int(np.argmax(sums))
-        explained = float(sums[at]) * abs(float(sums[at])) / (k * (n - k))
+        explained = max(float(sums[at]), 0.0) ** 2 / (k * (n - k))
         if explained > best:
             best, found = explained, (at, at + k)
     return found

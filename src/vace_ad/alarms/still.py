@@ -9,7 +9,7 @@ Array = NDArray[np.float64]
 
 
 def still_lengths(rows: Array) -> Array:
-    """How many rows in a row have the value of each cell, (n, n_channels); 1 where it is missing."""
+    """How many rows in a row have a cell's value, (n, n_channels); 1 where it is missing."""
     at = np.arange(len(rows))[:, None]
     moved = np.ones(rows.shape, dtype=bool)
     moved[1:] = ~(rows[1:] == rows[:-1])
