@@ -110,7 +110,7 @@ def row_evidence(
         middle, lately = np.median(before, axis=0), past.std(axis=0)
     else:
         middle, lately = normal.mean, wander.deviation
-        before = middle + USUAL * lately * np.array([[-1.0], [1.0]])
+        before = middle + USUAL * lately * np.repeat([[-1.0], [1.0]], LEAST, axis=0)
     floor = LEVEL_SHARE * np.maximum(np.abs(middle), np.abs(rows).max(axis=0))
     unit = np.hypot(np.sqrt(wander.deviation * lately), floor) + 1e-9 * normal.scale
     excess = _excess(rows - middle, before - middle, unit)
