@@ -60,21 +60,7 @@ def test_events_with_time_blame_and_words(toy: Toy, values: np.ndarray) -> None:
     np.testing.assert_allclose(found.scores, sum(found.signals.values()))
 
 
-def cut(reason: str) -> pytest.MarkDecorator:
-    return pytest.mark.xfail(strict=True, reason=reason)
-
-
-# Rows are dated by how far channels leave their level. Faults that keep it are cut to a few rows
-# where others happen to be high, which are then blamed; the rows above the threshold are right.
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "shifted",
-        pytest.param("frozen", marks=cut("6 of its 80 rows, and another channel is blamed")),
-        "noisy",
-        "inverted",
-    ],
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_fault_has_its_rows_and_its_channel(kind: str) -> None:
     values = plant(N, len(NAMES), np.random.default_rng(3))
     break_sensor(values[:, 7], slice(6500, 6580), kind, np.random.default_rng(0))
@@ -213,14 +199,7 @@ def test_times_that_go_backwards_are_refused(toy: Toy, values: np.ndarray) -> No
         detect(toy, Table(values, NAMES, TIME[np.r_[0:100, 50, 101:N]]))
 
 
-@pytest.mark.parametrize(
-    "kind",
-    [
-        "shifted",
-        "noisy",
-        "inverted",
-    ],
-)
+@pytest.mark.parametrize("kind", KINDS)
 def test_with_the_real_detector(kind: str) -> None:
     values = plant(N, len(NAMES), np.random.default_rng(3))
     break_sensor(values[:, 2], slice(5000, 5080), "shifted", np.random.default_rng(0))

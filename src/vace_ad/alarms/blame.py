@@ -2,10 +2,14 @@
 
 A channel's distance from the median of the rows before the event is held against four yardsticks:
 its deviation, how far it wanders in so many rows in training and in the rows before, and its own
-largest single deviation. Their logarithms add up. Where no channel went farther than usual, what
-the other channels do not predict counts too: a sensor that is stuck stays where it was. A distance
-of less than a hundredth of the channel's level counts for little: a sensor that hardly varied in
-training would otherwise be blamed for its last digit.
+largest single deviation. The first rows count once more: what moves first is nearer to the cause.
+The logarithms add up. A distance of less than a hundredth of the channel's level counts for little:
+a sensor that hardly varied in training would otherwise be blamed for its last digit.
+
+Two faults leave a channel within its range. One that is stuck keeps a value far longer than it ever
+did before. One that goes its own way is not what the other channels predict; that counts where no
+channel went farther than usual, and only as far as it is new: a relation that drifted off long
+before the event says nothing about it.
 """
 
 from __future__ import annotations
@@ -20,6 +24,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vace_ad.alarms.phase import same_phase
+from vace_ad.alarms.still import longest_still
 from vace_ad.errors import InputError
 from vace_ad.frames.segments import missing_cells
 from vace_ad.plain import plain_text
@@ -33,8 +38,12 @@ LENGTHS = (1, 4, 12, 40, 120, 400)  # rows over which wandering was measured in 
 PLACES = 64  # stretches it was measured on
 LEVEL_SHARE = 0.01  # of a channel's level that always counts as noise
 DEVIATION_SHARE = 0.02  # of its deviation that is added to how far it wanders
-SINGLE_WEIGHT, RELATION_WEIGHT = 0.5, 0.7
-_LEAST_AFTER = 20  # rows after an event that show whether a channel came back
+RETURNED_WEIGHT, SINGLE_WEIGHT = 0.7, 0.5
+FIRST, FIRST_WEIGHT = 30, 0.9  # rows of an event in which its cause has moved already
+RELATED, RELATION_WEIGHT = 300, 1.2  # rows before an event that show how predictions fail of late
+BROKEN = 2.0  # deviations of what others predict by which a channel goes its own way
+STUCK, STUCK_ROWS, STUCK_WEIGHT = 4, 2_000, 2.0  # times the longest still stretch of those rows
+_LEAST = 20  # rows after an event that show whether a channel came back, or before, how it was
 
 
 @dataclass(frozen=True)
@@ -123,27 +132,29 @@ def suspicion(
         distance = np.fmin(distance, np.abs(event - same_phase(past, phases, period)))
     mean, largest = _mean(distance), _largest(distance)
     returned = mean  # what lies off both before and after is no new level
-    if len(after) >= _LEAST_AFTER:
+    if len(after) >= _LEAST:
         returned = _mean(np.fmin(distance, np.abs(event - _median(after, middle))))
     floor = LEVEL_SHARE * np.fmax(np.abs(middle), _largest(np.abs(event)))
     floor = floor + 1e-9 * normal.scale
     noise = floor + DEVIATION_SHARE * wander.deviation
     usual = wander.over(end - start)
-    lately, deviation = usual, wander.deviation
+    lately, deviation, first = usual, wander.deviation, wander.over(min(end - start, FIRST))
     if len(past) >= 2 * BEFORE:
-        lately = np.fmax(usual, _wandering(past, min(end - start, len(past) // 4, LENGTHS[-1])))
+        lately = np.fmax(usual, _wandering(past, min(end - start, LENGTHS[-1])))
+        first = lately if end - start <= FIRST else np.fmax(first, _wandering(past, FIRST))
         deviation = _deviation(past, wander.deviation)
-    related = np.abs(normal.residuals(normal.scaled(np.where(np.isnan(event), normal.mean, event))))
     beyond = mean / (lately + noise)
     found = (
-        np.log1p(returned / np.hypot(deviation, floor))
+        RETURNED_WEIGHT * np.log1p(returned / np.hypot(deviation, floor))
         + np.log1p(beyond)
         + np.log1p(mean / (usual + noise))
         + SINGLE_WEIGHT * np.log1p(largest / np.hypot(wander.deviation, floor))
+        + FIRST_WEIGHT * np.log1p(_mean(distance[:FIRST]) / (first + noise))
+        + STUCK_WEIGHT * _stuck(past[-STUCK_ROWS:], event)
     )
     if beyond.max() > 1:  # a channel that left its past explains what others did not predict
         return np.asarray(found)
-    return np.asarray(found + RELATION_WEIGHT * np.log1p(np.maximum(related.mean(axis=0) - 1, 0)))
+    return np.asarray(found + RELATION_WEIGHT * _unrelated(past[-RELATED:], event, normal))
 
 
 def blame(names: Sequence[str], suspicion: Array, signal: str | None = None) -> Blame:
@@ -172,6 +183,30 @@ def _wandering(rows: Array, length: int) -> Array:
     for start, middle in zip(starts.tolist(), middles, strict=True):
         found = np.fmax(found, _mean(np.abs(rows[start : start + length] - middle)))
     return found
+
+
+def _stuck(past: Array, event: Array) -> Array:
+    """How much longer a channel stays still than it ever did, on a log scale, beyond `STUCK`.
+
+    A short past cannot tell that a longer stretch is unusual.
+    """
+    still = np.minimum(longest_still(event), len(past))
+    return np.asarray(np.log(np.maximum(still / (STUCK * longest_still(past)), 1.0)))
+
+
+def _unrelated(past: Array, event: Array, normal: Normal) -> Array:
+    """What the other channels no longer predict as they did before, on a log scale."""
+
+    def residuals(rows: Array) -> Array:
+        return normal.residuals(normal.scaled(np.where(np.isnan(rows), normal.mean, rows)))
+
+    middle, spread = np.zeros(event.shape[1]), np.ones(event.shape[1])
+    if len(past) >= _LEAST:
+        before = residuals(past)
+        middle = np.median(before[-BEFORE:], axis=0)
+        spread = np.maximum(before.std(axis=0), 1.0)
+    off = np.abs(residuals(event) - middle).mean(axis=0) / spread
+    return np.asarray(np.log(np.maximum(off / BROKEN, 1.0)))
 
 
 def _median(rows: Array, otherwise: Array) -> Array:
