@@ -33,7 +33,7 @@ def watcher(name: str = "iid", seed: int = 0, rate: float = RATE, n: int = 5000)
     calibration = Calibration.from_scores(held_out, SPACING)
     limit = calibration.threshold_for(rate * n, JOIN)
     sample = Sample(held_out, limit)
-    return Watcher(Start.of(sample, sample, rate, SPACING))
+    return Watcher(Start.of(sample, sample, rate, JOIN, SPACING))
 
 
 def lively(n: int = 4000) -> np.ndarray:
@@ -183,15 +183,15 @@ def test_no_rows_and_no_scores() -> None:
 
 def test_a_start_asks_for_more_where_training_does() -> None:
     held_out = exponential(5000, np.random.default_rng(0))
-    samples = [Sample(held_out, limit) for limit in (3.0, 9.0, 30.0)]
-    thresholds = [Start.of(each, each, RATE, SPACING).threshold for each in samples]
+    samples = [Sample(held_out**power, 9.0) for power in (0.7, 1.0, 1.5)]
+    thresholds = [Start.of(each, each, RATE, JOIN, SPACING).threshold for each in samples]
     assert thresholds == sorted(thresholds)
     sample = Sample(np.r_[held_out, np.nan], 9.0)
-    start = Start.of(sample, sample, RATE, SPACING)
+    start = Start.of(sample, sample, RATE, JOIN, SPACING)
     assert start.middle == pytest.approx(np.log(2), abs=0.05)
     assert start.spread == pytest.approx(np.log(5), abs=0.1)
     flat = Sample(np.ones(50), 1.0)
-    assert Start.of(flat, flat, RATE, SPACING).spread > 0
+    assert Start.of(flat, flat, RATE, JOIN, SPACING).spread > 0
 
 
 def test_held_out_scores_are_believed_as_far_as_the_finished_detector_agrees() -> None:
@@ -200,7 +200,7 @@ def test_held_out_scores_are_believed_as_far_as_the_finished_detector_agrees() -
     held_out = Sample(scores, 9.0)
 
     def limit(factor: float) -> float:
-        start = Start.of(held_out, Sample(scores / factor, 9.0 / factor), RATE, SPACING)
+        start = Start.of(held_out, Sample(scores / factor, 9.0 / factor), RATE, JOIN, SPACING)
         return float(Watcher(start).add(np.zeros(1)).limit[0])
 
     assert limit(1.0) == limit(1.5) == limit(INFLATED[0]) > limit(4.0) > limit(INFLATED[1])

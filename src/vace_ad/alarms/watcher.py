@@ -24,7 +24,7 @@ from vace_ad.alarms.tail import fit_pareto
 Array = NDArray[np.float64]
 
 TAIL_EVERY = 8  # blocks of peaks between two looks at the tail
-TAIL_LEAST, TAIL_PRIOR = 20, 150  # blocks from which on the tail counts; training counts as so many
+TAIL_LEAST, TAIL_PRIOR = 20, 130  # blocks from which on the tail counts; training counts as so many
 TAIL_MOST = 4_096  # blocks kept
 TAIL_SHARE = 0.3  # of the blocks' peaks that make the tail
 WINSOR = 1.5  # thresholds at which a peak counts no more: it was no normal one
