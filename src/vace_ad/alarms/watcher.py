@@ -15,19 +15,20 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.lasting import Lasting
+<<<<<<< HEAD
 from vace_ad.signals.rows import RowBuffer
+=======
+from vace_ad.alarms.recent import EVERY, Recent, standardised
+from vace_ad.alarms.runs import Rules
+from vace_ad.alarms.tail import fit_pareto
+>>>>>>> alarms
 
 Array = NDArray[np.float64]
 
-WINDOW, PRIOR = 1_000, 1_000  # scores of the recent past; how many of them training counts as
-LEAST = 64  # scores from which on the past counts
-EVERY = 32  # rows between two looks at the recent past
 TAIL_EVERY = 8  # blocks of peaks between two looks at the tail
-TAIL_LEAST, TAIL_PRIOR = (
-    20,
-    100,
-)  # blocks from which on the tail counts; how many training counts as
+TAIL_LEAST, TAIL_PRIOR = 20, 130  # blocks from which on the tail counts; training counts as so many
 TAIL_MOST = 4_096  # blocks kept
 TAIL_SHARE = 0.3  # of the blocks' peaks that make the tail
 WINSOR = 1.5  # thresholds at which a peak counts no more: it was no normal one
@@ -36,10 +37,8 @@ WITHIN = (0.5, 3.0)  # of the first threshold that later ones stay
 # Statistics that miss a quarter of a short training find its regimes strange, so held-out scores
 # run too high; those of rows that were seen run too low. How far apart their limits are tells how
 # much: up to the first factor held-out scores are believed, from the second on as little as ever.
-INFLATED = (2.0, 10.0)
+INFLATED = (2.0, 5.0)
 TOWARDS = 0.3  # of the way to what was seen, on a log scale, where held-out scores run too high
-FIRST, SHRINK = 1.1, 0.75  # of the first threshold: factor and power
-FLOOR_SHARE = 0.25  # of training's spread that is added to every spread
 
 
 class Judged(NamedTuple):
@@ -73,8 +72,18 @@ class Start:
     seen: float = np.inf  # limit by the finished detector: what lies below never counts
 
     @classmethod
-    def of(cls, held_out: Sample, seen: Sample, rate: float, spacing: int) -> Self:
-        """From held-out training scores, and from those of the finished detector."""
+    def of(cls, held_out: Sample, seen: Sample, rate: float, rules: Rules, spacing: int) -> Self:
+        """From held-out training scores, and from those of the finished detector.
+
+        Held-out scores are measured as a stream will be, so that the threshold knows how much the
+        spread of a recent past varies. Of their peaks none is left out: what training shows once
+        comes again.
+        """
+        middle, spread = held_out.spread()
+        measured = Calibration.plain(
+            standardised(held_out.scores, middle, spread, spacing), spacing
+        )
+        beyond = max(measured.threshold_for(rate * measured.n_rows, rules), 1.0)
         apart = float(np.clip(held_out.limit / max(seen.limit, TINY), *INFLATED))
         share = TOWARDS * np.log(apart / INFLATED[0]) / np.log(INFLATED[1] / INFLATED[0])
 
@@ -82,10 +91,9 @@ class Start:
             high = max(high, TINY)
             return float(high * max(low / high, 1 / INFLATED[1]) ** share)
 
-        (middle, spread), (low_middle, low_spread) = held_out.spread(), seen.spread()
+        low_middle, low_spread = seen.spread()
         middle, spread = between(middle, low_middle), between(spread, low_spread)
-        beyond = (between(held_out.limit, seen.limit) - middle) / (spread * (1 + FLOOR_SHARE))
-        return cls(middle, spread, FIRST * max(beyond, 1.0) ** SHRINK, rate, spacing, seen.limit)
+        return cls(middle, spread, beyond ** (1 - share), rate, spacing, seen.limit)
 
     def scaled(self, final: Array, provisional: Array) -> Self:
         """The same for provisional scores, from both kinds of the same rows."""
@@ -99,11 +107,6 @@ class Start:
             seen=self.seen * max(now_middle, TINY) / max(middle, TINY),
         )
 
-    @property
-    def floor(self) -> float:
-        """Added to every spread."""
-        return FLOOR_SHARE * self.spread
-
 
 class Watcher:
     """Judges scores as they come; the same whatever the chunks."""
@@ -111,8 +114,12 @@ class Watcher:
     def __init__(self, start: Start) -> None:
         self._start = start
         self._n = 0  # rows judged
+<<<<<<< HEAD
         self._past = RowBuffer(1)  # the last WINDOW + spacing scores
         self._middle, self._spread = start.middle, start.spread
+=======
+        self._recent = Recent(start.middle, start.spread, start.spacing)
+>>>>>>> alarms
         self._threshold = self._next = start.threshold  # of this look's rows; from the next look on
         self._peaks = np.empty(0)  # the highest standardised score of each block of the past
         self._peak, self._in_block = -np.inf, 0  # of the block under way
@@ -132,11 +139,12 @@ class Watcher:
         return Judged(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
     def _block(self, scores: Array) -> Judged:
-        start = self._start
+        recent = self._recent
         if self._n % EVERY == 0:
             self._threshold = self._next  # only now: chunks that end elsewhere must not matter
-            self._look_back()
+            recent.look()
             self._lasts = self._lasting.ratio()
+<<<<<<< HEAD
         wide = self._spread + start.floor
         y = (scores - self._middle) / wide
         limit = self._middle + wide * self._threshold
@@ -162,6 +170,19 @@ class Watcher:
         self._middle = own * float(middle) + (1 - own) * start.middle
         self._spread = own * float(high - middle) + (1 - own) * start.spread
 
+=======
+        y = (scores - recent.middle) / recent.unit
+        limit = recent.middle + recent.unit * self._threshold
+        judged = Judged(y / self._threshold, np.full(len(y), limit))
+        self._lasting.add(scores, judged.limit)
+        if self._lasts > 1:
+            judged = _at_least(judged, self._lasts, scores)
+        self._n += len(scores)
+        recent.add(scores)
+        self._keep_peaks(y)
+        return judged
+
+>>>>>>> alarms
     def _keep_peaks(self, y: Array) -> None:
         """Peaks of blocks as long as rows share evidence, and the tail they make."""
         while len(y):
@@ -183,18 +204,25 @@ class Watcher:
         peaks = np.minimum(self._peaks[:n], WINSOR * self._next)
         level = float(np.quantile(peaks, 1 - TAIL_SHARE))
         above = peaks[peaks > level] - level
-        scale = float(above.mean()) if len(above) else 0.0
-        wanted = level + scale * max(np.log(TAIL_SHARE / (start.rate * start.spacing)), 0.0)
+        wanted, alone = level, start.rate * start.spacing  # alarms a block
+        if len(above) and alone < TAIL_SHARE:
+            wanted += fit_pareto(above, len(above)).excess(alone / TAIL_SHARE)
         wanted = float(np.clip(wanted, WITHIN[0] * start.threshold, WITHIN[1] * start.threshold))
         own = n / (n + TAIL_PRIOR)
         self._next = float(np.exp((1 - own) * np.log(start.threshold) + own * np.log(wanted)))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that was learned from the rows."""
-        numbers = [self._middle, self._spread, self._threshold, self._next, self._peak, self._lasts]
+        recent = self._recent
+        numbers = [recent.middle, recent.spread]
+        numbers += [self._threshold, self._next, self._peak, self._lasts]
         return {
             **self._lasting.state(),
+<<<<<<< HEAD
             "past": self._past.all[:, 0].copy(),
+=======
+            "past": recent.past,
+>>>>>>> alarms
             "peaks": self._peaks,
             "numbers": np.array(numbers),
             "counts": np.array([self._n, self._in_block]),
@@ -202,11 +230,16 @@ class Watcher:
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back a state."""
+<<<<<<< HEAD
         self._past.refill(state["past"][:, None].copy())
         self._peaks = state["peaks"]
+=======
+        recent = self._recent
+        recent.past, self._peaks = state["past"], state["peaks"]
+>>>>>>> alarms
         self._lasting.resume(state)
-        numbers = state["numbers"].tolist()
-        self._middle, self._spread, self._threshold, self._next, self._peak, self._lasts = numbers
+        recent.middle, recent.spread, *numbers = state["numbers"].tolist()
+        self._threshold, self._next, self._peak, self._lasts = numbers
         self._n, self._in_block = (int(n) for n in state["counts"])
 
 
