@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.signals.rows import RowBuffer
+
 Array = NDArray[np.float64]
 
 WINDOW, PRIOR = 1_000, 1_000  # scores of the recent past; how many of them training counts as
@@ -18,7 +20,7 @@ class Recent:
 
     def __init__(self, middle: float, spread: float, spacing: int) -> None:
         self._first, self._spacing = (middle, spread), spacing
-        self.past = np.empty(0)  # the last WINDOW + spacing scores
+        self._past = RowBuffer(1)  # the last WINDOW + spacing scores
         self.middle, self.spread = middle, spread  # from there to the highest tenth
 
     @property
@@ -28,7 +30,7 @@ class Recent:
 
     def look(self) -> None:
         """Middle and spread anew; rows that share evidence with the next one do not count."""
-        known = self.past[: max(0, len(self.past) - self._spacing)]
+        known = self._past.first(max(0, len(self._past) - self._spacing))[:, 0]
         known = known[np.isfinite(known)]
         if len(known) < LEAST:
             return
@@ -39,7 +41,17 @@ class Recent:
 
     def add(self, scores: Array) -> None:
         """The next scores are past."""
-        self.past = np.concatenate([self.past, scores])[-(WINDOW + self._spacing) :]
+        self._past.add(scores[:, None])
+        self._past.keep(WINDOW + self._spacing)
+
+    @property
+    def past(self) -> Array:
+        """The last scores."""
+        return self._past.all[:, 0].copy()
+
+    @past.setter
+    def past(self, scores: Array) -> None:
+        self._past.refill(scores[:, None].copy())
 
 
 def standardised(scores: Array, middle: float, spread: float, spacing: int) -> Array:

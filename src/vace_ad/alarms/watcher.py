@@ -17,13 +17,9 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.lasting import Lasting
-<<<<<<< HEAD
-from vace_ad.signals.rows import RowBuffer
-=======
 from vace_ad.alarms.recent import EVERY, Recent, standardised
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.tail import fit_pareto
->>>>>>> alarms
 
 Array = NDArray[np.float64]
 
@@ -114,12 +110,7 @@ class Watcher:
     def __init__(self, start: Start) -> None:
         self._start = start
         self._n = 0  # rows judged
-<<<<<<< HEAD
-        self._past = RowBuffer(1)  # the last WINDOW + spacing scores
-        self._middle, self._spread = start.middle, start.spread
-=======
         self._recent = Recent(start.middle, start.spread, start.spacing)
->>>>>>> alarms
         self._threshold = self._next = start.threshold  # of this look's rows; from the next look on
         self._peaks = np.empty(0)  # the highest standardised score of each block of the past
         self._peak, self._in_block = -np.inf, 0  # of the block under way
@@ -144,37 +135,10 @@ class Watcher:
             self._threshold = self._next  # only now: chunks that end elsewhere must not matter
             recent.look()
             self._lasts = self._lasting.ratio()
-<<<<<<< HEAD
-        wide = self._spread + start.floor
-        y = (scores - self._middle) / wide
-        limit = self._middle + wide * self._threshold
-        judged = Judged(y / self._threshold, np.full(len(y), limit))
-        self._lasting.add(scores, limit)
-        if self._lasts > 1:
-            judged = _at_least(judged, self._lasts, scores)
-        self._n += len(scores)
-        self._past.add(scores[:, None])
-        self._past.keep(WINDOW + start.spacing)
-        self._keep_peaks(y)
-        return judged
-
-    def _look_back(self) -> None:
-        """Middle and spread of the recent past, blended with training's."""
-        start = self._start
-        known = self._past.first(max(0, len(self._past) - start.spacing))[:, 0]
-        known = known[np.isfinite(known)]
-        if len(known) < LEAST:
-            return
-        middle, high = np.quantile(known, [0.5, 0.9])
-        own = len(known) / (len(known) + PRIOR)
-        self._middle = own * float(middle) + (1 - own) * start.middle
-        self._spread = own * float(high - middle) + (1 - own) * start.spread
-
-=======
         y = (scores - recent.middle) / recent.unit
         limit = recent.middle + recent.unit * self._threshold
         judged = Judged(y / self._threshold, np.full(len(y), limit))
-        self._lasting.add(scores, judged.limit)
+        self._lasting.add(scores, limit)
         if self._lasts > 1:
             judged = _at_least(judged, self._lasts, scores)
         self._n += len(scores)
@@ -182,7 +146,6 @@ class Watcher:
         self._keep_peaks(y)
         return judged
 
->>>>>>> alarms
     def _keep_peaks(self, y: Array) -> None:
         """Peaks of blocks as long as rows share evidence, and the tail they make."""
         while len(y):
@@ -218,11 +181,7 @@ class Watcher:
         numbers += [self._threshold, self._next, self._peak, self._lasts]
         return {
             **self._lasting.state(),
-<<<<<<< HEAD
-            "past": self._past.all[:, 0].copy(),
-=======
             "past": recent.past,
->>>>>>> alarms
             "peaks": self._peaks,
             "numbers": np.array(numbers),
             "counts": np.array([self._n, self._in_block]),
@@ -230,13 +189,8 @@ class Watcher:
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back a state."""
-<<<<<<< HEAD
-        self._past.refill(state["past"][:, None].copy())
-        self._peaks = state["peaks"]
-=======
         recent = self._recent
         recent.past, self._peaks = state["past"], state["peaks"]
->>>>>>> alarms
         self._lasting.resume(state)
         recent.middle, recent.spread, *numbers = state["numbers"].tolist()
         self._threshold, self._next, self._peak, self._lasts = numbers
