@@ -45,15 +45,10 @@ class PastAverage:
         at = 0
         while at < len(values):
             m = min(len(values) - at, len(self._up) - self._k)
-            sums = np.empty((m + 1, values.shape[1]))  # in place: new memory costs more than sums
-            sums[0] = self._sum
-            np.multiply(self._up[self._k : self._k + m], values[at : at + m], out=sums[1:])
-            np.add.accumulate(sums, out=sums)
-            self._sum, before = sums[-1].copy(), sums[:-1]
-            before += self._start
-            before *= self._down[self._k : self._k + m]
-            parts.append(before)
-            self._k, at = self._k + m, at + m
+            new = self._up[self._k : self._k + m] * values[at : at + m]
+            sums = np.add.accumulate(np.concatenate([self._sum[None], new]))
+            parts.append(self._down[self._k : self._k + m] * (self._start + sums[:-1]))
+            self._sum, self._k, at = sums[-1], self._k + m, at + m
             if self._k == len(self._up):
                 self._start, self._sum, self._k = self.value, np.zeros_like(self._sum), 0
         return parts[0] if len(parts) == 1 else np.concatenate([values[:0], *parts])
