@@ -8,7 +8,7 @@ from scipy.signal import lfilter
 
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.runs import Rules, runs_above
-from vace_ad.alarms.watcher import INFLATED, WITHIN, Fixed, Judged, Sample, Start, Watcher
+from vace_ad.alarms.watcher import FARTHEST, INFLATED, WITHIN, Fixed, Judged, Sample, Start, Watcher
 
 SPACING = 13  # no divisor of anything that the watcher counts in
 RATE = 1e-3
@@ -202,6 +202,14 @@ def test_a_start_asks_for_more_where_training_does() -> None:
     assert start.spread == pytest.approx(np.log(5), abs=0.1)
     flat = Sample(np.ones(50), 1.0)
     assert Start.of(flat, flat, RATE, JOIN, SPACING).spread > 0
+
+
+def test_a_budget_far_beyond_training_starts_where_training_ends() -> None:
+    """A heavy tail followed without end would call no fault whatever an alarm."""
+    sample = Sample(heavy(2000, np.random.default_rng(0)), 9.0)
+    rates = (1e-3, FARTHEST / 2000, 1e-7, 1e-12)
+    near, far, *beyond = (Start.of(sample, sample, rate, JOIN, SPACING).threshold for rate in rates)
+    assert near < far == beyond[0] == beyond[1]
 
 
 def test_what_training_shows_once_counts() -> None:

@@ -34,6 +34,7 @@ WITHIN = (0.5, 3.0)  # of the first threshold that later ones stay
 # run too high; those of rows that were seen run too low. How far apart their limits are tells how
 # much: up to the first factor held-out scores are believed, from the second on as little as ever.
 INFLATED = (2.0, 5.0)
+FARTHEST = 0.03  # alarms in the training rows: how rare ones beyond would look is anyone's guess
 TOWARDS = 0.3  # of the way to what was seen, on a log scale, where held-out scores run too high
 
 
@@ -79,9 +80,10 @@ class Start:
         measured = Calibration.plain(
             standardised(held_out.scores, middle, spread, spacing), spacing
         )
-        beyond = max(measured.threshold_for(rate * measured.n_rows, rules), 1.0)
+        expected = max(rate * measured.n_rows, FARTHEST)
+        beyond = max(measured.threshold_for(expected, rules), 1.0)
         apart = float(np.clip(held_out.limit / max(seen.limit, TINY), *INFLATED))
-        share = TOWARDS * np.log(apart / INFLATED[0]) / np.log(INFLATED[1] / INFLATED[0])
+        share = TOWARDS * float(np.log(apart / INFLATED[0]) / np.log(INFLATED[1] / INFLATED[0]))
 
         def between(high: float, low: float) -> float:
             high = max(high, TINY)
