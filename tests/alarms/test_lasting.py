@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vace_ad.alarms.lasting import ABOVE_SEEN, GAP, LEAST, STRETCH, Lasting
-from vace_ad.alarms.recent import EVERY
-from vace_ad.alarms.watcher import Start, Watcher
+from vace_ad.alarms.lasting import ABOVE_PAST, ABOVE_SEEN, GAP, LEAST, STRETCH, Lasting
+from vace_ad.alarms.watcher import EVERY, Start, Watcher
 
 SPACING, SEEN, LIMIT = 20, 0.5, 50.0
 
@@ -23,7 +22,7 @@ def plain(scores: np.ndarray, limit: float, n: int) -> float:
         return 0.0
     if (scores[max(0, n - round(GAP * SPACING)) : n] > limit).any():
         return 0.0
-    return latest.mean() / max(past.max(), ABOVE_SEEN * SEEN)
+    return latest.mean() / max(ABOVE_PAST * past.max(), ABOVE_SEEN * SEEN)
 
 
 def test_the_ratio_is_that_of_a_loop() -> None:

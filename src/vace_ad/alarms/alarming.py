@@ -104,7 +104,7 @@ class Alarming:
         assert rate is not None
         seen = Sample(model.seen_scores[0], known.threshold_for(rate * known.n_rows, self.rules))
         held_out = Sample(model.calibration_scores, self.threshold.value)
-        return Start.of(held_out, seen, rate, self.rules, model.calibration.spacing)
+        return Start.of(held_out, seen, rate, model.calibration.spacing)
 
     @cached_property
     def _provisional_start(self) -> Start:

@@ -46,7 +46,7 @@ class Calibration:
         finished detector will not; so they are left out, unless they are much of the sample.
         """
         sample = np.array(scores, dtype=np.float64)
-        plain = cls.plain(sample, spacing)
+        plain = cls._of(sample, spacing, np.empty((0, 2), dtype=np.int64))
         found = find_clusters(plain.rows, plain.scores, plain.n_rows, spacing).suspicious()
         suspicious = np.sort(found, axis=0).astype(np.int64)
         if np.diff(suspicious).sum() > _LEAVE_OUT_MOST * plain.n_rows:
@@ -54,11 +54,6 @@ class Calibration:
         for start, end in suspicious.tolist():
             sample[start:end] = np.nan
         return cls._of(sample, spacing, suspicious) if len(suspicious) else plain
-
-    @classmethod
-    def plain(cls, scores: NDArray[np.float64], spacing: int = 1) -> Calibration:
-        """Learn from all scores, whatever stands out."""
-        return cls._of(scores, spacing, np.empty((0, 2), dtype=np.int64))
 
     @classmethod
     def _of(

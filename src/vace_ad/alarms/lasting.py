@@ -19,7 +19,7 @@ Array = NDArray[np.float64]
 
 STRETCH, GAP = 1.5, 2.5  # in rows that share evidence: what is averaged; how far back the past ends
 LEAST = 256  # scores of the past from which on it can tell
-ABOVE_SEEN = 1.3  # limits of seen scores that the mean must lie above
+ABOVE_PAST, ABOVE_SEEN = 1.2, 1.5  # factors by which the mean must lie above them
 
 
 class Lasting:
@@ -48,7 +48,7 @@ class Lasting:
         latest = latest[np.isfinite(latest)]
         if self._n < LEAST or 2 * len(latest) < self._stretch or self._quiet < self._gap:
             return 0.0  # soon after an alarm, what lasts is its echo
-        must = max(self._highest, ABOVE_SEEN * self._seen)
+        must = max(ABOVE_PAST * self._highest, ABOVE_SEEN * self._seen)
         return float(latest.mean()) / must if must > 0 else 0.0
 
     def state(self) -> dict[str, NDArray[Any]]:

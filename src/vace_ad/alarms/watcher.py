@@ -15,16 +15,20 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.lasting import Lasting
-from vace_ad.alarms.recent import EVERY, Recent, standardised
-from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.tail import fit_pareto
+from vace_ad.signals.rows import RowBuffer
 
 Array = NDArray[np.float64]
 
+WINDOW, PRIOR = 1_000, 1_000  # scores of the recent past; how many of them training counts as
+LEAST = 64  # scores from which on the past counts
+EVERY = 32  # rows between two looks at the recent past
 TAIL_EVERY = 8  # blocks of peaks between two looks at the tail
-TAIL_LEAST, TAIL_PRIOR = 20, 130  # blocks from which on the tail counts; training counts as so many
+TAIL_LEAST, TAIL_PRIOR = (
+    20,
+    100,
+)  # blocks from which on the tail counts; how many training counts as
 TAIL_MOST = 4_096  # blocks kept
 TAIL_SHARE = 0.3  # of the blocks' peaks that make the tail
 WINSOR = 1.5  # thresholds at which a peak counts no more: it was no normal one
@@ -33,9 +37,10 @@ WITHIN = (0.5, 3.0)  # of the first threshold that later ones stay
 # Statistics that miss a quarter of a short training find its regimes strange, so held-out scores
 # run too high; those of rows that were seen run too low. How far apart their limits are tells how
 # much: up to the first factor held-out scores are believed, from the second on as little as ever.
-INFLATED = (2.0, 5.0)
-FARTHEST = 0.03  # alarms in the training rows: how rare ones beyond would look is anyone's guess
+INFLATED = (2.0, 10.0)
 TOWARDS = 0.3  # of the way to what was seen, on a log scale, where held-out scores run too high
+FIRST, SHRINK = 1.1, 0.75  # of the first threshold: factor and power
+FLOOR_SHARE = 0.25  # of training's spread that is added to every spread
 
 
 class Judged(NamedTuple):
@@ -69,29 +74,19 @@ class Start:
     seen: float = np.inf  # limit by the finished detector: what lies below never counts
 
     @classmethod
-    def of(cls, held_out: Sample, seen: Sample, rate: float, rules: Rules, spacing: int) -> Self:
-        """From held-out training scores, and from those of the finished detector.
-
-        Held-out scores are measured as a stream will be, so that the threshold knows how much the
-        spread of a recent past varies. Of their peaks none is left out: what training shows once
-        comes again.
-        """
-        middle, spread = held_out.spread()
-        measured = Calibration.plain(
-            standardised(held_out.scores, middle, spread, spacing), spacing
-        )
-        expected = max(rate * measured.n_rows, FARTHEST)
-        beyond = max(measured.threshold_for(expected, rules), 1.0)
+    def of(cls, held_out: Sample, seen: Sample, rate: float, spacing: int) -> Self:
+        """From held-out training scores, and from those of the finished detector."""
         apart = float(np.clip(held_out.limit / max(seen.limit, TINY), *INFLATED))
-        share = TOWARDS * float(np.log(apart / INFLATED[0]) / np.log(INFLATED[1] / INFLATED[0]))
+        share = TOWARDS * np.log(apart / INFLATED[0]) / np.log(INFLATED[1] / INFLATED[0])
 
         def between(high: float, low: float) -> float:
             high = max(high, TINY)
             return float(high * max(low / high, 1 / INFLATED[1]) ** share)
 
-        low_middle, low_spread = seen.spread()
+        (middle, spread), (low_middle, low_spread) = held_out.spread(), seen.spread()
         middle, spread = between(middle, low_middle), between(spread, low_spread)
-        return cls(middle, spread, beyond ** (1 - share), rate, spacing, seen.limit)
+        beyond = (between(held_out.limit, seen.limit) - middle) / (spread * (1 + FLOOR_SHARE))
+        return cls(middle, spread, FIRST * max(beyond, 1.0) ** SHRINK, rate, spacing, seen.limit)
 
     def scaled(self, final: Array, provisional: Array) -> Self:
         """The same for provisional scores, from both kinds of the same rows."""
@@ -105,6 +100,11 @@ class Start:
             seen=self.seen * max(now_middle, TINY) / max(middle, TINY),
         )
 
+    @property
+    def floor(self) -> float:
+        """Added to every spread."""
+        return FLOOR_SHARE * self.spread
+
 
 class Watcher:
     """Judges scores as they come; the same whatever the chunks."""
@@ -112,7 +112,8 @@ class Watcher:
     def __init__(self, start: Start) -> None:
         self._start = start
         self._n = 0  # rows judged
-        self._recent = Recent(start.middle, start.spread, start.spacing)
+        self._past = RowBuffer(1)  # the last WINDOW + spacing scores
+        self._middle, self._spread = start.middle, start.spread
         self._threshold = self._next = start.threshold  # of this look's rows; from the next look on
         self._peaks = np.empty(0)  # the highest standardised score of each block of the past
         self._peak, self._in_block = -np.inf, 0  # of the block under way
@@ -132,21 +133,35 @@ class Watcher:
         return Judged(*(np.concatenate(each) for each in zip(*parts, strict=True)))
 
     def _block(self, scores: Array) -> Judged:
-        recent = self._recent
+        start = self._start
         if self._n % EVERY == 0:
             self._threshold = self._next  # only now: chunks that end elsewhere must not matter
-            recent.look()
+            self._look_back()
             self._lasts = self._lasting.ratio()
-        y = (scores - recent.middle) / recent.unit
-        limit = recent.middle + recent.unit * self._threshold
+        wide = self._spread + start.floor
+        y = (scores - self._middle) / wide
+        limit = self._middle + wide * self._threshold
         judged = Judged(y / self._threshold, np.full(len(y), limit))
         self._lasting.add(scores, limit)
         if self._lasts > 1:
             judged = _at_least(judged, self._lasts, scores)
         self._n += len(scores)
-        recent.add(scores)
+        self._past.add(scores[:, None])
+        self._past.keep(WINDOW + start.spacing)
         self._keep_peaks(y)
         return judged
+
+    def _look_back(self) -> None:
+        """Middle and spread of the recent past, blended with training's."""
+        start = self._start
+        known = self._past.first(max(0, len(self._past) - start.spacing))[:, 0]
+        known = known[np.isfinite(known)]
+        if len(known) < LEAST:
+            return
+        middle, high = np.quantile(known, [0.5, 0.9])
+        own = len(known) / (len(known) + PRIOR)
+        self._middle = own * float(middle) + (1 - own) * start.middle
+        self._spread = own * float(high - middle) + (1 - own) * start.spread
 
     def _keep_peaks(self, y: Array) -> None:
         """Peaks of blocks as long as rows share evidence, and the tail they make."""
@@ -178,12 +193,10 @@ class Watcher:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that was learned from the rows."""
-        recent = self._recent
-        numbers = [recent.middle, recent.spread]
-        numbers += [self._threshold, self._next, self._peak, self._lasts]
+        numbers = [self._middle, self._spread, self._threshold, self._next, self._peak, self._lasts]
         return {
             **self._lasting.state(),
-            "past": recent.past,
+            "past": self._past.all[:, 0].copy(),
             "peaks": self._peaks,
             "numbers": np.array(numbers),
             "counts": np.array([self._n, self._in_block]),
@@ -191,11 +204,11 @@ class Watcher:
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back a state."""
-        recent = self._recent
-        recent.past, self._peaks = state["past"], state["peaks"]
+        self._past.refill(state["past"][:, None].copy())
+        self._peaks = state["peaks"]
         self._lasting.resume(state)
-        recent.middle, recent.spread, *numbers = state["numbers"].tolist()
-        self._threshold, self._next, self._peak, self._lasts = numbers
+        numbers = state["numbers"].tolist()
+        self._middle, self._spread, self._threshold, self._next, self._peak, self._lasts = numbers
         self._n, self._in_block = (int(n) for n in state["counts"])
 
 
