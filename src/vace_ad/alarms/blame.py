@@ -204,7 +204,8 @@ def _unrelated(past: Array, event: Array, normal: Normal) -> Array:
     if len(past) >= _LEAST:
         before = residuals(past)
         middle = np.median(before[-BEFORE:], axis=0)
-        spread = np.maximum(before.std(axis=0), 1.0)
+        known = before[: max(_LEAST, len(before) - FIRST)]  # the event may have begun before
+        spread = np.maximum(known.std(axis=0), 1.0)
     off = np.abs(residuals(event) - middle).mean(axis=0) / spread
     return np.asarray(np.log(np.maximum(off / BROKEN, 1.0)))
 
