@@ -193,8 +193,9 @@ class VACE:
     def signals(self, data: Any, *, progress: Progress | bool = False) -> dict[str, Scores]:
         """The evidence that adds up to the score, row by row, (n_rows,) each.
 
-        "position" and "direction" speak of shape; "level", "scale", "spike" and "relation" of
-        what patch normalisation removes or hides. Takes what `score` takes.
+        "position" and "direction" speak of shape; "level", "scale", "spike", "relation",
+        "forecast", "distance" and "surge" of what patch normalisation removes or hides. Takes
+        what `score` takes.
         """
         with shown(progress) as report:
             parts = list(self._run(data, report))
