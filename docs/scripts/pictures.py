@@ -22,7 +22,7 @@ from vace_ad.demo.plant import simulate
 
 DOCS = Path(__file__).parents[1]
 PAGE = DOCS / "start" / "csv.md"
-COMMAND = ("detect", "plant.csv", "--train-rows", "1728", "--alarms-per-week", "1")
+COMMAND = ("detect", "plant.csv", "--train-rows", "3456", "--alarms-per-week", "1")
 RUN = "from vace_ad.cli.main import main; main()"
 ANSWER = re.compile(r"(<!-- answer -->\n+```text\n).*?(```\n)", re.S)
 
@@ -41,8 +41,8 @@ def vace(folder: Path, *words: str) -> str:
 
 
 def write_plant(folder: Path) -> None:
-    """Twelve days of a simulated plant, the first six without faults."""
-    plant = simulate(days=12, train_days=6, seed=1)
+    """The simulated plant of `vace demo`: thirty days, the first twelve without faults."""
+    plant = simulate()
     columns = dict(zip(plant.names, plant.values.T, strict=True))
     pl.DataFrame({"time": plant.time, **columns}).write_csv(folder / "plant.csv")
 
