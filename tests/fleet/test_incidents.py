@@ -26,11 +26,11 @@ def row(machine: str, *events: dict[str, Any]) -> MachineRow:
     return MachineRow(machine, "ok", events=events)
 
 
-def test_events_that_overlap_are_one_incident() -> None:
+def test_events_at_the_same_time_are_one_incident() -> None:
     rows = [
         row("a", event(10, 20, 40), event(100, 110, 10)),
         row("b", event(15, 30, 60)),
-        row("c", event(30, 35, 20)),
+        row("c", event(20, 35, 20)),
         row("d", event(200, 210, 90)),
     ]
     worst, joint, last = find_incidents(rows)
@@ -40,6 +40,20 @@ def test_events_that_overlap_are_one_incident() -> None:
     assert joint.start.startswith("2026-01-01T00:10")
     assert joint.end.startswith("2026-01-01T00:35")
     assert last.machines == ["a"]
+
+
+def test_faults_that_overlap_by_chance_are_no_chain() -> None:
+    rows = [row(f"m{i}", event(6 * i, 6 * i + 15)) for i in range(60)]
+    found = find_incidents(rows)
+    assert len(found) == 20
+    assert max(len(one.machines) for one in found) == 3
+
+
+def test_a_few_short_events_do_not_cut_an_incident() -> None:
+    rows = [row(f"m{i}", event(i // 10, 30)) for i in range(80)]
+    rows += [row(f"s{i}", event(0, 1)) for i in range(2)]
+    (found,) = find_incidents(rows)
+    assert len(found.machines) == 82
 
 
 def test_zones_are_compared_in_utc() -> None:

@@ -41,7 +41,7 @@ class FleetDetection:
 
     @property
     def incidents(self) -> Any:
-        """A row for each incident: events of several machines that overlap in time are one."""
+        """A row for each incident: events of several machines at the same time are one."""
         return self._kind(incident_frame(self.run.incidents))
 
     def __repr__(self) -> str:

@@ -1,7 +1,13 @@
-"""Incidents: events of several machines that overlap in time are one, with a list."""
+"""Incidents: events of several machines at the same time are one, with a list.
+
+An event joins an incident while nine tenths of its events are still going on. To overlap with one
+of them would not be enough: where there are many machines, faults that have nothing to do with each
+other would form a chain without end.
+"""
 
 from __future__ import annotations
 
+from bisect import bisect_left, insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,6 +16,8 @@ import numpy as np
 
 from vace_ad.fleet.clock import split_offset
 from vace_ad.fleet.rows import MachineRow
+
+_ENDED = 0.1  # share of an incident's events that may be over when another one joins
 
 
 @dataclass
@@ -41,12 +49,12 @@ def _grouped(events: list[tuple[str, dict[str, Any]]], timed: bool) -> list[Inci
     spans = [(*span(event, timed), machine, event) for machine, event in events]
     spans.sort(key=lambda span: span[:2])
     groups: list[list[tuple[str, dict[str, Any]]]] = []
-    last = -(2**63)
+    ends: list[int] = []  # of the last incident's events, sorted
     for start, end, machine, event in spans:
-        if not groups or start > last:
+        if not groups or bisect_left(ends, start) > _ENDED * len(ends):
             groups.append([])
-            last = end
-        last = max(last, end)
+            ends = []
+        insort(ends, end)
         groups[-1].append((machine, event))
     return [_incident(group, timed) for group in groups]
 
