@@ -13,18 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.signals.protocol import Training
-from vace_ad.signals.window_rows import WindowsEvidence
 from vace_ad.signals.window_signal import WindowSignal
 from vace_ad.signals.windows import Windowed
 
 Array = NDArray[np.float64]
-
-
-class RelationEvidence(WindowsEvidence):
-    """The windows' evidence of residuals instead of rows."""
-
-    def _seen(self, scaled: Array) -> Array:
-        return self._normal.residuals(scaled)
 
 
 class Relation(WindowSignal):
@@ -35,7 +27,6 @@ class Relation(WindowSignal):
         "relation": "channels that no longer move together as in the training"
     }
     windowed = (Windowed(1, (("relation", 0.5),)), Windowed(3, (("relation", 0.5),)))
-    evidence = RelationEvidence
 
     @classmethod
     def taught_by(cls, training: Training) -> Sequence[Array]:

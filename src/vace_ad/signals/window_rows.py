@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import is_not
 from typing import Any
 
@@ -25,11 +26,13 @@ Array = NDArray[np.float64]
 
 
 class WindowsEvidence(Evidence):
-    """The evidence of all window lengths along a stream of scaled rows."""
+    """The evidence of all window lengths along a stream of what a signal sees of scaled rows."""
 
-    def __init__(self, normal: Normal, windows: Windows, live: bool) -> None:
+    def __init__(
+        self, normal: Normal, windows: Windows, seen: Callable[[Array], Array], live: bool
+    ) -> None:
         super().__init__(len(windows.names))
-        self._normal, self._windows, self._live = normal, windows, live
+        self._normal, self._windows, self._seen, self._live = normal, windows, seen, live
         self._each = [
             EnvelopeEvidence(e, normal.n_channels, windows.half_life, windows.warm)
             for e in windows.envelopes
@@ -37,9 +40,6 @@ class WindowsEvidence(Evidence):
         self._in_step = InStep(len(self._each))
         self._nows: list[Array] = []  # of each window length
         self._nothing = np.empty((self.n_lines, 0))
-
-    def _seen(self, scaled: Array) -> Array:
-        return scaled
 
     def add(self, rows: Array, scaled: Array | None = None) -> Array:
         """The evidence that is complete after these rows."""

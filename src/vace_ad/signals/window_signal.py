@@ -26,7 +26,6 @@ class WindowSignal(Signal):
     """Window means and deviations of every channel against their training envelope."""
 
     windowed: ClassVar[tuple[Windowed, ...]]  # lengths, and the lines that each counts in
-    evidence: ClassVar[type[WindowsEvidence]] = WindowsEvidence  # of a stream
 
     normal: Normal
     windows: Windows
@@ -60,7 +59,7 @@ class WindowSignal(Signal):
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""
-        return self.evidence(self.normal, self.windows, live)
+        return WindowsEvidence(self.normal, self.windows, self.seen, live)
 
     def constants(self) -> dict[str, Any]:
         """Those of the windows."""
