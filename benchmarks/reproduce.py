@@ -49,7 +49,7 @@ LIGHT = ("usad", "deepant", "omnianomaly", "lstmad")
 CHECKED = ("timesnet", "xlstmad-quick", "anomaly-transformer-quick")
 CAPPED = (
     "kan-ad", "dcdetector-quick", "xlstmad-f-quick", "kan-ad-reconstruction-quick",
-    "xlstmad-r-quick", "crossad-quick", "catch-small-quick",
+    "xlstmad-r-quick", "crossad-quick", "catch-quick", "catch-small-quick",
 )  # fmt: skip
 UNCAPPED = (
     "kan-ad-reconstruction", "xlstmad", "xlstmad-f", "xlstmad-r",

@@ -6,7 +6,7 @@ from baselines.planted import contrast, planted
 torch = pytest.importorskip("torch")
 
 from vace_ad.baselines import resolve  # noqa: E402
-from vace_ad.baselines.modules.timesnet import TimesBlock  # noqa: E402
+from vace_ad.baselines.modules.timesnet import Inception, TimesBlock  # noqa: E402
 from vace_ad.baselines.timesnet import TimesNet  # noqa: E402
 
 
@@ -46,6 +46,24 @@ def test_a_block_by_loop():
     block, x = TimesBlock(4, 5, 3), torch.randn(2, 30, 4)
     with torch.no_grad():
         np.testing.assert_allclose(block(x), block_by_loop(block, x), atol=1e-5)
+
+
+@pytest.mark.parametrize("grid", [(1, 96), (2, 48), (4, 7), (48, 2), (96, 1), (12, 13), (1, 1)])
+def test_one_kernel_does_what_the_six_do(grid):
+    torch.manual_seed(0)
+    inception, x = Inception(3, 5).double(), torch.randn(2, 3, *grid, dtype=torch.float64)
+    for branch in inception.branches:
+        torch.nn.init.normal_(branch.bias)
+    found, expected = (
+        inception(x),
+        torch.stack([branch(x) for branch in inception.branches]).mean(dim=0),
+    )
+    torch.testing.assert_close(found, expected)
+    slopes = [
+        torch.autograd.grad(out.square().sum(), inception.parameters()) for out in (found, expected)
+    ]
+    for short, long in zip(*slopes, strict=True):
+        torch.testing.assert_close(short, long)
 
 
 def test_nothing_that_varies_is_no_error():

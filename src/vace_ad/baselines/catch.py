@@ -11,8 +11,9 @@ Quirks of the released code that shape its number, and are settings here:
 
 At the published sizes the network has 211 M weights, nearly all in six square layers; `catch-small`
 has d_model 32 instead of 128, a sixteenth of them, and is not the published system. By default at
-most 2,000 training windows are used, evenly spaced; 128 by `catch-small-quick`, in batches
-of 16. The published 0.30 is unconfirmed.
+most 2,000 training windows are used, evenly spaced; 32 by `catch-quick`, in batches of 4, which is
+the published network hardly trained, and 128 by `catch-small-quick`, in batches of 16. The
+published 0.30 is unconfirmed.
 
 Not said and chosen here: the similarity in the contrastive term is that of queries and keys, mean
 over heads; early stopping watches the whole loss.
@@ -176,6 +177,7 @@ class CATCH(TiledNetwork):
 METHODS = (
     network_method("catch", CATCH, "Transformers"),
     network_method("catch-fixed", CATCH, "Transformers", schedule="halved"),
+    network_method("catch-quick", CATCH, "Transformers", max_train_windows=32, batch_size=4),
     network_method("catch-small", CATCH, "Transformers", d_model=32),
     network_method(
         "catch-small-quick",

@@ -54,4 +54,4 @@ class TimesNet(WindowNetwork):
         return super()._place(scores, n_rows)
 
 
-METHODS = tsb_ad_methods("timesnet", TimesNet, placement="own row")
+METHODS = tsb_ad_methods("timesnet", TimesNet, version=2, placement="own row")

@@ -63,7 +63,12 @@ class TimesBlock(nn.Module):
 
 
 class Inception(nn.Module):
-    """The mean of convolutions with kernels 1, 3, …, 11."""
+    """The mean of convolutions with kernels 1, 3, …, 11.
+
+    A mean of convolutions is one convolution with the mean of their kernels, each padded to the
+    largest; and weights that reach past the edge of a flat grid only meet zeros. So one small
+    kernel does the work of six: the same numbers, about four times cheaper.
+    """
 
     def __init__(self, n_in: int, n_out: int, kernels: int = 6) -> None:
         super().__init__()
@@ -77,4 +82,15 @@ class Inception(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(batch, n_in, height, width) to (batch, n_out, height, width)."""
-        return torch.stack([branch(x) for branch in self.branches]).mean(dim=0)
+        reach = [min(len(self.branches), size) - 1 for size in x.shape[2:]]  # to either side
+        kernels = [_fitted(branch.weight, reach) for branch in self.branches]
+        biases = [branch.bias for branch in self.branches]
+        return functional.conv2d(
+            x, torch.stack(kernels).mean(dim=0), torch.stack(biases).mean(dim=0), padding=reach
+        )
+
+
+def _fitted(kernel: Tensor, reach: list[int]) -> Tensor:
+    """A kernel (n_out, n_in, k, k) cut or padded to 2 · reach + 1 in each direction."""
+    spare = [kernel.shape[3] // 2 - each for each in reach]  # negative: to be padded
+    return functional.pad(kernel, (-spare[1], -spare[1], -spare[0], -spare[0]))

@@ -247,11 +247,15 @@ def network_method(
 
 
 def tsb_ad_methods(
-    name: str, system: type[WindowNetwork], category: str = "Neural Networks", **fixed: Any
+    name: str, system: type[WindowNetwork], version: int = 1, **fixed: Any
 ) -> tuple[Method, ...]:
     """TSB-AD's network as published, with its current windows, and with its slips corrected too."""
+
+    def method(name: str, **changed: Any) -> Method:
+        return network_method(name, system, "Neural Networks", version, **changed)
+
     return (
-        network_method(name, system, category),
-        network_method(f"{name}-current", system, category, windows="current"),
-        network_method(f"{name}-fixed", system, category, windows="current", **fixed),
+        method(name),
+        method(f"{name}-current", windows="current"),
+        method(f"{name}-fixed", windows="current", **fixed),
     )
