@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -83,11 +85,10 @@ class Inception(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """(batch, n_in, height, width) to (batch, n_out, height, width)."""
         reach = [min(len(self.branches), size) - 1 for size in x.shape[2:]]  # to either side
-        kernels = [_fitted(branch.weight, reach) for branch in self.branches]
-        biases = [branch.bias for branch in self.branches]
-        return functional.conv2d(
-            x, torch.stack(kernels).mean(dim=0), torch.stack(biases).mean(dim=0), padding=reach
-        )
+        branches = cast("list[nn.Conv2d]", list(self.branches))
+        kernel = torch.stack([_fitted(branch.weight, reach) for branch in branches]).mean(dim=0)
+        bias = torch.stack([cast("Tensor", branch.bias) for branch in branches]).mean(dim=0)
+        return functional.conv2d(x, kernel, bias, padding=reach)
 
 
 def _fitted(kernel: Tensor, reach: list[int]) -> Tensor:
