@@ -7,12 +7,14 @@
 
 A run starts from the committed rows (`results/reproduce-rows.csv`), so a fresh checkout goes on
 where others stopped. Rows of a method whose settings or code version have changed since are left
-out. At the end rows, tables and figures are written anew (`study_tables.py`).
+out, those of the run folder too, where a copy of them stays. At the end rows, tables and figures
+are written anew (`study_tables.py`).
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -166,14 +168,25 @@ def _options() -> argparse.Namespace:
 
 def adopt(path: Path, folder: Path) -> None:
     """Put committed rows of methods as they are now into the run folder, where it lacks them."""
-    committed = rows_of(read(path), path)
+    _put_old_aside(folder / "rows.jsonl")
     with Store(folder) as store:
         fitting = [
             replace(row, config=current)
-            for row in committed
+            for row in rows_of(read(path), path)
             if (current := _current(row.method, row.config)) and row.key not in store.rows
         ]
         store.append(fitting)
+
+
+def _put_old_aside(path: Path) -> None:
+    """Keep only rows of methods as they are now in a run's file, and a copy of all beside it."""
+    rows = read_rows(path.parent) if path.is_file() else []
+    current = [row for row in rows if row.config == _current(row.method, row.config)]
+    if len(current) < len(rows):
+        shutil.copy(path, path.with_name(f"rows-before-{origin()['commit']}.jsonl"))
+        part = path.with_suffix(".part")
+        part.write_text("".join(f"{row.to_json()}\n" for row in current))
+        part.replace(path)
 
 
 def _counted(rows: Sequence[Row], data: Path) -> list[Row]:

@@ -13,6 +13,7 @@ import pytest
 from bench.made_runs import made_row
 from vace_ad.baselines import resolve
 from vace_ad.bench.flat import to_line
+from vace_ad.bench.store import Store, read_rows
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(
@@ -207,6 +208,20 @@ def test_a_study_goes_on_from_committed_rows_of_methods_as_they_are_now(tmp_path
     main = read(tmp_path / "out" / "main-test-only.csv")
     assert (main[0]["method"], float(main[0]["VUS-PR"]), main[0]["series"]) == ("pca", 0.375, "2")
     assert not (tmp_path / "out" / "ablation-test-only.md").exists()
+
+
+def test_a_study_puts_rows_of_other_code_aside(tmp_path, study):
+    pytest.importorskip("matplotlib")
+    config = resolve("pca").config_hash
+    old = made_row("iforest", MSL, protocol="test-only", config="of other code")
+    own = made_row("pca", MSL, vus_pr=0.125, protocol="test-only", config=config)
+    with Store(tmp_path / "run") as store:
+        store.append([old, own])
+    run("reproduce", *study)
+    values = {row.series: row.measures["VUS-PR"] for row in read_rows(tmp_path / "run")}
+    assert values == {MSL: 0.125, GENESIS: 0.25}  # its own row, and what it lacked
+    (aside,) = (tmp_path / "run").glob("rows-before-*.jsonl")
+    assert "of other code" in aside.read_text()
 
 
 def test_what_is_left_of_each_stage(tmp_path, study):
