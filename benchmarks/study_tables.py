@@ -16,6 +16,7 @@ from typing import Any
 
 from record import RESULTS, ROOT, Line, write
 
+from vace_ad.baselines.vace import ABLATION, SENSITIVITY
 from vace_ad.bench import published
 from vace_ad.bench.compare import paired
 from vace_ad.bench.figures import FIGURES
@@ -32,6 +33,7 @@ FIGURES_FOLDER = ROOT / "docs" / "figures"
 PROTOCOLS = ("tsb-ad", "test-only")
 LEAST = 5  # series that a comparison of all methods needs
 MANY = 40  # series of a comparison of fewer methods that can tell them apart
+VARIANTS = {*ABLATION, *SENSITIVITY} - {"vace-released"}
 STUDIES = {"ablation": "eval", "sensitivity": "tuning", "geometry": "all", "msl": "all"}
 REGIMES = (  # the paper's; the other ablations have the full model's embeddings
     "vace-released", "vace-no-pretext", "vace-no-pretext-calibrated", "vace-no-batchnorm",
@@ -74,9 +76,16 @@ def write_tables(path: Path, out: Path) -> None:
 
 
 def _by_protocol(rows: Sequence[Row]) -> Iterator[Results]:
-    """The evaluation split under each protocol that has rows of it."""
+    """The evaluation split under each protocol that has rows of it, without the studies' variants.
+
+    Variants of one method are no systems to rank, and have few series.
+    """
     for protocol in PROTOCOLS:
-        mine = [row for row in rows if row.protocol == protocol and row.split == "eval"]
+        mine = [
+            row
+            for row in rows
+            if row.protocol == protocol and row.split == "eval" and row.method not in VARIANTS
+        ]
         if any(row.status == "ok" for row in mine):
             yield Results(protocol, mine)
 
@@ -170,27 +179,35 @@ def _caps(results: Results, method: str) -> list[str]:
 
 def draw_figures(path: Path, out: Path) -> None:
     """Every figure that the rows allow."""
-    for results in _by_protocol(read_rows(path)):
+    rows = read_rows(path)
+    told = Results("test-only", [r for r in rows if r.geometry and r.protocol == "test-only"])
+    regimes = [name for name in REGIMES if name in told.methods]
+    _figure("geometry", told.matched(regimes), regimes, out)
+    for results in _by_protocol(rows):
         common, many = results.common(LEAST), results.common(MANY)
         few = [name for name in BEST if name in results.methods]
         shared = Results(results.protocol, [r for r in results.rows if r.method in few]).common()
-        told = Results(results.protocol, [row for row in results.rows if row.geometry])
-        regimes = [name for name in REGIMES if name in told.methods]
         wanted = {
             "scatter": (results, few[:3]),
             "density": (shared, few),
             "categories": (results, few),
-            "geometry": (told.matched(regimes), regimes),
             "critical-difference": (common, list(common.methods)),
             "cost": (common, list(common.methods)),
         }
         files = {name: (name, *of) for name, of in wanted.items()}
         files["critical-difference-many"] = ("critical-difference", many, list(many.methods))
         for file, (name, of, methods) in files.items():
-            try:
-                save(FIGURES[name](of, methods), out, f"{file}-{results.protocol}")
-            except VaceError as error:
-                print(f"{file}-{results.protocol} is left out: {error}")
+            _figure(name, of, methods, out, file)
+
+
+def _figure(
+    name: str, results: Results, methods: Sequence[str], out: Path, file: str | None = None
+) -> None:
+    file = f"{file or name}-{results.protocol}"
+    try:
+        save(FIGURES[name](results, methods), out, file)
+    except VaceError as error:
+        print(f"{file} is left out: {error}")
 
 
 if __name__ == "__main__":

@@ -1,12 +1,14 @@
-"""Draw how the method works, each line computed by the method itself from a synthetic series.
+"""Draw how the method works, each line computed by the method itself from a real series.
 
     python docs/scripts/drawings.py
 
+The series is two leads of an electrocardiogram (SVDB id_9 of TSB-AD-M), read from $VACE_DATA.
 Writes trajectory, pipeline and encoder as PNG and SVG into docs/figures. Needs the extra `plot`.
 """
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -14,7 +16,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.bench.catalog import find_series
 from vace_ad.bench.figures.style import ANOMALY, COLOURS, GRID, TRAINING, canvas, save
+from vace_ad.bench.series import load
 from vace_ad.config import VACEConfig
 from vace_ad.engine.calibration import calibrate
 from vace_ad.engine.encoder import encode, init_encoder, stage_shapes
@@ -23,21 +27,24 @@ from vace_ad.signals.rows import patch_means_to_points
 from vace_ad.signals.shape.direction import Direction
 from vace_ad.signals.shape.position import Gaussian
 
-OUT = Path(__file__).parents[1] / "figures"
-ROWS, TRAIN, FAULT = 2400, 2000, (2160, 2250)
-FIRST = 1600  # row from which the pictures show the series
+DOCS = Path(__file__).parents[1]
+OUT = DOCS / "figures"
+DATA = Path(os.environ.get("VACE_DATA", DOCS.parents[1] / "shared" / "data"))
+SERIES = "092_SVDB_id_9_*"
+ROWS, TRAIN, FAULT = 3400, 2674, (2774, 2939)  # of the series; those labelled anomalous
+FIRST = 2300  # row from which the pictures show the series
 P, OFFSET = 96, 48  # rows of a patch, and between the patches of a velocity
-SHOWN = (2088, 2136, 2184)  # patches z_{t−δ}, z_t, z_{t+δ} around the fault's begin
+SHOWN = (2752, 2800, 2848)  # patches z_{t−δ}, z_t, z_{t+δ} around the fault's begin
 TAUGHT = (300, 348, 396)  # the same in training, where the loss is
-NAMES = ("flow", "pressure", "vibration")
 INK = "#444444"
 
 
 class Computed(NamedTuple):
     """A series and all that the method makes of it on the way to its score."""
 
-    values: NDArray[np.float64]  # (ROWS, 3)
-    patches: NDArray[np.float32]  # (n_patches, 3, P), normalised
+    names: tuple[str, ...]  # of the channels
+    values: NDArray[np.float64]  # (ROWS, n_channels), in training deviations
+    patches: NDArray[np.float32]  # (n_patches, n_channels, P), normalised
     z: NDArray[np.float64]  # (n_patches, d_z)
     plane: NDArray[np.float64]  # (n_patches, 2), the trajectory seen along its main directions
     position: NDArray[np.float64]  # (n_patches,)
@@ -45,22 +52,12 @@ class Computed(NamedTuple):
     score: NDArray[np.float64]  # (ROWS,)
 
 
-def series(seed: int = 0) -> NDArray[np.float64]:
-    """Three channels with a common rhythm; in the fault one of them changes its shape."""
-    rng = np.random.default_rng(seed)
-    t = np.arange(ROWS)
-    pulse = np.sin(2 * np.pi * t / 61) + 0.4 * np.sin(2 * np.pi * t / 30.5 + 1)
-    drive = np.cos(2 * np.pi * t / 61) + 0.3 * np.sin(2 * np.pi * t / 180)
-    shake = 0.6 * pulse * drive
-    a, b = FAULT
-    pulse[a:b] = np.sign(np.sin(2 * np.pi * t[a:b] / 23))
-    values = np.stack([pulse, drive, shake], axis=1)
-    return values + 0.06 * rng.normal(size=values.shape)
-
-
 def compute(seed: int = 0) -> Computed:
     """Patches, embeddings, both scores and their composition; scales from training."""
-    values = series(seed)
+    (entry,) = find_series(DATA, globs=[SERIES])
+    series = load(entry.path)
+    values = series.values[:ROWS]
+    values = (values - values[:TRAIN].mean(axis=0)) / values[:TRAIN].std(axis=0)
     config = VACEConfig.from_preset(None, patch_length=P)
     patch_set = PatchSet([values], P, values[:TRAIN].std(axis=0))
     patches = patch_set.gather(np.arange(len(patch_set)))
@@ -77,7 +74,7 @@ def compute(seed: int = 0) -> Computed:
     units = [np.quantile(each[:learned], 0.99) for each in (position, direction)]
     composed = np.log1p(position / units[0] * (1 + direction / units[1]))
     score = patch_means_to_points(composed, P)
-    return Computed(values, patches, z, plane, position, direction, score)
+    return Computed(series.channels, values, patches, z, plane, position, direction, score)
 
 
 # -------------------------------------------------------------------------- patches to trajectory
@@ -87,17 +84,17 @@ def draw_trajectory(found: Computed) -> Any:
     """The series with three patches, the patches normalised, and their places on the path."""
     with canvas(1, 3, (11.0, 3.5), width_ratios=[1.5, 1, 1.3]) as (figure, axes):
         rows, patches, path = axes[0]
-        _draw_series(rows, found, slice(1860, 2360))
+        _draw_series(rows, found, slice(2500, 3100))
         for k, start in enumerate(SHOWN):
             rows.axvspan(start, start + P, ymin=0.02 + 0.03 * k, ymax=0.05 + 0.03 * k,
                          color=COLOURS[k], linewidth=0)  # fmt: skip
-            for channel in range(3):
-                line = found.patches[start, channel] / 5 + (2 - k)
+            for channel in range(len(found.names)):
+                line = found.patches[start, channel] / 9 + (2 - k)
                 patches.plot(np.arange(P) + channel * (P + 14), line, color=COLOURS[k], linewidth=1)
         rows.set_title("rows, and three patches of 96 rows")
         patches.set_title("the patches, normalised")
-        middles = [P / 2 + c * (P + 14) for c in range(3)]
-        patches.set_xticks(middles, NAMES)
+        middles = [P / 2 + c * (P + 14) for c in range(len(found.names))]
+        patches.set_xticks(middles, found.names)
         patches.set_yticks([2, 1, 0], ["t − δ", "t", "t + δ"])
         patches.tick_params(length=0)
         _draw_path(path, found)
@@ -108,13 +105,13 @@ def draw_trajectory(found: Computed) -> Any:
 
 def _draw_series(ax: Any, found: Computed, part: slice) -> None:
     rows = np.arange(ROWS)[part]
-    for k, name in enumerate(NAMES):
-        ax.plot(rows, found.values[part, k] / 4.2 - k, color=INK, linewidth=0.8)
-        ax.text(rows[0], 0.42 - k, name, fontsize=7, color="#777777")
+    for k, name in enumerate(found.names):
+        ax.plot(rows, found.values[part, k] / 10 - k, color=INK, linewidth=0.8)
+        ax.text(rows[0], 0.62 - k, f" {name}", fontsize=7, color="#777777")
     ax.axvspan(*FAULT, color=ANOMALY, alpha=0.15, linewidth=0)
     if rows[0] < TRAIN:
         ax.axvspan(rows[0], TRAIN, color=TRAINING, linewidth=0, zorder=0)
-    ax.set(xlim=(rows[0], rows[-1]), ylim=(-2.95, 0.65), yticks=[], xlabel="row")
+    ax.set(xlim=(rows[0], rows[-1]), ylim=(-len(found.names) - 0.75, 0.85), yticks=[], xlabel="row")
 
 
 def _draw_path(ax: Any, found: Computed) -> None:
@@ -125,6 +122,7 @@ def _draw_path(ax: Any, found: Computed) -> None:
     ax.plot(x[learned:], y[learned:], color="#8A8A8A", linewidth=0.8, label="scored")
     ax.plot(x[inside], y[inside], color=ANOMALY, linewidth=1.2, label="patches with the fault")
     ax.set(xlabel="first main direction", ylabel="second", xticks=[], yticks=[])
+    ax.set_ylim(top=y.max() + 0.32 * np.ptp(y))  # room for the legend
     ax.legend(loc="upper right", fontsize=6.5)
 
 
@@ -158,8 +156,8 @@ def draw_pipeline(found: Computed) -> Any:
         for name, title in titles.items():
             ax[name].set_title(title)
         _draw_series(ax["rows"], found, slice(FIRST, ROWS))
-        for k, start in enumerate(range(2040, 2200, 20)):
-            ax["patches"].plot(found.patches[start, 0] / 6 - k, color=INK, linewidth=0.8)
+        for k, start in enumerate(range(2696, 2912, 24)):
+            ax["patches"].plot(found.patches[start, 0] / 8 - k, color=INK, linewidth=0.8)
         ax["patches"].set(yticks=[], xlabel="row of the patch", xticks=[0, P])
         _draw_path(ax["path"], found)
         starts = np.arange(FIRST, len(found.z))
@@ -197,7 +195,7 @@ def draw_encoder(found: Computed) -> Any:
         ax.plot(*plane.T, color="#8A8A8A", linewidth=0.9)
         places = plane[[0, OFFSET, 2 * OFFSET]]
         _draw_velocities(ax, places)
-        labels = (("$z_{t-δ}$", (8, -14)), ("$z_t$", (-16, 8)), ("$z_{t+δ}$", (8, 6)))
+        labels = (("$z_{t-δ}$", (8, -14)), ("$z_t$", (-16, 8)), ("$z_{t+δ}$", (8, -14)))
         for place, (text, shift) in zip(places, labels, strict=True):
             ax.annotate(text, place, xytext=shift, textcoords="offset points", fontsize=11)
         ax.margins(0.18)

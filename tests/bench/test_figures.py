@@ -9,6 +9,7 @@ from bench.made_runs import STEMS, full_rows, make_run
 from bench.toys import Here, make_folder
 from vace_ad.bench.catalog import find_series
 from vace_ad.bench.figures import FIGURES
+from vace_ad.bench.figures.cost import place_labels
 from vace_ad.bench.figures.critical_difference import draw_ranking
 from vace_ad.bench.figures.series import _thinned, draw_series
 from vace_ad.bench.figures.style import save
@@ -73,6 +74,17 @@ def test_geometry_needs_a_method_that_has_it(tmp_path):
     run = make_run(tmp_path / "pca", full_rows(["pca"]))
     with pytest.raises(InputError, match="geometry"):
         FIGURES["geometry"](Results.load(run), [])
+
+
+def test_labels_of_near_points_do_not_cover_each_other():
+    points = [(100.0 + 3 * k, 100.0 + k % 3, f"method-{k}") for k in range(9)] + [(9.0, 9.0, "far")]
+    shifts = place_labels(points)
+    assert shifts[-1][1] == 0  # nothing in its way: beside its point
+    middles = [(x + dx, y + dy) for (x, y, _), (dx, dy) in zip(points, shifts, strict=True)]
+    for i, (x, y) in enumerate(middles):
+        for a, b in middles[:i]:
+            assert abs(y - b) >= 9 or abs(x - a) >= 30
+    assert max(abs(dy) for _, dy in shifts) < 60
 
 
 def test_a_series_with_its_scores(tmp_path):

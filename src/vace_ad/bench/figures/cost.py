@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean
-from typing import Any
+from typing import Any, NamedTuple
 
 from vace_ad.bench.figures.style import COLOURS, GRID, canvas, chosen
 from vace_ad.bench.results import Results
@@ -12,6 +12,8 @@ from vace_ad.bench.tables.main import costs
 from vace_ad.errors import InputError
 
 _BIGGEST = 700.0  # area of the largest mark, in square points
+_LETTER, _LINE, _DOT = 4.3, 10.0, 3.0  # width and height of text, half a mark's middle, in points
+_LEADER = {"arrowstyle": "-", "color": "#888888", "linewidth": 0.5}
 
 
 def draw_cost(results: Results, methods: Sequence[str] = ()) -> Any:
@@ -35,11 +37,15 @@ def draw_cost(results: Results, methods: Sequence[str] = ()) -> Any:
             ax.scatter(x, accuracy, s=9, color=colour, zorder=3)
             points.append((x, accuracy, name))
         ax.set_xscale("log")
-        ax.margins(x=0.12, y=0.14)
-        for x, y, name, shift in _labels(points):
+        ax.margins(x=0.14, y=0.14)
+        figure.draw_without_rendering()  # fixes where points lie
+        spots = [(*ax.transData.transform((x, y)) * 72 / figure.dpi, name) for x, y, name in points]
+        for (x, y, name), shift in zip(points, place_labels(spots), strict=True):
+            far = abs(shift[1]) > _LINE
             ax.annotate(
-                name, (x, y), xytext=(7, shift), textcoords="offset points", fontsize=7.5,
-                va="center",
+                name, (x, y), xytext=shift, textcoords="offset points", fontsize=7.5,
+                va="center", ha="center",
+                arrowprops=_LEADER if far else None,
             )  # fmt: skip
         ax.set_ylabel("mean VUS-PR")
         ax.set_xlabel(
@@ -55,16 +61,43 @@ def draw_cost(results: Results, methods: Sequence[str] = ()) -> Any:
         return figure
 
 
-def _labels(
-    points: Sequence[tuple[float, float, str]],
-) -> list[tuple[float, float, str, float]]:
-    """Each point with a shift of its label, so that labels of near points do not overlap."""
-    span = max(y for _, y, _ in points) - min(y for _, y, _ in points) or 1.0
-    placed: list[tuple[float, float, str, float]] = []
-    free = 0.038 * span  # height of a line of text
-    last = -1e9
-    for x, y, name in sorted(points, key=lambda point: point[1]):
-        at = max(y, last + free)
-        last = at
-        placed.append((x, y, name, (at - y) / span * 250))  # about points of the drawing
-    return placed
+class _Box(NamedTuple):
+    """A rectangle in points of the drawing: left, bottom, right, top."""
+
+    left: float
+    bottom: float
+    right: float
+    top: float
+
+    def overlap(self, other: _Box) -> float:
+        """The area that both cover."""
+        width = min(self.right, other.right) - max(self.left, other.left)
+        height = min(self.top, other.top) - max(self.bottom, other.bottom)
+        return max(width, 0.0) * max(height, 0.0)
+
+
+def place_labels(points: Sequence[tuple[float, float, str]]) -> list[tuple[float, float]]:
+    """Where the middle of each label goes, from its point, so that labels cover no other.
+
+    Points and shifts are in points of the drawing. The nearest free place is taken; where none is
+    free, that with the least overlap.
+    """
+    taken = [_Box(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y, _ in points]
+    shifts: list[tuple[float, float]] = []
+    for x, y, name in points:
+        half = _LETTER * len(name) / 2
+
+        def box(shift: tuple[float, float], x: float = x, y: float = y, half: float = half) -> _Box:
+            middle, height = x + shift[0], y + shift[1]
+            return _Box(middle - half, height - _LINE / 2, middle + half, height + _LINE / 2)
+
+        around = [
+            (side * (half + _DOT + 2) * (abs(turn) < 2), turn * _LINE * 0.75)
+            for turn in (0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5)
+            for side in ((1, -1) if abs(turn) < 2 else (0,))
+        ]
+        around += [(side * (half + 30), turn * _LINE) for turn in range(-5, 6) for side in (1, -1)]
+        best = min(around, key=lambda shift: sum(box(shift).overlap(each) for each in taken))
+        shifts.append(best)
+        taken.append(box(best))
+    return shifts
