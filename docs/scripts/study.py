@@ -4,14 +4,20 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
+
+from vace_ad.bench import published
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / "benchmarks" / "results"
 FIGURES = ROOT / "docs" / "figures"
 
-HEAD = """# The study: every system, every table
+HEAD = """---
+hide: [navigation]
+---
+# The study: every system, every table
 
 Made from the rows in `benchmarks/results/reproduce-rows.csv`, which carry seed, settings, commit
 and kind of machine. `make reproduce` goes on where they stop, stage by stage in order of worth, and
@@ -23,7 +29,11 @@ writes rows, tables and figures anew; `python benchmarks/reproduce.py --list` sa
 - Systems that are slow without a GPU ran with caps, under names that end in `-quick`; the notes
   below a table say which. What they give is not what the uncapped system would give.
 - A published number that ours contradicts stands beside it as it is. Where per-series values are
-  published, "published, same series" is their mean over the very series of our line.
+  published, "published, same series" is their mean over the very series of our line; "published,
+  180" is the VACE paper's main table, VACE's own number there test-only, all others tsb-ad.
+- "against vace" is VUS-PR less that of `vace` on the series both have, with the 95 % interval of a
+  paired bootstrap over series. Seconds are processor time of a fit and a score on one core.
+- All six measures of every line stand in `benchmarks/results/main-*.csv`.
 - Numbers of the two [protocols](../bench.md#two-protocols) do not compare.
 """
 
@@ -90,8 +100,59 @@ def study() -> str:
 def _tables(section: Section) -> Iterator[str]:
     for name in section.tables:
         path = RESULTS / f"{name}.md"
-        if path.exists():
-            yield path.read_text(encoding="utf-8")
+        if not path.exists():
+            continue
+        text = path.read_text(encoding="utf-8")
+        if name.startswith("main-"):
+            title, _, *notes = text.split("\n\n")
+            explained = ("difference:", "std:", "seconds:", "VACE's published row")
+            kept = [
+                note
+                for note in "\n\n".join(notes).splitlines()
+                if not note.removeprefix("- ").startswith(explained)
+            ]
+            text = "\n".join([title, "", *_systems(name), "", *kept, ""])
+        yield text
+
+
+def _systems(name: str) -> Iterator[str]:
+    """The main table for readers: a line a system, published numbers in columns beside ours."""
+    yield (
+        "| system | VUS-PR | published, same series | published, 180 | series | seeds: std | "
+        "against vace | AUC-PR | seconds | MB |"
+    )
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    printed = {line["method"]: line["VUS-PR"] for line in published.table("main")}
+    with (RESULTS / f"{name}.csv").open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    # A line of ours is followed by its published counterpart on the same series, if there is one.
+    for line, after in pairwise([*lines, {}]):
+        if line["source"] != "ours":
+            continue
+        same = after["VUS-PR"] if after.get("source") == "published, same series" else ""
+        system = published.COUNTERPARTS.get(line["method"], "")
+        seeds = (
+            f"{line['seeds']}:\N{NO-BREAK SPACE}{float(line['std']):.3f}"
+            if line["std"]
+            else line["seeds"]
+        )
+        cells = [
+            line["method"], _short(line["VUS-PR"]), _short(same), printed.get(system, ""),
+            line["series"], seeds, _interval(line), _short(line["AUC-PR"]),
+            f"{float(line['seconds']):.3g}", line["memory_mb"],
+        ]  # fmt: skip
+        yield f"| {' | '.join(cells)} |"
+
+
+def _short(number: str) -> str:
+    return f"{float(number):.3f}" if number else ""
+
+
+def _interval(line: dict[str, str]) -> str:
+    if not line["low"]:
+        return ""
+    gap, low, high = (float(line[name]) for name in ("difference", "low", "high"))
+    return f"{gap:+.3f} [{low:+.3f}, {high:+.3f}]".replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _pictures(section: Section) -> Iterator[str]:

@@ -44,6 +44,7 @@ COUNTERPARTS = {
     "xlstmad-r-quick": "xLSTMAD-R (MSE)",
     "xlstmad-f-quick": "xLSTMAD-F (MSE)",
     "crossad-quick": "CrossAD",
+    "catch-quick": "CATCH",
 }
 
 # The families in the order of the paper's category table, with their evaluation series.
