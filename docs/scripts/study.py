@@ -119,9 +119,9 @@ def _systems(name: str) -> Iterator[str]:
     """The main table for readers: a line a system, published numbers in columns beside ours."""
     yield (
         "| system | VUS-PR | published, same series | published, 180 | series | seeds: std | "
-        "against vace | AUC-PR | seconds | MB |"
+        "against vace | seconds | MB |"
     )
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
     printed = {line["method"]: line["VUS-PR"] for line in published.table("main")}
     with (RESULTS / f"{name}.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
@@ -131,14 +131,10 @@ def _systems(name: str) -> Iterator[str]:
             continue
         same = after["VUS-PR"] if after.get("source") == "published, same series" else ""
         system = published.COUNTERPARTS.get(line["method"], "")
-        seeds = (
-            f"{line['seeds']}:\N{NO-BREAK SPACE}{float(line['std']):.3f}"
-            if line["std"]
-            else line["seeds"]
-        )
+        spread = f":\N{NO-BREAK SPACE}{float(line['std']):.3f}" if line["std"] else ""
         cells = [
             line["method"], _short(line["VUS-PR"]), _short(same), printed.get(system, ""),
-            line["series"], seeds, _interval(line), _short(line["AUC-PR"]),
+            line["series"], line["seeds"] + spread, _interval(line),
             f"{float(line['seconds']):.3g}", line["memory_mb"],
         ]  # fmt: skip
         yield f"| {' | '.join(cells)} |"

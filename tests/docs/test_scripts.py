@@ -86,7 +86,7 @@ def test_the_page_of_the_study_shows_what_there_is(tmp_path, monkeypatch):
     )
     page = study.study()
     assert (
-        "| usad | 0.250 | 0.375 | 0.30 | 4 | 2: 0.010 | -0.500 [-0.750, -0.250] | 0.125 | 12.3 | 99 |"
+        "| usad | 0.250 | 0.375 | 0.30 | 4 | 2: 0.010 | -0.500 [-0.750, -0.250] | 12.3 | 99 |"
     ) in page.replace("\N{NO-BREAK SPACE}", " ")
     assert "- usad: capped" in page
     assert "- std" not in page
