@@ -47,15 +47,15 @@ STUDIES = ("002", "010", "012", "013", "016", "017")  # short, of MSL
 SMD = ("059", "065", "075", "078")  # of few training rows
 TUNING = ("004", "011", "149", "164")
 
-LIGHT = ("usad", "deepant", "omnianomaly", "lstmad")
-CHECKED = ("timesnet", "xlstmad-quick", "anomaly-transformer-quick")
+LIGHT = ("usad", "deepant", "omnianomaly", "timesnet")
+CHECKED = ("xlstmad-quick", "anomaly-transformer-quick")
 CAPPED = (
-    "kan-ad", "dcdetector-quick", "xlstmad-f-quick", "kan-ad-reconstruction-quick",
-    "xlstmad-r-quick", "crossad-quick", "catch-quick", "catch-small-quick",
+    "lstmad", "kan-ad", "dcdetector-quick", "xlstmad-f-quick", "kan-ad-reconstruction-quick",
+    "xlstmad-r-quick", "crossad-quick", "catch-quick",
 )  # fmt: skip
 UNCAPPED = (
-    "kan-ad-reconstruction", "xlstmad", "xlstmad-f", "xlstmad-r",
-    "anomaly-transformer", "dcdetector", "catch-small", "crossad",
+    "xlstmad", "anomaly-transformer", "dcdetector", "kan-ad-reconstruction", "xlstmad-f",
+    "xlstmad-r", "crossad", "catch-small",
 )  # fmt: skip
 
 # Hashes of the same settings and code from when the hash covered other fields as well. Three MSL
@@ -92,34 +92,35 @@ class Stage(NamedTuple):
 STAGES = (
     Stage(("pca", "iforest"), (*SHORT, *ECG)),
     Stage(("vace",), SHORT, seeds=5),
-    Stage(("vace",), ECG, seeds=3),
     Stage(LIGHT, CORE),
-    Stage(CHECKED, CORE),
-    Stage(CAPPED, CORE),
-    Stage(("ablation",), STUDIES, 1, PAPER),
-    Stage(("sensitivity",), TUNING[:2], 1, PAPER),
-    Stage(LIGHT, ("MSL",)),
-    Stage(CHECKED, SMD),
-    Stage(("vace-released", "vace-no-channel-encoder"), ("MSL",), 1, PAPER),
-    Stage(("vace-released",), ("MSL", "Genesis"), seeds=3),
-    Stage(("vace-released",), ("SMAP",), seeds=3),
-    Stage(LIGHT, ("SMAP", *MIDDLE)),
-    Stage(CHECKED, ("MSL",)),
-    Stage(("sensitivity",), TUNING, 1, PAPER),
+    Stage((*CHECKED, *CAPPED), CORE),
+    Stage(("vace-released",), ("MSL", "SMAP", "Genesis")),
     Stage(("ablation",), STUDIES, 3, PAPER),
-    Stage(("vace-released",), ("Daphnet", "GECCO", "SMD")),
-    Stage(("paano",), ("MSL", *MIDDLE)),
-    Stage(("paano",), ("SMAP", "SMD")),
-    Stage(LIGHT, ("SMD",)),
+    Stage(("sensitivity",), TUNING, 1, PAPER),
+    Stage(("vace-no-channel-encoder",), ("MSL",), 1, PAPER),
+    Stage(LIGHT, ("MSL", "SMAP", "Genesis", "SMD")),
+    Stage(LIGHT[:3], MIDDLE),
+    Stage(CHECKED, ("MSL", *SMD)),
+    Stage(("paano",), SHORT),
+    Stage(("vace",), (*SHORT, *ECG), seeds=10),
+    Stage(("vace-released",), ("MSL", "SMAP", "Genesis"), seeds=3),
+    Stage(("vace-released",), (*MIDDLE, "SMD")),
     Stage(("vace-released",), ECG, 1, PAPER),
-    Stage(("vace",), ECG, seeds=10),
-    Stage(("vace",), SHORT, seeds=10),
-    Stage((*CHECKED, *CAPPED), ("MSL", "SMAP")),
-    Stage(("ablation",), ("MSL", "SMAP", "Genesis"), 3, PAPER),
-    Stage((*CHECKED, *CAPPED), (*MIDDLE, "SMD")),
+    Stage(CHECKED, ("SMAP",)),
+    Stage(("xlstmad",), ("001",)),
+    Stage(("anomaly-transformer",), ("156",)),
+    Stage(("vace-released",), ("MSL", "Genesis"), seeds=10),
+    Stage(CHECKED, ("SMD", *MIDDLE)),
+    Stage(UNCAPPED[:2], CORE),
+    Stage(("lstmad",), ("MSL", "SMAP")),
+    Stage(("sensitivity",), TUNING, 3, PAPER),
+    Stage(("ablation",), ("MSL", "Genesis"), 3, PAPER),
+    Stage(("vace-released",), ("SMAP", *MIDDLE), seeds=10),
+    Stage(CAPPED, ("MSL", "SMAP")),
+    Stage(("ablation",), ("SMAP",), 3, PAPER),
+    Stage((*LIGHT, *CAPPED), (*MIDDLE, "SMD")),
     Stage(UNCAPPED, CORE),
     Stage(("paano", "vace-released"), SHORT, seeds=3),
-    Stage(("vace-released",), ("MSL", "SMAP", *MIDDLE), seeds=10),
     Stage((*LIGHT, "paano", "vace-released"), ECG),
 )
 
