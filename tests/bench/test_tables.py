@@ -2,6 +2,7 @@ import csv
 import io
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from bench.made_runs import STEMS, full_rows, made_row, make_run
@@ -125,6 +126,20 @@ def test_the_studies_have_the_papers_columns(tmp_path, name, methods, columns):
     assert list(table.columns)[: len(columns.split())] == columns.split()
     assert all(len(row) == len(table.columns) for row in table.rows)
     assert "protocol tsb-ad" in table.title
+
+
+def test_a_spread_needs_seeds(tmp_path):
+    values = {("vace-released", 0): 0.2, ("vace-released", 1): 0.4, ("vace-no-direction", 0): 0.3}
+    values["vace-no-direction", 1] = 0.3
+    rows = [
+        made_row(method, STEMS[0], vus_pr=value, seed=seed)
+        for (method, seed), value in values.items()
+    ]
+    found = {row["variant"]: row for row in cells(TABLES["ablation"](Results("tsb-ad", rows)))}
+    assert float(found["Full model"]["std"]) == pytest.approx(0.141421)
+    assert float(found["w/o Velocity Scoring"]["std"]) == 0
+    one = [row for row in rows if row.seed == 0]
+    assert cells(TABLES["ablation"](Results("tsb-ad", one)))[0]["std"] == ""
 
 
 def test_ablation_has_both_kinds_of_no_pretext(tmp_path):

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from statistics import fmean
+from statistics import fmean, stdev
 from typing import TypeVar
 
 from vace_ad.bench.protocols import PROTOCOLS, check_protocols
@@ -110,6 +110,11 @@ class Results:
         return {
             seed: fmean(column[name] for name in shared) for seed, column in table.items() if shared
         }
+
+    def spread(self, method: str, measure: str) -> float | None:
+        """The standard deviation between seeds of the mean over series; None for one seed."""
+        means = list(self.by_seed(method, measure).values())
+        return stdev(means) if len(means) > 1 else None
 
     def cost(self, method: str, what: str) -> dict[str, float]:
         """A cost of a method by series, such as `cpu_seconds`; the mean over the rows that know."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from statistics import fmean, stdev
+from statistics import fmean
 
 from vace_ad.baselines import resolve
 from vace_ad.bench import published
@@ -77,15 +77,10 @@ def _our_row(results: Results, method: str, base: Mapping[str, float]) -> list[C
         results.protocol,
         len(values),
         results.seeds(method),
-        _spread(results, method),
+        results.spread(method, "VUS-PR"),
         *_difference(values, base),
         *costs(results, method),
     ]
-
-
-def _spread(results: Results, method: str) -> float | None:
-    means = list(results.by_seed(method, "VUS-PR").values())
-    return stdev(means) if len(means) > 1 else None
 
 
 def costs(results: Results, method: str) -> tuple[float | None, int | None]:

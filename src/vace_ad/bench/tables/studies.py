@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from statistics import fmean, stdev
+from statistics import fmean
 
 from vace_ad.bench import published
 from vace_ad.bench.results import Results
@@ -24,6 +24,7 @@ _ABLATIONS = {
     "w/o Velocity Scoring": ("vace-no-direction", (1, 1, 1, 0)),
     "Full model": (_FULL, (1, 1, 1, 1)),
 }
+_STD = "std: of the mean VUS-PR over series, between seeds"
 _MARKS = ("channel_encoder", "velocity_pretext", "mahalanobis", "velocity_scoring")
 _ABLATION_MEASURES = {"VUS-PR": "VUS-PR", "AUC-PR": "AUC-PR", "F1": "Standard-F1"}
 
@@ -60,13 +61,15 @@ def ablation_table(results: Results) -> Table:
             line = printed.get(variant)
             beside = [float(line[name]) if line else None for name in _ABLATION_MEASURES]
             n, seeds = len(results.values(method, "VUS-PR")), results.seeds(method)
-            rows.append([variant, *marks, *means, *beside, n, seeds])
+            spread = results.spread(method, "VUS-PR")
+            rows.append([variant, *marks, *means, spread, *beside, n, seeds])
     _require(rows[1:], "ablation")  # the full model alone shows nothing
-    columns = ("variant", *_MARKS, *_ABLATION_MEASURES)
+    columns = ("variant", *_MARKS, *_ABLATION_MEASURES, "std")
     beside_names = tuple(f"published_{name}" for name in _ABLATION_MEASURES)
     notes = [
         "the published row without pretext keeps BatchNorm as it is after one batch; the "
         "calibrated one gives it as many batches as the full model",
+        _STD,
         "published: 180 series, ten seeds, test-only",
         *results.notes(),
     ]
@@ -88,12 +91,21 @@ def sensitivity_table(results: Results) -> Table:
             values = results.values(method, "VUS-PR")
             head: list[Cell] = [line["hyperparameter"], line["value"], fmean(values.values())]
             tail: list[Cell] = [float(line["VUS-PR"]), len(values), results.seeds(method)]
-            rows.append([*head, int(method == _FULL), *tail])
+            rows.append([*head, int(method == _FULL), *tail, results.spread(method, "VUS-PR")])
     if set(results.methods) == {_FULL}:
         rows = []  # the full model alone shows nothing
     _require(rows, "sensitivity")
-    columns = ("hyperparameter", "value", "VUS-PR", "default", "published", "series", "seeds")
-    notes = ["published: the 20 tuning series, test-only", *results.notes()]
+    columns = (
+        "hyperparameter",
+        "value",
+        "VUS-PR",
+        "default",
+        "published",
+        "series",
+        "seeds",
+        "std",
+    )
+    notes = [_STD, "published: the 20 tuning series, test-only", *results.notes()]
     return Table(f"Sensitivity, protocol {results.protocol}", columns, rows, notes)
 
 
@@ -109,8 +121,8 @@ def geometry_table(results: Results) -> Table:
             continue
         numbers: list[Cell] = []
         for key in GEOMETRY:
-            means = list(results.by_seed(method, key).values())
-            numbers += [fmean(means), stdev(means) if len(means) > 1 else None]
+            means = results.by_seed(method, key).values()
+            numbers += [fmean(means), results.spread(method, key)]
         n = len(results.values(method, GEOMETRY[0]))
         rows.append([variant, *numbers, "ours", n, results.seeds(method)])
         if variant in printed:
