@@ -2,7 +2,6 @@ import csv
 import io
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from bench.made_runs import STEMS, full_rows, made_row, make_run
