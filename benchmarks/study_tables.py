@@ -40,6 +40,7 @@ REGIMES = (  # the paper's; the other ablations have the full model's embeddings
     "vace-no-channel-encoder",
 )  # fmt: skip
 BEST = ("vace", "vace-released", "paano", "pca")  # few enough to tell apart in one picture
+WIDE = ("vace", "vace-released", "deepant", "usad", "pca")  # of all kinds, on many families
 
 
 def main() -> None:
@@ -186,11 +187,12 @@ def draw_figures(path: Path, out: Path) -> None:
     for results in _by_protocol(rows):
         common, many = results.common(LEAST), results.common(MANY)
         few = [name for name in BEST if name in results.methods]
-        shared = Results(results.protocol, [r for r in results.rows if r.method in few]).common()
+        shared = _of(results, few).common()
+        wide = [name for name in WIDE if name in results.methods]
         wanted = {
             "scatter": (results, few[:3]),
             "density": (shared, few),
-            "categories": (results, few),
+            "categories": (_of(results, wide).common(), wide),
             "critical-difference": (common, list(common.methods)),
             "cost": (common, list(common.methods)),
         }
@@ -198,6 +200,10 @@ def draw_figures(path: Path, out: Path) -> None:
         files["critical-difference-many"] = ("critical-difference", many, list(many.methods))
         for file, (name, of, methods) in files.items():
             _figure(name, of, methods, out, file)
+
+
+def _of(results: Results, methods: Sequence[str]) -> Results:
+    return Results(results.protocol, [row for row in results.rows if row.method in methods])
 
 
 def _figure(

@@ -22,7 +22,7 @@ def draw_categories(results: Results, methods: Sequence[str] = ()) -> Any:
     counts = Counter(results.families.values())
     angles = [2 * pi * i / len(families) for i in range(len(families))]
     polar = {"projection": "polar"}
-    with canvas(1, 1, (6.6, 5.2), subplot_kw=polar) as (figure, axes):
+    with canvas(1, 1, (5.6, 5.8), subplot_kw=polar) as (figure, axes):
         ax = axes[0, 0]
         ax.set_theta_offset(pi / 2)
         ax.set_theta_direction(-1)
@@ -47,5 +47,5 @@ def draw_categories(results: Results, methods: Sequence[str] = ()) -> Any:
         ax.grid(color=GRID, linewidth=0.6)
         ax.spines["polar"].set_color(GRID)
         ax.set_title(f"VUS-PR by category, protocol {results.protocol}", pad=18)
-        figure.legend(loc="outside right center")
+        figure.legend(loc="outside lower center", ncols=min(3, len(names)))
         return figure
