@@ -39,7 +39,7 @@ METHODS = {
 
 
 @pytest.mark.parametrize(
-    ("page", "head", "known"), [(README, "| | all 67 |", 4), (CARD, "| | SMAP |", 2)]
+    ("page", "head", "known"), [(README, "| | all 68 |", 4), (CARD, "| | SMAP |", 2)]
 )
 def test_families(page: str, head: str, known: int) -> None:
     names, rows = table(page, head)
@@ -49,7 +49,8 @@ def test_families(page: str, head: str, known: int) -> None:
     for said in compared:
         for name, cell in zip(names, rows[said], strict=True):
             column = "Overall" if name.startswith("all") else name
-            assert cell == f"{float(measured[METHODS[said]][column]):.3f}", (said, name)
+            value = measured[METHODS[said]][column]  # empty: not run on this family
+            assert cell == (f"{float(value):.3f}" if value else ""), (said, name)
 
 
 def test_series_of_each_family() -> None:
