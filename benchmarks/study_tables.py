@@ -187,12 +187,12 @@ def draw_figures(path: Path, out: Path) -> None:
     for results in _by_protocol(rows):
         common, many = results.common(LEAST), results.common(MANY)
         few = [name for name in BEST if name in results.methods]
-        shared = _of(results, few).common()
+        shared = results.only(few).common()
         wide = [name for name in WIDE if name in results.methods]
         wanted = {
             "scatter": (results, few[:3]),
             "density": (shared, few),
-            "categories": (_of(results, wide).common(), wide),
+            "categories": (results.only(wide).common(), wide),
             "critical-difference": (common, list(common.methods)),
             "cost": (common, list(common.methods)),
         }
@@ -200,10 +200,6 @@ def draw_figures(path: Path, out: Path) -> None:
         files["critical-difference-many"] = ("critical-difference", many, list(many.methods))
         for file, (name, of, methods) in files.items():
             _figure(name, of, methods, out, file)
-
-
-def _of(results: Results, methods: Sequence[str]) -> Results:
-    return Results(results.protocol, [row for row in results.rows if row.method in methods])
 
 
 def _figure(

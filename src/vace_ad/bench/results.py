@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -57,6 +57,10 @@ class Results:
             shared = _shared(each.values())
         rows = [row for row in self.rows if row.series in shared and row.method not in left_out]
         return Results(self.protocol, rows, tuple(left_out))
+
+    def only(self, methods: Collection[str]) -> Results:
+        """The rows of these methods."""
+        return Results(self.protocol, [row for row in self.rows if row.method in methods])
 
     def matched(self, methods: Sequence[str]) -> Results:
         """These methods, as far as they ran, on the series and seeds that all of them have.

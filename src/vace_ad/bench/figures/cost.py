@@ -19,7 +19,7 @@ _LEADER = {"arrowstyle": "-", "color": "#888888", "linewidth": 0.5}
 def draw_cost(results: Results, methods: Sequence[str] = ()) -> Any:
     """A mark for each method on the series that all have; its area is the peak memory."""
     names = chosen(results, methods)
-    mine = Results(results.protocol, [row for row in results.rows if row.method in names]).common()
+    mine = results.only(names).common()
     found = {name: costs(mine, name) for name in mine.methods}
     known = {name: each for name, each in found.items() if each[0] is not None}
     if not known:
@@ -69,6 +69,11 @@ class _Box(NamedTuple):
     right: float
     top: float
 
+    @classmethod
+    def around(cls, x: float, y: float, half_width: float, half_height: float) -> _Box:
+        """The rectangle with this middle."""
+        return cls(x - half_width, y - half_height, x + half_width, y + half_height)
+
     def overlap(self, other: _Box) -> float:
         """The area that both cover."""
         width = min(self.right, other.right) - max(self.left, other.left)
@@ -82,22 +87,19 @@ def place_labels(points: Sequence[tuple[float, float, str]]) -> list[tuple[float
     Points and shifts are in points of the drawing. The nearest free place is taken; where none is
     free, that with the least overlap.
     """
-    taken = [_Box(x - _DOT, y - _DOT, x + _DOT, y + _DOT) for x, y, _ in points]
+    taken = [_Box.around(x, y, _DOT, _DOT) for x, y, _ in points]
     shifts: list[tuple[float, float]] = []
     for x, y, name in points:
         half = _LETTER * len(name) / 2
-
-        def box(shift: tuple[float, float], x: float = x, y: float = y, half: float = half) -> _Box:
-            middle, height = x + shift[0], y + shift[1]
-            return _Box(middle - half, height - _LINE / 2, middle + half, height + _LINE / 2)
-
         around = [
             (side * (half + _DOT + 2) * (abs(turn) < 2), turn * _LINE * 0.75)
             for turn in (0, 1, -1, 2, -2, 3, -3, 4, -4, 5, -5)
             for side in ((1, -1) if abs(turn) < 2 else (0,))
         ]
         around += [(side * (half + 30), turn * _LINE) for turn in range(-5, 6) for side in (1, -1)]
-        best = min(around, key=lambda shift: sum(box(shift).overlap(each) for each in taken))
-        shifts.append(best)
-        taken.append(box(best))
+        boxes = [_Box.around(x + right, y + up, half, _LINE / 2) for right, up in around]
+        covered = [sum(box.overlap(each) for each in taken) for box in boxes]
+        best = covered.index(min(covered))
+        shifts.append(around[best])
+        taken.append(boxes[best])
     return shifts

@@ -138,9 +138,7 @@ def geometry_table(results: Results) -> Table:
 def msl_table(results: Results) -> Table:
     """The MSL series without (NCA) and with (FM) the channel encoder."""
     methods = {"NCA": "vace-no-channel-encoder", "FM": _FULL}
-    results = Results(
-        results.protocol, [row for row in results.rows if row.method in methods.values()]
-    )
+    results = results.only(methods.values())
     values = {key: results.values(name, "VUS-PR") for key, name in methods.items()}
     active = {key: results.values(name, "active_dims") for key, name in methods.items()}
     by_name = {SeriesName.parse(stem).short: stem for stem in results.families}
