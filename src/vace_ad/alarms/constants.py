@@ -1,0 +1,32 @@
+"""Every number that shapes an alarm, in one place.
+
+Chosen on random plants 0 to 15 and, leaving out one family at a time, on the series at hand:
+`benchmarks/alarm_constants.py` prints the table, `benchmarks/results/alarm-constants.csv` keeps it.
+"""
+
+# Recent baseline: a residual is judged against its own recent mean and spread.
+BASELINE_HALF_LIFE = 500  # rows
+BASELINE_CLIP = 3.0  # deviations by which one row can pull it at most
+BASELINE_BLOCK = 16  # rows that share a baseline
+WARM_UP = 32  # rows after a start or a cut that only fill the averages
+
+# Evidence: nats, −log of the share of held-out rows that are as far off.
+TAIL_SHARE = 0.02  # of held-out rows from which a generalised Pareto law takes over
+MOST_NATS = 20.0  # of one cell
+MOST_STUCK_NATS = 5.0  # of one repeated value
+
+# Scan: W = max(0, W + nats − price).
+LOW_PRICE = 1.5  # finds what is weak and long
+HIGH_PRICE = 6.0  # finds what is strong and short
+MIDDLE_PRICE = 3.0  # of whole rows and of stuck values
+
+# Limits: the tail of excursions on held-out rows.
+PEAKS = 15  # highest excursions of a line that its tail is fitted to
+PRIOR_PEAKS = 10  # weight of the mean tail of all lines
+MARGIN = 0.5  # nats beyond the budget, for what calibration cannot know
+RAISE = 1.5  # nats by which each alarm beyond the budget raises all limits
+CHANNEL_RAISE = 5.0  # nats by which it raises those of its own channels besides
+
+# Events.
+EQUAL = 0.7  # of the strongest line's margin: lines that date an event with it
+NEW_NORMAL_AFTER = 1_000  # rows after which what stays becomes the new baseline

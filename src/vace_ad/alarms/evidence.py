@@ -1,0 +1,157 @@
+"""Evidence in one unit: nats, how surprising a cell is by held-out rows.
+
+Residuals are judged against their own recent mean and spread (`Baseline`), then turned into −log of
+the share of held-out rows that lie as far off (`Surprise`): counted up to the last two percent, by a
+generalised Pareto law beyond, and never more than a normal distribution would give. Nats are kept
+as whole numbers of 1/1024, so sums of them are exact in any order.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.alarms.constants import (
+    BASELINE_BLOCK,
+    BASELINE_CLIP,
+    BASELINE_HALF_LIFE,
+    MOST_NATS,
+    TAIL_SHARE,
+)
+from vace_ad.signals.normal import within
+
+Array = NDArray[np.float64]
+Nats = NDArray[np.int64]  # in units of 1 / UNIT
+
+UNIT = 1024
+GRID = np.concatenate([np.arange(0, 6, 0.05), np.geomspace(6, 1e4, 80)])  # distances tabulated
+LEAST_EXCESSES = 5  # beyond the quantile that a Pareto law can be fitted to
+_PRIOR_SHAPE, _PRIOR_WEIGHT, _HEAVIEST = 0.1, 20, 0.9  # of the Pareto law
+
+
+def whole(nats: NDArray[np.floating] | float) -> Nats:
+    """Nats as whole numbers of 1 / UNIT."""
+    return np.asarray(np.rint(np.asarray(nats) * UNIT), dtype=np.int64)
+
+
+class Baseline:
+    """Residuals relative to their recent mean and spread, which blocks of rows move.
+
+    One row moves it by `BASELINE_CLIP` spreads at most, and the spread never counts as less than
+    the training's.
+    """
+
+    def __init__(self, width: int) -> None:
+        self.mean = np.zeros(width)
+        self.variance = np.ones(width)
+        self._block = np.empty((0, width))  # residuals of the block that is not full yet
+        self._full = np.empty((0, width))  # those of the last full one
+        self._weight = 1 - 0.5 ** (BASELINE_BLOCK / BASELINE_HALF_LIFE)
+
+    @property
+    def spread(self) -> Array:
+        """The recent standard deviation, at least 1, (width,)."""
+        return np.asarray(np.sqrt(np.maximum(self.variance, 1.0)))
+
+    def add(self, residuals: Array) -> Array:
+        """The next rows (n, width) in recent deviations from their recent mean."""
+        found = np.empty_like(residuals)
+        at = 0
+        while at < len(residuals):
+            some = residuals[at : at + BASELINE_BLOCK - len(self._block)]
+            found[at : at + len(some)] = (some - self.mean) / self.spread
+            self._block = np.concatenate([self._block, some]) if len(self._block) else some
+            if len(self._block) == BASELINE_BLOCK:
+                self._move()
+            at += len(some)
+        return found
+
+    def _move(self) -> None:
+        most = BASELINE_CLIP * self.spread
+        steps = within(self._block - self.mean, most)
+        self.mean = self.mean + self._weight * (np.add.reduce(steps) / BASELINE_BLOCK)
+        squares = np.add.reduce(steps * steps) / BASELINE_BLOCK
+        self.variance = self.variance + self._weight * (squares - self.variance)
+        self._block, self._full = self._block[:0], self._block
+
+    def adopt(self, columns: NDArray[np.intp]) -> None:
+        """Take the level and the spread of the last rows as the new baseline of some columns."""
+        rows = np.concatenate([self._full, self._block])[:, columns]
+        self.mean, self.variance = self.mean.copy(), self.variance.copy()
+        self.mean[columns], self.variance[columns] = rows.mean(axis=0), rows.var(axis=0)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that changes with the rows."""
+        return {
+            "mean": self.mean,
+            "variance": self.variance,
+            "block": np.array(self._block),
+            "full": np.array(self._full),
+        }
+
+    def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take back a state."""
+        shapes = {state[name].shape[-1:] for name in ("mean", "variance", "block", "full")}
+        if shapes != {self.mean.shape}:
+            raise ValueError("the baseline has another number of channels")
+        self.mean, self.variance = state["mean"].copy(), state["variance"].copy()
+        self._block, self._full = state["block"].copy(), state["full"].copy()
+
+
+@dataclass(frozen=True)
+class Surprise:
+    """Nats of distances from 0, by held-out rows, tabulated for each column."""
+
+    table: Nats  # (len(GRID), n_columns)
+
+    @classmethod
+    def fit(cls, held_out: Sequence[Array]) -> Self:
+        """Learn from distances (n, n_columns) of held-out rows, in recent deviations."""
+        rows = np.sort(np.abs(np.concatenate(held_out)), axis=0)
+        columns = [_nats(rows[:, i]) for i in range(rows.shape[1])]
+        return cls(whole(np.minimum(np.stack(columns, axis=1), MOST_NATS)))
+
+    def of(self, distances: Array) -> Nats:
+        """The nats of rows (n, n_columns)."""
+        far = np.minimum(np.abs(distances), GRID[-1])
+        low = np.minimum(np.searchsorted(GRID, far, side="right") - 1, len(GRID) - 2)
+        part = (far - GRID[low]) / _STEPS[low]
+        column = np.arange(self.table.shape[1])
+        below, above = self.table[low, column], self.table[low + 1, column]
+        return np.asarray(below + np.rint(part * (above - below)), dtype=np.int64)
+
+
+_STEPS = np.diff(GRID)
+_NORMAL = np.array([-math.log(max(math.erfc(x / math.sqrt(2)), 1e-300)) for x in GRID])
+
+
+def _nats(rows: Array) -> Array:
+    """Nats at each point of the grid, from sorted distances of one column."""
+    n = len(rows)
+    beyond = n - np.searchsorted(rows, GRID, side="left")
+    counted = np.minimum(-np.log((beyond + 0.5) / (n + 1)), -math.log(TAIL_SHARE))
+    level = rows[math.ceil((1 - TAIL_SHARE) * n) - 1] ** 2
+    excesses = rows[math.ceil((1 - TAIL_SHARE) * n) :] ** 2 - level
+    excesses = excesses[excesses > 0]
+    if len(excesses) < LEAST_EXCESSES:
+        scale, shape = max(float(excesses.mean()) if len(excesses) else 0.0, 2.0), 0.0
+    else:
+        scale, shape = _pareto(excesses)
+    past = np.maximum(GRID**2 - level, 0.0) / scale
+    tail = np.log1p(shape * past) / shape if shape > 1e-6 else past
+    found = np.where(GRID**2 > level, tail - math.log(TAIL_SHARE), counted)
+    return np.minimum(found, _NORMAL)
+
+
+def _pareto(excesses: Array) -> tuple[float, float]:
+    """Scale and shape of a generalised Pareto law by moments, the shape drawn to a prior."""
+    mean, variance = float(excesses.mean()), float(excesses.var()) + 1e-12
+    weight = len(excesses) / (len(excesses) + _PRIOR_WEIGHT)
+    shape = weight * 0.5 * (1 - mean * mean / variance) + (1 - weight) * _PRIOR_SHAPE
+    shape = min(max(shape, 0.0), _HEAVIEST)
+    return max(mean * (1 - shape), 1e-9), shape

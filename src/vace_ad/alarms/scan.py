@@ -1,0 +1,208 @@
+"""One scan over all evidence: W = max(0, W + nats − price) along each line, at a few prices.
+
+A line is one kind of evidence of one channel, or of the whole row, at one price. While W is above
+zero the line is on an excursion: it starts at the first row that counted and ends at the row where
+W was highest. How high excursions rise on held-out rows, extrapolated by an exponential tail whose
+uncertainty makes it a Pareto one, tells how high W must be for the budget, spread over all lines.
+Limits follow the stream: each line learns from its own excursions, and each alarm beyond the budget
+raises the limit of all.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.alarms.constants import (
+    HIGH_PRICE,
+    LOW_PRICE,
+    MARGIN,
+    MIDDLE_PRICE,
+    PEAKS,
+    PRIOR_PEAKS,
+)
+from vace_ad.alarms.evidence import UNIT, Nats, whole
+
+Array = NDArray[np.float64]
+
+KINDS = ("relation", "change", "jump", "stuck", "rows", "burst")  # of lines, in order
+WORDS = {
+    "relation": "a channel is not where the other channels say it should be",
+    "change": "a channel leaves its own recent course, a little for long",
+    "jump": "a channel leaves its own recent course, far and at once",
+    "stuck": "a channel repeats its value",
+    "rows": "many channels are off together for some time",
+    "burst": "many channels are off together at once",
+}
+_PRICES = (LOW_PRICE, LOW_PRICE, HIGH_PRICE, MIDDLE_PRICE)  # of the kinds of a channel
+_ROW_PRICES = (MIDDLE_PRICE, HIGH_PRICE)  # of those of whole rows
+NEVER = 2**60  # a level that no evidence reaches
+
+
+def line_of(kind: str, channel: int, n_channels: int) -> int:
+    """The line of a kind; `channel` does not matter for whole rows."""
+    at = KINDS.index(kind)
+    return at * n_channels + channel if at < 4 else 4 * n_channels + at - 4
+
+
+class Line(NamedTuple):
+    """What a line watches."""
+
+    kind: str
+    channel: int | None  # None: the whole row
+
+
+def describe(line: int, n_channels: int) -> Line:
+    """The reverse of `line_of`."""
+    if line >= 4 * n_channels:
+        return Line(KINDS[4 + line - 4 * n_channels], None)
+    return Line(KINDS[line // n_channels], line % n_channels)
+
+
+def prices(n_channels: int) -> Nats:
+    """The price of each line, (4 · n_channels + 2,)."""
+    each = np.repeat(np.array(_PRICES), n_channels)
+    return whole(np.concatenate([each, _ROW_PRICES]))
+
+
+@dataclass(frozen=True)
+class Tails:
+    """How high excursions rise on held-out rows, for each line."""
+
+    level: Nats  # (n_lines,), exceeded by `count` excursions
+    excess: Array  # (n_lines,), mean height above it, in 1 / UNIT nats
+    count: Array  # (n_lines,)
+    n_rows: int  # held out
+
+    @classmethod
+    def fit(cls, held_out: Sequence[Nats], idle: NDArray[np.bool_], n_channels: int) -> Self:
+        """Learn from nats (n, n_lines) of held-out stretches; `idle` lines never alarm."""
+        n_lines = held_out[0].shape[1]
+        price = prices(n_channels)
+        peaks = _highest(held_out, price)  # (PEAKS + 1, n_lines), highest first
+        n_peaks = np.minimum((peaks > 0).sum(axis=0), PEAKS + 1)
+        count = np.maximum(n_peaks - 1, 0)
+        enough = count >= 3
+        level = np.where(enough, peaks[np.maximum(count, 0), np.arange(n_lines)], peaks[0])
+        level = np.where(n_peaks > 0, level, UNIT)
+        above = np.where(np.arange(len(peaks))[:, None] < count, peaks - level, 0)
+        excess = above.sum(axis=0) / np.maximum(count, 1)
+        found = np.empty(n_lines)
+        kinds = np.array([KINDS.index(describe(i, n_channels).kind) for i in range(n_lines)])
+        for kind in np.unique(kinds):  # lines of one kind share what they have in common
+            mine = kinds == kind
+            known = mine & enough & ~idle
+            base = np.maximum(level, UNIT)
+            ratio = float(np.median(excess[known] / base[known])) if known.any() else 0.5
+            prior = ratio * base[mine]
+            weight = np.where(enough[mine], count[mine], 0)
+            found[mine] = (weight * excess[mine] + PRIOR_PEAKS * prior) / (weight + PRIOR_PEAKS)
+        level = np.where(idle, NEVER, level)
+        n_rows = sum(map(len, held_out))
+        return cls(level, found + 1.0, np.maximum(count, 1).astype(np.float64), n_rows)
+
+    @cached_property
+    def n_lines(self) -> int:
+        """Lines that can alarm."""
+        return int((self.level < NEVER).sum())
+
+    def needed(self, rate: float) -> float:
+        """Nats at which a line may alarm under a budget of `rate` alarms a row."""
+        return math.log(max(self.n_lines, 1) / rate) + MARGIN
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned, for the model file."""
+        counts = np.array([self.n_rows], np.int64)
+        return {"level": self.level, "excess": self.excess, "count": self.count, "n": counts}
+
+    @classmethod
+    def restored(cls, arrays: dict[str, NDArray[Any]]) -> Self:
+        """The reverse of `arrays`."""
+        level, excess, count = arrays["level"], arrays["excess"], arrays["count"]
+        sound = level.shape == excess.shape == count.shape and bool(
+            (level > 0).all() and (excess > 0).all() and (count > 0).all()
+        )
+        if not sound or not arrays["n"][0] > 0:
+            raise ValueError("its alarm limits are not positive")
+        return cls(level, excess, count, int(arrays["n"][0]))
+
+
+class Limits:
+    """The height at which each line alarms; follows the stream."""
+
+    def __init__(self, tails: Tails, rate: float) -> None:
+        self.needed = tails.needed(rate)
+        self._tails = tails
+        self._weight = tails.count + PRIOR_PEAKS
+        grow = self._height(self.needed, tails.count / tails.n_rows, tails.excess, self._weight)
+        # Evidence must at least amount to what the budget asks for.
+        self.level = np.maximum(tails.level, whole(self.needed) - grow.astype(np.int64))
+        self.learned = np.zeros((2, len(self.level)))  # excursions of the stream, their heights
+        self.extra = np.zeros(len(self.level))  # nats by which alarms raised each limit
+        self.limit = self.level  # (n_lines,)
+        self.raise_to(self.extra, 0)
+
+    @staticmethod
+    def _height(nats: float | Array, rate: Array, excess: Array, weight: Array) -> Array:
+        above = np.maximum(nats + np.log(rate), 0.0)
+        return np.asarray(excess * weight * np.expm1(above / weight))
+
+    def _law(self, lines: Any, n_rows: int) -> tuple[Array, Array, Array]:
+        """Rate above the level, mean excess and weight of lines, stream included."""
+        tails, (count, heights) = self._tails, self.learned[:, lines]
+        rate = (tails.count[lines] + count) / (tails.n_rows + n_rows)
+        weight = self._weight[lines] + count
+        excess = (self._weight[lines] * tails.excess[lines] + heights) / weight
+        return rate, excess, weight
+
+    def raise_to(self, extra: Array, n_rows: int) -> None:
+        """Set all limits anew, so many nats (n_lines,) beyond the budget, after so many rows."""
+        self.extra = extra
+        height = self._height(self.needed + extra, *self._law(slice(None), n_rows))
+        self.limit = self.level + np.minimum(height, NEVER).astype(np.int64)
+
+    def learn(self, line: int, top: int, n_rows: int) -> None:
+        """Take an excursion that has ended; it counts no higher than the limit."""
+        if top <= self.level[line]:
+            return
+        self.learned[0, line] += 1
+        self.learned[1, line] += min(top, int(self.limit[line])) - int(self.level[line])
+        rate, excess, weight = self._law([line], n_rows)
+        height = self._height(self.needed + self.extra[[line]], rate, excess, weight)
+        self.limit[line] = self.level[line] + int(min(float(height[0]), NEVER))
+
+    def margin(self, line: int, top: int, n_rows: int) -> float:
+        """Nats by which an excursion of this height is rarer than the budget allows."""
+        rate, excess, weight = (float(x[0]) for x in self._law([line], n_rows))
+        above = max(top - int(self.level[line]), 0) / (excess * weight)
+        return -math.log(rate) + weight * math.log1p(above) - self.needed
+
+
+def heights(nats: Nats, price: Nats, before: Nats) -> Nats:
+    """W of each row (n, n_lines), from its value before them."""
+    total = before + np.cumsum(nats - price, axis=0)
+    return np.asarray(total - np.minimum(np.minimum.accumulate(total, axis=0), 0))
+
+
+def _highest(held_out: Sequence[Nats], price: Nats) -> Nats:
+    """The highest peaks of excursions of each line, (PEAKS + 1, n_lines), highest first."""
+    n_lines = len(price)
+    best = np.zeros((PEAKS + 1, n_lines), np.int64)
+    for part in held_out:
+        if not len(part):
+            continue
+        found = heights(part, price, np.zeros(n_lines, np.int64))
+        for line in range(n_lines):
+            up = found[:, line] > 0
+            starts = np.flatnonzero(up & ~np.concatenate([[False], up[:-1]]))
+            if len(starts):
+                peaks = np.maximum.reduceat(found[:, line], starts)
+                peaks = np.sort(np.concatenate([best[:, line], peaks]))[::-1]
+                best[:, line] = peaks[: PEAKS + 1]
+    return best

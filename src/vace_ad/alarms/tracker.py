@@ -1,0 +1,396 @@
+"""Excursions to events, row by row: what opens, what belongs together, what is over.
+
+A line that rises above its limit opens an event, or joins the open one that its excursion reaches
+into. A line is over when it fell back to zero, or from its highest point by as much as its limit;
+an event when all of its lines are. What it covers is where its strongest lines are on excursion.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.alarms.constants import CHANNEL_RAISE, EQUAL, RAISE
+from vace_ad.alarms.evidence import Nats
+from vace_ad.alarms.scan import Limits, Tails, describe, heights, prices
+
+Array = NDArray[np.float64]
+
+SLAB = 256  # rows after which limits fall back a little, counted from the stream's first
+KEPT = 1024  # rows whose shares and surprise are kept for events that are dated back
+TELL = 64  # rows after which an open event that grew is told again
+
+
+class Member(NamedTuple):
+    """A line's part in an event."""
+
+    start: int
+    end: int
+    margin: float
+
+
+@dataclass
+class Tracked:
+    """An event as far as it is known."""
+
+    alarm: int  # the row that opened it
+    running: Array  # (n_channels,), contributions of all rows since it began
+    shares: Array  # (n_channels,), those up to its last row
+    lines: dict[int, Member] = field(default_factory=dict)
+    open: set[int] = field(default_factory=set)  # lines that are not over
+    told: float = 0.0  # margin when it was told last
+    lasting: bool = False  # whether it ended because what stays became the new baseline
+
+    @property
+    def margin(self) -> float:
+        """Nats by which it is rarer than the budget allows."""
+        return max(member.margin for member in self.lines.values())
+
+    @property
+    def strongest(self) -> int:
+        """The line with the largest margin."""
+        return max(self.lines, key=lambda line: self.lines[line].margin)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """All rows that any of its lines covers."""
+        members = self.lines.values()
+        return min(m.start for m in members), max(m.end for m in members)
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The rows [start, end) that its strongest lines cover."""
+        least = EQUAL * self.margin
+        strong = [m for m in self.lines.values() if m.margin >= least]
+        return min(m.start for m in strong), max(m.end for m in strong)
+
+
+class Told(NamedTuple):
+    """What became of an event at a row."""
+
+    what: Literal["open", "update", "resolve"]
+    row: int
+    event: Tracked
+
+
+class Tracker:
+    """The scan of a stream under a budget, and the events that are open."""
+
+    def __init__(self, tails: Tails, n_channels: int, rate: float, longest: int | None) -> None:
+        n_lines = len(tails.level)
+        self._limits = Limits(tails, rate)
+        self._price, self._rate, self._longest = prices(n_channels), rate, longest
+        self._n_channels = n_channels
+        self.n_rows = 0
+        self._w = np.zeros(n_lines, np.int64)
+        self._top = np.zeros(n_lines, np.int64)
+        self._start = np.zeros(n_lines, np.int64)
+        self._at = np.zeros(n_lines, np.int64)
+        self._crossed = np.zeros(n_lines, bool)
+        self._raised = (0.0, 0)  # nats by which alarms raised the limits, and at which row
+        self._worn = np.zeros((2, n_channels + 1))  # the same by channel; last, of whole rows
+        self._shown = self._limits.limit.copy()  # limits that ratios are given against
+        self._events: list[Tracked] = []
+        self._spent = 0  # rows before it have had their event
+        self._shares = np.zeros((KEPT, n_channels))  # of the last rows, in turn
+        self.lasted: list[int] = []  # lines whose level is to become the new baseline
+
+    # ------------------------------------------------------------------- rows
+
+    def add(self, nats: Nats, shares: Array) -> tuple[list[Told], Array]:
+        """Take rows (n, n_lines) with the channels' shares (n, n_channels) of each.
+
+        What they change, and each row's highest evidence over its limit, (n,).
+        """
+        told: list[Told] = []
+        ratios = np.empty(len(nats))
+        at = 0
+        while at < len(nats):
+            n = min(SLAB - self.n_rows % SLAB, len(nats) - at)
+            if self.n_rows % SLAB == 0:
+                self._relax()
+            part = slice(at, at + n)
+            found = self._slab(nats[part], shares[part], told)
+            ratios[at : at + len(found)] = (found / self._shown).max(axis=1, initial=0.0)
+            at += len(found)
+            if self.lasted:  # the rows after it are judged by the new baseline
+                return told, ratios[:at]
+        return told, ratios
+
+    def _slab(self, nats: Nats, shares: Array, told: list[Told]) -> Nats:
+        """Rows between two settings of the limits; W of each, (n, n_lines)."""
+        n = len(nats)
+        found = heights(nats, self._price, self._w)
+        warm = np.flatnonzero(
+            (found.max(axis=0) > self._limits.level) | (self._top > self._limits.level)
+        )
+        cold = np.ones(len(self._w), bool)
+        cold[warm] = False
+        taken = self._walk(warm, nats, shares, found, told) if len(warm) or self._events else n
+        found = found[:taken]
+        self._settle(cold, found)
+        self._keep(shares[:taken])
+        self.n_rows += taken
+        return found
+
+    def _settle(self, cold: NDArray[np.bool_], found: Nats) -> None:
+        """Where lines that stayed below their level stand after these rows."""
+        n = len(found)
+        rows = np.arange(n)[:, None]
+        zeros = np.where(found == 0, rows, -1).max(axis=0)  # last row at zero
+        since = np.where(rows > zeros, found, -1)
+        top, at = since.max(axis=0), since.argmax(axis=0)
+        fresh = cold & (zeros >= 0)
+        self._start[fresh] = self.n_rows + zeros[fresh] + 1
+        higher = cold & (fresh | (top > self._top))
+        self._top[higher] = np.maximum(top[higher], 0)
+        self._at[higher] = self.n_rows + at[higher]
+        self._w[cold] = found[-1][cold]
+
+    def _walk(
+        self, warm: NDArray[np.intp], nats: Nats, shares: Array, found: Nats, told: list[Told]
+    ) -> int:
+        """Lines near or above their limits, row by row; how many rows were taken."""
+        limits = self._limits
+        steps = nats[:, warm] - self._price[warm]
+        w, top, start = self._w[warm], self._top[warm], self._start[warm]
+        at, crossed = self._at[warm], self._crossed[warm]
+        level = limits.level[warm]
+        n = len(nats)
+        for t in range(n):
+            row = self.n_rows + t
+            fresh = w == 0
+            if fresh.any():
+                start[fresh], top[fresh], crossed[fresh] = row, 0, False
+            w = np.maximum(w + steps[t], 0)
+            higher = w > top
+            top[higher], at[higher] = w[higher], row
+            limit = limits.limit[warm]
+            for event in self._events:
+                event.running = event.running + shares[t]
+            for i in np.flatnonzero((w > limit) & ~crossed).tolist():
+                if start[i] < self._spent:  # it has had its event
+                    w[i], top[i] = 0, 0
+                    continue
+                crossed[i] = True
+                self._cross(int(warm[i]), row, int(start[i]), int(at[i]), int(top[i]),
+                            shares, t, told)  # fmt: skip
+            if self._events:
+                self._grow(warm, start, at, top, crossed, row, told)
+            over = (w == 0) & (top > level)
+            lasting = np.zeros(len(w), bool)
+            if crossed.any():
+                over |= crossed & (top - w > limit)
+                if self._longest is not None:
+                    lasting = crossed & (row + 1 - start >= self._longest)
+                    over |= lasting
+            for i in np.flatnonzero(over).tolist():
+                self._end(int(warm[i]), int(top[i]), bool(crossed[i]), bool(lasting[i]), row)
+                w[i], top[i], crossed[i] = 0, 0, False
+            for event in [event for event in self._events if not event.open]:
+                # A line that rose with it may still rise above its limit, and belongs to it.
+                if not ((w > level) & (start < event.span[1])).any():
+                    self._events.remove(event)
+                    self._spent = max(self._spent, event.span[1])
+                    told.append(Told("resolve", row, event))
+            found[t, warm] = w
+            if self.lasted:
+                n = t + 1
+                break
+        self._w[warm], self._top[warm], self._start[warm] = w, top, start
+        self._at[warm], self._crossed[warm] = at, crossed
+        return n
+
+    # ----------------------------------------------------------------- events
+
+    def _cross(
+        self, line: int, row: int, start: int, at: int, top: int,
+        shares: Array, t: int, told: list[Told],
+    ) -> None:  # fmt: skip
+        """A line rose above its limit."""
+        member = Member(start, at + 1, self._limits.margin(line, top, row))
+        for event in reversed(self._events):
+            if start < event.span[1]:
+                self._wear(line, row, event)
+                event.lines[line] = member
+                event.open.add(line)
+                return
+        past = np.arange(max(start, self.n_rows - KEPT, 0), self.n_rows) % KEPT
+        first = max(start - self.n_rows, 0)
+        total = np.add.reduce(self._shares[past]) + np.add.reduce(shares[first : t + 1])
+        event = Tracked(row, total, total, {}, {line}, member.margin)
+        self._raised = (self._extra(row) + RAISE, row)
+        self._wear(line, row, event)
+        event.lines[line] = member
+        self._events.append(event)
+        told.append(Told("open", row, event))
+
+    def _grow(
+        self, warm: NDArray[np.intp], start: Nats, at: Nats, top: Nats,
+        crossed: NDArray[np.bool_], row: int, told: list[Told],
+    ) -> None:  # fmt: skip
+        """Open events reach as far as their lines do; what grew much is told again."""
+        rose = np.flatnonzero(crossed & (at == row)).tolist()
+        for event in self._events:
+            for i in rose:
+                line = int(warm[i])
+                if line in event.open:
+                    margin = self._limits.margin(line, int(top[i]), row)
+                    event.lines[line] = Member(int(start[i]), row + 1, margin)
+                    event.shares = event.running
+            if row % TELL == 0 and event.margin > 2 * event.told:
+                event.told = event.margin
+                told.append(Told("update", row, event))
+
+    def _end(self, line: int, top: int, crossed: bool, lasting: bool, row: int) -> None:
+        """An excursion is over."""
+        self._limits.learn(line, top, row)
+        if not crossed:
+            return
+        for event in self._events:
+            if line in event.open:
+                event.open.discard(line)
+                event.lasting |= lasting
+        if lasting:
+            self.lasted.append(line)
+
+    def finish(self) -> list[Told]:
+        """Resolve what is open when the stream ends."""
+        told = [Told("resolve", self.n_rows - 1, event) for event in self._events]
+        self._events = []
+        return told
+
+    @property
+    def events(self) -> list[Tracked]:
+        """The open events, oldest first."""
+        return self._events
+
+    def _wear(self, line: int, row: int, event: Tracked) -> None:
+        """Raise the limits after an alarm: those of its channel, once an event, more than others.
+
+        `event` does not have the line yet.
+        """
+        channel = describe(line, self._n_channels).channel
+        if all(describe(one, self._n_channels).channel != channel for one in event.lines):
+            place = self._n_channels if channel is None else channel
+            self._worn[:, place] = self._channels(row)[place] + CHANNEL_RAISE, row
+        self._limits.raise_to(self._raised_by(row), row)
+
+    def _extra(self, row: int) -> float:
+        """Nats by which alarms beyond the budget raise the limits; one a budget's span is free."""
+        extra, since = self._raised
+        return max(extra - RAISE * self._rate * (row - since), 0.0)
+
+    def _channels(self, row: int) -> Array:
+        """The same by channel, (n_channels + 1,)."""
+        nats, since = self._worn
+        return np.asarray(np.maximum(nats - CHANNEL_RAISE * self._rate * (row - since), 0.0))
+
+    def _raised_by(self, row: int) -> Array:
+        """Nats by which the limit of each line is raised, (n_lines,)."""
+        channels = self._channels(row)
+        each = np.concatenate([np.tile(channels[:-1], 4), np.repeat(channels[-1], 2)])
+        return self._extra(row) + each
+
+    def _relax(self) -> None:
+        """Limits at the beginning of a slab."""
+        self._limits.raise_to(self._raised_by(self.n_rows), self.n_rows)
+        self._shown = self._limits.limit.copy()
+
+    def _keep(self, shares: Array) -> None:
+        last = shares[-KEPT:]
+        place = np.arange(self.n_rows + len(shares) - len(last), self.n_rows + len(shares)) % KEPT
+        self._shares[place] = last
+
+    def skip(self, n: int) -> list[Told]:
+        """Rows without evidence: every excursion is over, so is every event."""
+        told = self.finish()
+        self._w[:] = 0
+        self._top[:] = 0
+        self._crossed[:] = False
+        left = n
+        while left:
+            if self.n_rows % SLAB == 0:
+                self._relax()
+            some = min(SLAB - self.n_rows % SLAB, left)
+            self.n_rows += some
+            left -= some
+        return told
+
+    def kinds(self, event: Tracked) -> dict[int, float]:
+        """The margin of each channel that has a line in the event."""
+        found: dict[int, float] = {}
+        for line, member in event.lines.items():
+            channel = describe(line, self._n_channels).channel
+            if channel is not None:
+                found[channel] = max(found.get(channel, 0.0), member.margin)
+        return found
+
+    # ------------------------------------------------------------------- state
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that changes with the rows, but for the events."""
+        return {
+            "lines": np.stack([self._w, self._top, self._start, self._at,
+                               self._crossed.astype(np.int64), self._shown,
+                               self._limits.limit]),
+            "learned": self._limits.learned,
+            "raised": np.array(self._raised),
+            "worn": self._worn,
+            "extra": self._limits.extra,
+            "n": np.array([self.n_rows, self._spent], np.int64),
+            "shares": self._shares[: min(self.n_rows, KEPT)],
+        }  # fmt: skip
+
+    def description(self) -> list[dict[str, Any]]:
+        """The open events as plain values."""
+        return [
+            {
+                "alarm": event.alarm,
+                "told": event.told,
+                "lasting": event.lasting,
+                "running": event.running.tolist(),
+                "shares": event.shares.tolist(),
+                "lines": [[line, *member] for line, member in event.lines.items()],
+                "open": sorted(event.open),
+            }
+            for event in self._events
+        ]
+
+    def resume(
+        self, state: Mapping[str, NDArray[Any]], events: list[dict[str, Any]]
+    ) -> None:
+        """Take back a state."""
+        lines = state["lines"]
+        if lines.shape != (7, len(self._w)) or state["learned"].shape != (2, len(self._w)):
+            raise ValueError(f"its lines have the shape {lines.shape}")
+        self._w, self._top, self._start, self._at = (x.copy() for x in lines[:4])
+        self._crossed, self._shown = lines[4].astype(bool), lines[5].copy()
+        self.n_rows, self._spent = (int(n) for n in state["n"])
+        self._limits.learned = state["learned"].copy()
+        extra, row = state["raised"].tolist()
+        self._raised = (float(extra), int(row))
+        if state["worn"].shape != self._worn.shape or state["extra"].shape != self._w.shape:
+            raise ValueError(f"its raised limits have the shape {state['worn'].shape}")
+        self._worn = state["worn"].copy()
+        shares = state["shares"]
+        if shares.shape != (min(self.n_rows, KEPT), self._n_channels):
+            raise ValueError(f"its shares have the shape {shares.shape}")
+        self._shares[: len(shares)] = shares
+        self._limits.extra, self._limits.limit = state["extra"].copy(), lines[6].copy()
+        self._events = [
+            Tracked(
+                int(one["alarm"]),
+                np.array(one["running"], np.float64),
+                np.array(one["shares"], np.float64),
+                {int(line): Member(int(a), int(b), float(m)) for line, a, b, m in one["lines"]},
+                {int(line) for line in one["open"]},
+                float(one["told"]),
+                bool(one["lasting"]),
+            )
+            for one in events
+        ]

@@ -1,0 +1,230 @@
+"""What a model knows for alarms, and the stream of alarms that it makes of complete rows.
+
+`AlarmModel` holds the cells, how surprising their residuals are and how high excursions rise, all
+learned from held-out training rows that ran through the same code as a stream will. `AlarmStream`
+is that code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.alarms.constants import MOST_STUCK_NATS, WARM_UP
+from vace_ad.alarms.evidence import UNIT, Baseline, Nats, Surprise, whole
+from vace_ad.alarms.scan import Tails, describe
+from vace_ad.alarms.tracker import Told, Tracker
+from vace_ad.signals.cells import CellModel, Residuals, learn
+from vace_ad.signals.protocol import prefixed, under
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class AlarmModel:
+    """Cells, the surprise of their residuals, and the tails of excursions."""
+
+    cells: CellModel
+    surprise: Surprise  # of `now` and `past` of each channel
+    row_surprise: Surprise  # of whole rows, one column
+    stuck: Nats  # (n_channels,), of a value that is repeated
+    tails: Tails
+
+    @classmethod
+    def fit(cls, parts: Sequence[Array]) -> Self:
+        """Learn from complete training stretches."""
+        cells, held_out = learn(parts)
+        d = cells.n_channels
+        judged = [_judged(Baseline(2 * d), part) for part in held_out]
+        surprise = Surprise.fit(judged)
+        nats = [surprise.of(part) for part in judged]
+        rows = [_row_distance(part, cells.varies) for part in nats]
+        row_surprise = Surprise.fit(rows)
+        repeated = [part[1:] == part[:-1] for part in parts]
+        n = sum(map(len, repeated))
+        share = np.add.reduce([part.sum(axis=0) for part in repeated]) / max(n, 1)
+        stuck = whole(np.minimum(-np.log(np.clip(share, 1 / (n + 2), 1.0)), MOST_STUCK_NATS))
+        same = np.concatenate([_repeated(part, None) for part in parts])
+        edges = np.cumsum([len(part) for part in nats])[:-1]
+        lines = [
+            _lines(part, row_surprise.of(row), stuck * same_part)
+            for part, row, same_part in zip(nats, rows, np.split(same, edges), strict=True)
+        ]
+        idle = np.concatenate([np.tile(~cells.varies, 4), np.full(2, not cells.varies.any())])
+        return cls(cells, surprise, row_surprise, stuck, Tails.fit(lines, idle, d))
+
+    @cached_property
+    def n_channels(self) -> int:
+        """How many channels there are."""
+        return self.cells.n_channels
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned, for the model file."""
+        return {
+            **prefixed("cells", self.cells.arrays()),
+            "surprise": self.surprise.table,
+            "row_surprise": self.row_surprise.table,
+            "stuck": self.stuck,
+            **prefixed("tails", self.tails.arrays()),
+        }
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The reverse of `arrays`."""
+        return cls(
+            CellModel(**under("cells", arrays)),
+            Surprise(arrays["surprise"]),
+            Surprise(arrays["row_surprise"]),
+            arrays["stuck"],
+            Tails.restored(under("tails", arrays)),
+        )
+
+
+class Judged(NamedTuple):
+    """What the alarm stream says of some rows."""
+
+    told: list[Told]
+    ratio: Array  # (n,), highest evidence over its limit: above 1 is an alarm
+    surprise: Array  # (n,), nats of the most surprising cell
+
+
+class AlarmStream:
+    """Evidence and events along a stream of complete rows, under a budget."""
+
+    def __init__(self, model: AlarmModel, rate: float, longest: int | None) -> None:
+        self.model, self._rate, self._longest = model, rate, longest
+        self._cells = model.cells.begin()
+        self._baseline = Baseline(2 * model.n_channels)
+        self._last: Array | None = None  # the last row
+        self._young = WARM_UP  # rows until the averages of the past are filled
+        self._quiet = np.zeros(model.n_channels, bool)  # stuck, and taken as normal
+        self.tracker = Tracker(model.tails, model.n_channels, rate, longest)
+
+    def restart(self) -> None:
+        """Forget alarms and limits, but not the rows: what follows is judged afresh."""
+        self.tracker = Tracker(self.model.tails, self.model.n_channels, self._rate, self._longest)
+
+    def add(self, rows: Array, bear: Array | None = None) -> Judged:
+        """Take complete rows (n, n_channels); `bear` (n,) divides their evidence."""
+        if not len(rows):
+            return Judged([], np.empty(0), np.empty(0))
+        residuals = self._cells.add(rows)
+        same = _repeated(rows, self._last)
+        self._last = rows[-1].copy()
+        told: list[Told] = []
+        ratios, surprises = [], []
+        at = 0
+        while at < len(rows):
+            left = Residuals(*(x[at:] for x in residuals))
+            before = self._baseline.state()
+            nats, whole_row = self._nats(left)
+            stuck = self._stuck(same[at:])
+            if self._young > at:
+                nats[: self._young - at], whole_row[: self._young - at] = 0, 0
+            if bear is not None:
+                nats = np.asarray(nats / bear[at:, None], np.int64)
+                stuck = np.asarray(stuck / bear[at:, None], np.int64)
+                whole_row = np.asarray(whole_row / bear[at:, None], np.int64)
+            lines = _lines(nats, whole_row, stuck)
+            more, ratio = self.tracker.add(lines, left.share)
+            told += more
+            ratios.append(ratio)
+            varies = np.tile(self.model.cells.varies, 2)
+            most = np.max(nats[: len(ratio)], axis=1, where=varies, initial=0)
+            surprises.append(np.maximum(most, stuck[: len(ratio)].max(axis=1)) / UNIT)
+            at += len(ratio)
+            if self.tracker.lasted:
+                self._adopt(before, Residuals(*(x[: len(ratio)] for x in left)))
+        self._quiet &= same[-1]
+        self._young = max(self._young - len(rows), 0)
+        return Judged(told, np.concatenate(ratios), np.concatenate(surprises))
+
+    def _nats(self, residuals: Residuals) -> tuple[Nats, Nats]:
+        nats = self.model.surprise.of(_judged(self._baseline, residuals))
+        return nats, self.model.row_surprise.of(_row_distance(nats, self.model.cells.varies))
+
+    def _stuck(self, same: NDArray[np.bool_]) -> Nats:
+        """Nats of repeated values; none while a channel's standstill is taken as normal."""
+        nats = self.model.stuck * same
+        if self._quiet.any():
+            still = np.logical_and.accumulate(same, axis=0) & self._quiet
+            nats = np.where(still, 0, nats)
+        return np.asarray(nats, np.int64)
+
+    def _adopt(self, before: Mapping[str, NDArray[Any]], residuals: Residuals) -> None:
+        """What lasted becomes the new baseline, as of the last of these rows."""
+        self._baseline.resume(before)
+        _judged(self._baseline, residuals)
+        d = self.model.n_channels
+        channels: set[int] = set()
+        for line in self.tracker.lasted:
+            kind, channel = describe(line, d)
+            if kind == "stuck":
+                self._quiet[channel] = True
+            else:
+                channels |= set(range(d)) if channel is None else {channel}
+        self.tracker.lasted = []
+        if channels:
+            place = np.array(sorted(channels), np.intp)
+            self._baseline.adopt(np.concatenate([place, d + place]))
+
+    def skip(self, n: int) -> list[Told]:
+        """Rows without evidence, or a cut: nothing reaches across."""
+        self._cells.cut()
+        self._last, self._young = None, WARM_UP
+        self._quiet[:] = False
+        return self.tracker.skip(n)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """All that changes with the rows, but for the open events."""
+        none = np.empty((0, self.model.n_channels))
+        return {
+            **prefixed("cells", self._cells.state()),
+            **prefixed("baseline", self._baseline.state()),
+            **prefixed("tracker", self.tracker.state()),
+            "last": none if self._last is None else self._last[None],
+            "quiet": self._quiet,
+            "young": np.array([self._young]),
+        }
+
+    def resume(self, state: Mapping[str, NDArray[Any]], events: list[dict[str, Any]]) -> None:
+        """Take back a state, with the open events as the tracker describes them."""
+        self._cells.resume(under("cells", state))
+        self._baseline.resume(under("baseline", state))
+        self.tracker.resume(under("tracker", state), events)
+        last = state["last"]
+        if last.shape[1:] != (self.model.n_channels,) or state["quiet"].shape != last.shape[1:]:
+            raise ValueError(f"its last row has the shape {last.shape}")
+        self._last = last[0].copy() if len(last) else None
+        self._quiet = state["quiet"].astype(bool)
+        self._young = int(state["young"][0])
+
+
+def _judged(baseline: Baseline, residuals: Residuals) -> Array:
+    """`now` and `past` in recent deviations, (n, 2 · n_channels)."""
+    return baseline.add(np.concatenate([residuals.now, residuals.past], axis=1))
+
+
+def _row_distance(nats: Nats, varies: NDArray[np.bool_]) -> Array:
+    """How far off a whole row is, (n, 1): the root of the mean nats of its cells."""
+    d = len(varies)
+    both = (nats[:, :d] + nats[:, d:])[:, varies]
+    return np.asarray(np.sqrt(both.sum(axis=1) / (max(both.shape[1], 1) * UNIT)))[:, None]
+
+
+def _repeated(rows: Array, before: Array | None) -> NDArray[np.bool_]:
+    """Which cells repeat the value of the row before, (n, n_channels)."""
+    first = np.zeros((1, rows.shape[1]), bool) if before is None else (rows[:1] == before)
+    return np.concatenate([first, rows[1:] == rows[:-1]])
+
+
+def _lines(nats: Nats, rows: Nats, stuck: Nats) -> Nats:
+    """The evidence of all lines, as `scan.describe` numbers them, (n, 4 · n_channels + 2)."""
+    d = stuck.shape[1]
+    now, past = nats[:, :d], nats[:, d:]
+    return np.concatenate([now, past, past, stuck, rows, rows], axis=1)

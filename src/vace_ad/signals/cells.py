@@ -1,0 +1,221 @@
+"""Cells: what every channel should be now, given the other channels and the recent past.
+
+A cell is one channel at one row. Each row is widened by averages of the rows before it, z_t =
+(x_t, averages with half-lives 2, 8 and 32 rows), and the joint normal distribution of z is learned:
+C = (1 − a)·corr(z) + a·I, with the shrinkage a by held-out likelihood. Everything below is read off
+L = C⁻¹ and g = L·(z − m), where g_i are the entries of channel i and L_ii its diagonal block:
+
+- `now`: the residual of x_i given all other channels, its own past left out;
+- `past`: the residual of x_i given everything else, its own past included;
+- `share`: g_i' L_ii⁻¹ g_i, how much of the row's distance from normal channel i accounts for
+  (the reconstruction-based contribution). With L_ii⁻¹ = T T', it is the squared length of T' g_i,
+  whose first entry is `now`.
+
+Residuals are in their own standard deviations. Nothing looks ahead, and rows in chunks of any size
+give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.signals.normal import within
+from vace_ad.signals.rows import product
+
+Array = NDArray[np.float64]
+
+HALF_LIVES = (2.0, 8.0, 32.0)  # of the averages of the rows before, in rows
+WIDE = 400  # channels from which on rows stand alone, without averages: the matrix grows as (4 D)²
+SHRINKAGES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # that held-out likelihood chooses from
+FOLDS = 3  # contiguous parts of the training rows, each held out once
+FARTHEST = 1e3  # training deviations beyond which a value counts as this far
+_CONSTANT = 1e-9  # of its magnitude: a channel that varies less does not vary
+
+
+class Residuals(NamedTuple):
+    """What the model says of some rows, each (n, n_channels)."""
+
+    now: Array  # residual given the other channels
+    past: Array  # residual given the other channels and the own past
+    share: Array  # contribution to the row's distance from normal
+
+
+@dataclass(frozen=True)
+class CellModel:
+    """The joint normal distribution of rows and their recent past, ready to be evaluated."""
+
+    mean: Array  # (n_channels,)
+    scale: Array  # (n_channels,), training standard deviations; 1 where a channel is constant
+    varies: NDArray[np.bool_]  # (n_channels,)
+    matrix: Array  # (n_features, n_features + n_channels): z − m to T'g, then to `past`
+    offset: Array  # (n_features + n_channels,)
+    spread: Array  # (n_channels,), standard deviation of `now` in training deviations
+    partner: NDArray[np.int64]  # (n_channels,), the channel it goes with most closely; itself: none
+
+    @property
+    def n_channels(self) -> int:
+        """How many channels there are."""
+        return len(self.mean)
+
+    @cached_property
+    def n_averages(self) -> int:
+        """Averages of the past that a channel brings beside its value."""
+        return len(self.matrix) // self.n_channels - 1
+
+    def begin(self) -> CellStream:
+        """Residuals of a stream of rows."""
+        return CellStream(self)
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned, for the model file."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
+class CellStream:
+    """Residuals along a stream; nothing reaches across a cut."""
+
+    def __init__(self, model: CellModel) -> None:
+        self._model = model
+        decay = 0.5 ** (1 / np.array(HALF_LIVES[: model.n_averages]))[:, None]
+        self._keep, self._take = decay, 1 - decay
+        self._averages: Array | None = None  # (n_averages, n_channels), of the rows so far
+
+    def cut(self) -> None:
+        """Begin anew: the next row does not follow the last one."""
+        self._averages = None
+
+    def add(self, rows: Array) -> Residuals:
+        """The residuals of the next rows (n, n_channels), complete and in order."""
+        model, n, d = self._model, *rows.shape
+        x = within((rows - model.mean) / model.scale, FARTHEST)
+        z = np.empty((n, 1 + model.n_averages, d))
+        z[:, 0] = x
+        if model.n_averages and n:
+            averages = np.tile(x[0], (model.n_averages, 1)) if self._averages is None else None
+            averages = self._averages if averages is None else averages
+            keep, take = self._keep, self._take
+            for t in range(n):
+                z[t, 1:] = averages
+                averages = averages * keep + x[t] * take
+            self._averages = averages
+        found = product(z.reshape(n, -1), model.matrix) + model.offset
+        own = found[:, : -d or None].reshape(n, 1 + model.n_averages, d)
+        return Residuals(own[:, 0], found[:, -d:], np.add.reduce(own * own, axis=1))
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """The averages of the past; empty right after a cut."""
+        none = np.empty((0, self._model.n_channels))
+        return {"averages": none if self._averages is None else self._averages}
+
+    def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
+        """Take back a state."""
+        averages = state["averages"]
+        if averages.shape not in ((0, self._model.n_channels), self._shape):
+            raise ValueError(f"averages of the past have the shape {averages.shape}")
+        self._averages = averages.copy() if len(averages) else None
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        return self._model.n_averages, self._model.n_channels
+
+
+class Learned(NamedTuple):
+    """A model, and the residuals of the training rows by models that did not see them."""
+
+    model: CellModel
+    held_out: list[Residuals]  # of contiguous pieces, in order
+
+
+def learn(parts: Sequence[Array]) -> Learned:
+    """Fit on complete training stretches (n_rows, n_channels), and hold out each fold once."""
+    parts = [part for part in parts if len(part)]
+    d = parts[0].shape[1]
+    rows = np.concatenate(parts)
+    mean, scale = rows.mean(axis=0), rows.std(axis=0)
+    varies = scale > _CONSTANT * (np.abs(mean) + np.abs(rows).max(axis=0) * 1e-3)
+    scale = np.where(varies, scale, 1.0)
+    n_averages = 0 if d > WIDE else len(HALF_LIVES)
+    z = np.concatenate([_widened((part - mean) / scale, n_averages) for part in parts])
+    center, spread = z.mean(axis=0), z.std(axis=0)
+    spread = np.where(spread > _CONSTANT, spread, 1.0)
+    z = (z - center) / spread
+    edges = np.linspace(0, len(z), FOLDS + 1).astype(int)
+    pieces = [z[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    products = [piece.T @ piece for piece in pieces]
+    total = np.add.reduce(products)
+    others = [_Spectrum((total - own) / max(len(z) - len(piece), 1))
+              for own, piece in zip(products, pieces, strict=True)]  # fmt: skip
+    shrinkage = max(
+        SHRINKAGES,
+        key=lambda a: sum(
+            other.likelihood(a, own, len(piece))
+            for other, own, piece in zip(others, products, pieces, strict=True)
+        ),
+    )
+    held_out = []
+    for other, piece in zip(others, pieces, strict=True):
+        matrix, _, _ = _evaluated(other.inverse(shrinkage), d)
+        found = piece @ matrix
+        own = found[:, :-d].reshape(len(piece), 1 + n_averages, d)
+        held_out.append(Residuals(own[:, 0], found[:, -d:], np.add.reduce(own * own, axis=1)))
+    matrix, now_spread, partner = _evaluated(_Spectrum(total / len(z)).inverse(shrinkage), d)
+    matrix = matrix / spread[:, None]
+    partner = np.where(varies & varies[partner], partner, np.arange(d))
+    model = CellModel(
+        mean, scale, varies, matrix, -center @ matrix, now_spread * spread[:d], partner
+    )
+    return Learned(model, held_out)
+
+
+def _widened(x: Array, n_averages: int) -> Array:
+    """Rows (n, (1 + n_averages)·n_channels) with averages of the rows before each."""
+    x = within(x, FARTHEST)
+    columns = [x]
+    for half_life in HALF_LIVES[:n_averages]:
+        keep = 0.5 ** (1 / half_life)
+        average, found = x[0], np.empty_like(x)
+        for t in range(len(x)):
+            found[t] = average
+            average = average * keep + x[t] * (1 - keep)
+        columns.append(found)
+    return np.concatenate(columns, axis=1)
+
+
+class _Spectrum:
+    """A correlation matrix by its eigenvectors, so that any shrinkage is cheap."""
+
+    def __init__(self, correlations: Array) -> None:
+        values, self._vectors = np.linalg.eigh(correlations)
+        self._values = np.maximum(values, 0.0)
+
+    def inverse(self, shrinkage: float) -> Array:
+        """((1 − a)·C + a·I)⁻¹."""
+        values = (1 - shrinkage) * self._values + shrinkage
+        return np.asarray((self._vectors / values) @ self._vectors.T)
+
+    def likelihood(self, shrinkage: float, products: Array, n: int) -> float:
+        """Log likelihood, up to a constant, of n rows with these products."""
+        values = (1 - shrinkage) * self._values + shrinkage
+        along = np.einsum("ij,ij->j", self._vectors, products @ self._vectors)
+        return float(-n * np.log(values).sum() - (along / values).sum())
+
+
+def _evaluated(inverse: Array, d: int) -> tuple[Array, Array, NDArray[np.int64]]:
+    """The matrix from z to T'g and `past`, the deviations of `now`, and partners."""
+    f = len(inverse) // d
+    place = np.arange(f)[None] * d + np.arange(d)[:, None]  # (d, f), the entries of a channel
+    blocks = np.linalg.inv(inverse[place[:, :, None], place[:, None, :]])  # (d, f, f)
+    lower = np.linalg.cholesky(blocks)
+    own = np.einsum("zdf,dfh->zhd", inverse[:, place], lower)  # L_zi · T
+    diagonal = np.diag(inverse)[:d]
+    past = inverse[:, :d] / np.sqrt(diagonal)
+    partial = np.abs(inverse[:d, :d]) / np.sqrt(np.outer(diagonal, diagonal))
+    np.fill_diagonal(partial, 0.0)
+    matrix = np.concatenate([own.reshape(len(inverse), -1), past], axis=1)
+    return matrix, np.sqrt(blocks[:, 0, 0]), partial.argmax(axis=1)
