@@ -19,8 +19,8 @@ from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.refine import sharpen
 from vace_ad.alarms.runs import Rules, runs_above
 from vace_ad.alarms.silence import no_data_events
+from vace_ad.frames.steps import StepTracker
 from vace_ad.frames.table import Table
-from vace_ad.frames.time import TimeReport, check_time
 from vace_ad.progress import Progress, silent
 from vace_ad.signals.rows import added
 
@@ -104,8 +104,8 @@ def find_events(
     those of the training, make no events. `step` is the time between rows in nanoseconds where
     the table has no time. `accepted` are the stretches whose patterns were taken out of the table.
     """
-    clock = check_time(table.time) if table.time is not None else TimeReport(None, None, None)
-    alarming = Alarming.of(model, budget, rules, clock.step or step)
+    steps = StepTracker(model.step_rule).add(table.time, len(table))
+    alarming = Alarming.of(model, budget, rules, step)
     scores = added(signals.values())
     judged = alarming.watcher().add(scores[first:])
     ratio = np.concatenate([np.full(first, np.nan), judged.ratio])
@@ -128,8 +128,8 @@ def find_events(
         table.names,
         longer_than=model.config.max_gap,
         time=None if table.time is None else table.time[first:],
-        step=clock.step,
-        gaps=[row - first for row in clock.gaps if row > first],
+        step=model.step,
+        gaps=[row - first for row in steps.cuts() if row > first],
     )
     if table.time is not None:
         events = [with_time(event, table.time) for event in events]

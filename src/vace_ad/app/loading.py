@@ -44,7 +44,6 @@ class Reading:
     header_row: int | None = None
     query: str | None = None
     max_size: str | int = MAX_SIZE
-    even: bool = True  # put in single rows that are missing from a regular table
 
 
 @dataclass(frozen=True)
@@ -124,7 +123,7 @@ def load_frame(
     channels: Sequence[str] | None = None,
     places: Sequence[str] = (),
 ) -> Loaded:
-    """Rows as they are written to a table: time, shape, channels, order, even step."""
+    """Rows as they are written to a table: time, shape, channels, order."""
     from vace_ad.frames.columns import channels_of, notes_in_words
     from vace_ad.frames.order import order_rows
     from vace_ad.frames.table import Table
@@ -151,9 +150,6 @@ def load_frame(
     if table.time is None:
         return Loaded(table, clock, source, notes)
     clock = check_time(table.time, clock.column, clock.zone)
-    if how.even and how.resample is None and clock.step is not None:
-        table, clock, more = _evened(table, clock)
-        notes += more
     return Loaded(table, clock, source, [*notes, *clock.notes])
 
 
@@ -215,22 +211,3 @@ def _resampled(table: Table, every: str, zone: str | None) -> Table:
     check_order(table.time, zone)
     values, time = resample(table.values, table.time, parse_duration(every))
     return Table(values, table.names, time)
-
-
-def _evened(table: Table, clock: TimeReport) -> tuple[Table, TimeReport, list[str]]:
-    """Put in single rows that are missing from a regular table."""
-    from vace_ad.frames.even import even_out
-    from vace_ad.frames.table import Table
-    from vace_ad.frames.time import check_time
-
-    assert table.time is not None
-    assert clock.step is not None
-    values, time, real = even_out(table.values, table.time, clock.step, clock.irregular)
-    if real.all():
-        return table, clock, []
-    even = Table(values, table.names, time)
-    note = (
-        f"{int((~real).sum()):,} single rows that are missing from the regular step were put in "
-        "without values; short gaps are bridged"
-    )
-    return even, check_time(time, clock.column, clock.zone), [note]

@@ -49,7 +49,7 @@ def report_data(
     from vace_ad.report import ReportData
 
     model = detector.model_
-    rules = rules or Rules(join=detector.config.length // 2)
+    rules = rules or Rules(join=model.config.length // 2)
     first = 0 if training is None else training[1]
     nearly = _blamed_near_misses(detector, table, found)
     points, rows = trajectory(detector, table)
@@ -67,7 +67,7 @@ def report_data(
         signal_words=model.lines,
         events=_events(found.events, table, model.wander, model.normal.mean),
         near_misses=_events(nearly, table, model.wander, model.normal.mean, near_miss=True),
-        what_if=_what_if(detector, table, found, first, rules),
+        what_if=_what_if(detector, found, first, rules),
         trust=trust(detector, table, found),
         training=training,
         trajectory=points,
@@ -186,23 +186,16 @@ def _blamed_near_misses(detector: VACE, table: Table, found: Detection) -> list[
     return blamed
 
 
-def _what_if(
-    detector: VACE, table: Table, found: Detection, first: int, rules: Rules
-) -> list[WhatIf]:
-    import numpy as np
-
+def _what_if(detector: VACE, found: Detection, first: int, rules: Rules) -> list[WhatIf]:
     from vace_ad.app.whatif import what_if
 
-    seconds = detector.facts_.get("step_seconds")
-    if table.time is not None and len(table) > 1:
-        seconds = float(np.median(np.diff(table.time).astype(np.int64))) / 1e9
     return what_if(
         found.scores,
         found.limits,
         rules,
         detector.calibration_,
         first=first,
-        step_seconds=seconds,
+        step_seconds=detector.facts_.get("step_seconds"),
     )
 
 

@@ -34,11 +34,13 @@ class Alarming:
     cooldown: int = 0
     step: int | None = None  # nanoseconds between rows of a table without time
 
-    def rules(self, patch_length: int) -> Rules:
-        """The rules that make events."""
+    def rules(self, detector: VACE | None = None) -> Rules:
+        """The rules that make events, by what a detector was fitted with; None checks them."""
         from vace_ad.alarms import Rules
 
-        join = patch_length // 2 if self.join is None else self.join
+        join = self.join
+        if join is None:
+            join = 0 if detector is None else detector.model_.config.length // 2
         return Rules(join, self.min_length, self.cooldown)
 
 
@@ -96,8 +98,9 @@ def fit_and_detect(
     started: float | None = None,
 ) -> Run:
     """Fit on the training rows, find the events of the others."""
-    alarming.rules(config.length)  # refuses nonsense before the fit
-    alarming.budget.rate(loaded.clock.step or alarming.step)  # a budget in time without time too
+    alarming.rules()  # refuses nonsense before the fit
+    clocks = [table.clock.step for table in training.tables]
+    alarming.budget.rate(clocks[0] or alarming.step)  # a budget in time without time too
     detector, notes = fit_detector(config, training, progress)
     return detect_with(
         detector,
@@ -123,10 +126,11 @@ def detect_with(
     started: float | None = None,
 ) -> Run:
     """Find the events of a table with a fitted detector; training rows make none."""
-    rules = alarming.rules(detector.config.length)
+    rules = alarming.rules(detector)
+    budget = alarming.budget.at(detector.model_.step or alarming.step)
     found = detector.detect(
         loaded.table,
-        budget=alarming.budget,
+        budget=budget,
         rules=rules,
         first=training.rows or 0,
         step=alarming.step,
@@ -134,7 +138,7 @@ def detect_with(
     )
     every = [*loaded.notes, *notes, *found.notes, *_accepted_note(found)]
     began = time.perf_counter() if started is None else started
-    return Run(loaded, detector, found, alarming.budget, rules, training, every, command, began)
+    return Run(loaded, detector, found, budget, rules, training, every, command, began)
 
 
 def _accepted_note(found: Detection) -> list[str]:

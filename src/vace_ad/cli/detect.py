@@ -127,7 +127,7 @@ def detect_command(
     )
     config = fit.make_config(preset, patch_length, seed, settings)
     alarming = alarm.make_alarming(budget, join, min_length, cooldown, step)
-    alarming.rules(config.length)  # refuses nonsense before any table is read
+    alarming.rules()  # refuses nonsense before any table is read
     if by is not None:
         from vace_ad.fleet.task import Choice
 

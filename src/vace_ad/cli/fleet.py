@@ -190,6 +190,8 @@ def budget_words(alarming: Alarming) -> str:
         return f"alarms above {amount} on each machine"
     if budget.per == "share":
         return f"about {amount} of normal rows on each machine"
+    if budget.per == "default":
+        return "the default budget over all machines: a false alarm a week, where rows have a time"
     alarms = "one false alarm" if budget.amount == 1 else f"{amount} false alarms"
     span = "in 10,000 rows of time" if budget.per == "rows" else f"a {budget.per}"
     return f"about {alarms} {span} over all machines"

@@ -242,7 +242,7 @@ def score_command(
     if out is not None:
         check_out(out)
     detector = load(existing(model))
-    alarming.rules(detector.config.length)
+    alarming.rules()  # refuses nonsense before the table is read
     if detector.feedback.active:
         output.say(f"  with {len(detector.feedback.active)} verdicts of {detector.feedback.path}")
     loaded = load_table(paths, how, detector.channels_)

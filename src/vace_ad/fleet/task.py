@@ -177,11 +177,11 @@ def _judge(task: Task, learned: VACE | None = None) -> Run:
 
         detector = load(task.model)
         loaded = load_entity(task.entity, job.how, detector.channels_)
-        alarming = _alarming(task, loaded, detector.calibration_.n_rows)
+        alarming = _alarming(task, detector.model_.step, detector.calibration_.n_rows)
         return _with_model(detector, loaded, task, alarming)
     loaded = load_entity(task.entity, job.how)
     training = training_rows(loaded, job) if task.normal is None else _other_rows(task, loaded)
-    alarming = _alarming(task, loaded, _count(training))
+    alarming = _alarming(task, training.tables[0].clock.step, _count(training))
     if learned is not None:
         return detect_with(learned, loaded, training, alarming, command=job.command)
     return fit_and_detect(loaded, training, job.config, alarming, command=job.command)
@@ -225,12 +225,12 @@ def _count(training: Training) -> int:
     return training.rows or sum(len(one.table) for one in training.tables)
 
 
-def _alarming(task: Task, loaded: Loaded, trained: int) -> Alarming:
+def _alarming(task: Task, step: int | None, trained: int) -> Alarming:
     """When this machine alarms; in a large fleet never by less than its training can show."""
     assert task.job.alarming is not None
     if not task.job.pooled:
         return task.job.alarming
-    return supported(task.job.alarming, trained, loaded.clock.step)
+    return supported(task.job.alarming, trained, step)
 
 
 def _with_model(detector: VACE, loaded: Loaded, task: Task, alarming: Alarming) -> Run:
@@ -249,13 +249,13 @@ def row_of(
     part: Alarming,
 ) -> MachineRow:
     """A machine's row from its run; `part` has its share of the fleet's budget."""
-    zone, step = run.loaded.clock.zone, run.loaded.clock.step or part.step
+    zone, step = run.loaded.clock.zone, run.detector.model_.step or part.step
     rate, first = part.budget.rate(step), run.training.rows or 0
     learned = run.detector.calibration_
     bar = own_bar(part.budget, run.budget, step, learned.spacing)
     known = Heights(0.0)
     if bar > 1:
-        known = heights_of(run.found, first, learned, run.detector.config.length)
+        known = heights_of(run.found, first, learned, run.detector.model_.config.length)
     return MachineRow(
         name,
         status,

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from vace_ad.errors import ChannelMismatchError, InputError
 from vace_ad.frames.columns import clean_frame
 from vace_ad.frames.order import order_rows
-from vace_ad.frames.time import check_time
 
 
 @dataclass(frozen=True)
@@ -31,12 +30,6 @@ class Table:
 
     def __len__(self) -> int:
         return len(self.values)
-
-    def cuts(self) -> tuple[int, ...]:
-        """Rows before which time jumped; refuses times out of order or twice the same."""
-        if self.time is None or len(self) < 2:
-            return ()
-        return check_time(self.time).gaps
 
     def block(self, start: int, end: int) -> NDArray[np.float64]:
         """Rows [start, end) as float64, in one layout, so that sums run in one order."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,19 +15,6 @@ if TYPE_CHECKING:
 
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?")
 _FIXED = re.compile(r"Etc/GMT([+-])(\d{1,2})")
-
-# Zones that stand for all that skip an hour on the same night: where clocks stand when it begins
-# differs between west, middle and east of Europe, and north and south of the equator.
-_CHANGING = (
-    "Europe/London",
-    "Europe/Berlin",
-    "Europe/Athens",
-    "America/New_York",
-    "America/Santiago",
-    "Australia/Sydney",
-    "Pacific/Auckland",
-)
-_HOUR = 3600 * 10**9
 
 
 def check_zone(zone: str) -> None:
@@ -95,27 +81,3 @@ def steady_clock(
     sign, rest = "-" if hours < 0 else "+", abs(hours)
     words = f"UTC{sign}{int(rest):02}:{round(rest % 1 * 60):02} ({zone} as at the start)"
     return time + offsets[0], words
-
-
-def skips_an_hour(before: np.datetime64, after: np.datetime64, step: float) -> bool:
-    """Whether a clock without zone jumped from one row to the next as summer time begins.
-
-    The hour that is missing must be one that clocks skip somewhere; an hour of lost data in that
-    very night of a clock that does not change would be taken for it.
-    """
-    pause = float((after - before) / np.timedelta64(1, "ns"))
-    if abs(pause - step - _HOUR) > 0.1 * step or step > _HOUR:
-        return False
-    middle = before + np.timedelta64(round(step) + _HOUR // 2, "ns")  # of the missing hour
-    return any(_is_skipped(str(middle.astype("datetime64[s]")), zone) for zone in _CHANGING)
-
-
-@lru_cache(maxsize=1024)
-def _is_skipped(clock: str, zone: str) -> bool:
-    """Whether a wall clock in this zone never shows this time."""
-    from datetime import datetime
-    from zoneinfo import ZoneInfo
-
-    there = datetime.fromisoformat(clock).replace(tzinfo=ZoneInfo(zone))
-    back = there.astimezone(ZoneInfo("UTC")).astimezone(ZoneInfo(zone))
-    return back.replace(tzinfo=None) != there.replace(tzinfo=None)
