@@ -388,13 +388,22 @@ class VACE:
         for found in self._run(Stream(self.model_, live=False), iter(chunks), silent):
             yield added(found.values())
 
-    def stream(self, *, budget: Budget | str | None = None, rules: Rules | None = None) -> Stream:
+    def stream(
+        self,
+        *,
+        budget: Budget | str | None = None,
+        rules: Rules | None = None,
+        step: int | None = None,
+    ) -> Stream:
         """A stream of rows that come one by one or many at a time; see :class:`Stream`.
 
-        What looks like an accepted stretch does not alarm.
+        `budget`, `rules` and `step` are those of `detect`. What looks like an accepted stretch does
+        not alarm.
         """
         accepted = self.feedback.patterns
-        return Stream(self.model_, budget=Budget.of(budget), rules=rules, accepted=accepted)
+        return Stream(
+            self.model_, budget=Budget.of(budget), rules=rules, step=step, accepted=accepted
+        )
 
     def _run(self, stream: Stream, data: Any, progress: Progress) -> Iterator[dict[str, Scores]]:
         model, n_rows = stream.model, 0
@@ -516,11 +525,12 @@ class VACE:
     ) -> Detection:
         """The events of a table: when, how sure, which signal, which channels.
 
-        `budget` says how many false alarms a person tolerates on normal data, by default one in
-        10,000 rows: "1 per week" or ``Budget(1, "week")``, or `alarms_per_week`. `rules` say what
-        makes one event of the rows above the threshold. Rows before `first`, such as those of the
-        training, make no events. `step` is the time between rows in nanoseconds where the table
-        has no time. `sort` puts rows in order of time, and rows of the answer are counted so.
+        `budget` says how many false alarms a person tolerates on normal data: "1 per week", "1 in
+        10000 rows" or a :class:`Budget`; by default one a week where the model's rows have a time,
+        else one in 10,000 rows. `alarms_per_week` is short for it. `rules` say what makes one event
+        of the rows above the threshold. Rows before `first`, such as those of the training, make no
+        events. `step` is the time between rows in nanoseconds where the model's had no time. `sort`
+        puts rows in order of time, and rows of the answer are counted so.
 
         What looks like a stretch that a person accepted (see `accept`) is taken out of the rows
         before they are scored, and listed as `accepted`.

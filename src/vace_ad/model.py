@@ -176,17 +176,17 @@ class Model:
         return {name: words for s in self.signals for name, words in s.lines.items()}
 
     @cached_property
-    def _ready(self) -> dict[tuple[Budget, Rules | None], Alarming]:
+    def _ready(self) -> dict[tuple[Budget, Rules | None, int | None], Alarming]:
         """Budgets made ready, by what was asked for."""
         return {}
 
-    def alarming(self, budget: Budget, rules: Rules | None) -> Alarming:
+    def alarming(self, budget: Budget, rules: Rules | None, step: int | None = None) -> Alarming:
         """A budget made ready for streams; once, however many streams there are."""
-        key = budget, rules
+        key = budget, rules, step
         if key not in self._ready:
             if len(self._ready) >= MOST_BUDGETS:
                 self._ready.clear()
-            self._ready[key] = Alarming.of(self, budget, rules, None)
+            self._ready[key] = Alarming.of(self, budget, rules, step)
         return self._ready[key]
 
     @property

@@ -61,12 +61,14 @@ class Stream:
         *,
         budget: Budget | None = None,
         rules: Rules | None = None,
+        step: int | None = None,
         live: bool = True,
         accepted: Sequence[Pattern] = (),
     ) -> None:
-        """Alarms keep to `budget`, by default one false alarm in 10,000 rows.
+        """Alarms keep to `budget`.
 
-        `accepted` patterns are taken out of the rows of a live stream before they are scored.
+        `step` is the time between rows in nanoseconds where the model's had no time. `accepted`
+        patterns are taken out of the rows of a live stream before they are scored.
         """
         config = model.config
         if live and config.reproduction.over_the_set:
@@ -87,8 +89,8 @@ class Stream:
         self._real = np.empty(0, bool)  # of rows not given out: whether they came, or were missing
         self._latest = np.nan  # provisional score
         self._lead: str | None = None  # the loudest provisional evidence
-        self._budget, self._rules = budget or Budget(), rules
-        self._feed = AlarmFeed(model.alarming(self._budget, rules)) if live else None
+        self._budget, self._rules, self._step = budget or Budget(), rules, step
+        self._feed = AlarmFeed(model.alarming(self._budget, rules, step)) if live else None
         self._recogniser: Recogniser | None = None
         if live and accepted:
             self.accept(accepted)
@@ -227,7 +229,7 @@ class Stream:
     @property
     def threshold(self) -> Threshold:
         """What alarms start from."""
-        return self.model.alarming(self._budget, self._rules).threshold
+        return self.model.alarming(self._budget, self._rules, self._step).threshold
 
     @property
     def trouble(self) -> str | None:
@@ -250,6 +252,7 @@ class Stream:
             "model": self.model.digest,
             "budget": asdict(self._budget),
             "rules": None if self._rules is None else asdict(self._rules),
+            "step": self._step,
         }
         if self._feed is not None:
             arrays |= prefixed("feed", self._feed.state())
@@ -291,6 +294,7 @@ class Stream:
                 model,
                 budget=Budget(**description["budget"]),
                 rules=None if rules is None else Rules(**rules),
+                step=None if description["step"] is None else int(description["step"]),
             )
         except (KeyError, TypeError, ValueError) as wrong:
             raise StateError(f"{name} is incomplete or damaged: {wrong!r}") from wrong

@@ -93,6 +93,20 @@ class Budget:
             return Budget(self.amount, "week")
         return Budget(self.amount * DEFAULT_ROWS / FEWEST_ROWS, "rows")
 
+    @property
+    def words(self) -> str:
+        """The budget as people say it."""
+        amount = f"{self.amount:g}"
+        if self.per == "threshold":
+            return f"scores above {amount}"
+        if self.per == "share":
+            return f"about {amount} of normal rows"
+        alarms = "one false alarm" if self.amount == 1 else f"{amount} false alarms"
+        in_rows = f"in {DEFAULT_ROWS:,} rows"
+        if self.per == "default":
+            return f"about {alarms} a week, or {in_rows} without time"
+        return f"about {alarms} {in_rows if self.per == 'rows' else f'a {self.per}'}"
+
     def rate(self, step: int | None) -> float | None:
         """Alarms a row on normal data, or None for a share or a threshold."""
         if self.per == "default":
@@ -128,23 +142,20 @@ def choose_threshold(
     the time between rows in nanoseconds.
     """
     budget = budget.at(step)
-    amount = f"{budget.amount:g}"
     if budget.per == "threshold":
-        return Threshold(float(budget.amount), f"scores above {amount}", given=True)
+        return Threshold(float(budget.amount), budget.words, given=True)
     if budget.per == "share":
         value = calibration.tail.quantile(budget.amount)
         far = budget.amount * calibration.n_rows < _FAR * calibration.spacing
-        return Threshold(value, f"about {amount} of normal rows", _caution(calibration, far))
+        return Threshold(value, budget.words, _caution(calibration, far))
     rate = budget.rate(step)
     assert rate is not None  # the other kinds returned above
     expected = rate * calibration.n_rows
     value = calibration.threshold_for(expected, rules)
-    alarms = "one false alarm" if budget.amount == 1 else f"{amount} false alarms"
-    span = f"in {DEFAULT_ROWS:,} rows" if budget.per == "rows" else f"a {budget.per}"
     note = _caution(calibration, expected < _FAR)
     if expected > calibration.count(float(calibration.scores.min()), rules) >= 1:
-        note = f"normal rows hardly make more events than this: {amount} a {budget.per} is many"
-    return Threshold(value, f"about {alarms} {span}", note)
+        note = f"normal rows hardly make more events than this: {budget.words} is many"
+    return Threshold(value, budget.words, note)
 
 
 def _caution(calibration: Calibration, far: bool) -> str | None:

@@ -185,16 +185,8 @@ def fit_fleet(
 def budget_words(alarming: Alarming) -> str:
     """The fleet's budget for people."""
     budget = alarming.budget
-    amount = f"{budget.amount:g}"
-    if budget.per == "threshold":
-        return f"alarms above {amount} on each machine"
-    if budget.per == "share":
-        return f"about {amount} of normal rows on each machine"
-    if budget.per == "default":
-        return "the default budget over all machines: a false alarm a week, where rows have a time"
-    alarms = "one false alarm" if budget.amount == 1 else f"{amount} false alarms"
-    span = "in 10,000 rows of time" if budget.per == "rows" else f"a {budget.per}"
-    return f"about {alarms} {span} over all machines"
+    each = budget.per in ("threshold", "share")
+    return f"{budget.words} {'on each machine' if each else 'over all machines'}"
 
 
 @contextmanager
