@@ -30,7 +30,7 @@ def fitted() -> Fitted:
     index = pd.date_range("2026-01-01", periods=4000, freq="15min")
     frame = pd.DataFrame(values, columns=["a", "b", "c"], index=index)
     detector = VACE(random_state=0).fit(frame[:TRAIN])
-    return detector, frame, detector.detect(frame, first=TRAIN)
+    return detector, frame, detector.detect(frame, first=TRAIN, budget="1 in 10000 rows")
 
 
 def test_the_page_gets_bands_near_misses_other_thresholds_and_trust(fitted: Fitted) -> None:

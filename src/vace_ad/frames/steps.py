@@ -104,7 +104,7 @@ class StepTracker:
         self._rule = rule
         self._last: Times = np.empty(0, "datetime64[ns]")  # the time of the last row
         self._pauses = np.empty(0, np.int64)  # the last ones
-        self._n_pauses = 0
+        self._n = 0  # rows so far
         self._step: float | None = None  # the present one, where it is another
 
     @property
@@ -130,9 +130,10 @@ class StepTracker:
         if time is None or not n:
             return found
         known = np.concatenate([self._last, time.astype("datetime64[ns]")])
-        check_order(known, strict=True)
+        check_order(known, strict=True, first=self._n - len(self._last))
         pauses = np.diff(known).astype(np.int64)
         self._last, rule = known[-1:], self._rule
+        self._n += n
         if rule.step is None or not len(pauses):
             return found
         new = slice(n - len(pauses), None)
@@ -146,11 +147,10 @@ class StepTracker:
         before = len(self._pauses)
         recent = np.concatenate([self._pauses, pauses])
         mean = self._rule.means(recent)[before:]
-        count = self._n_pauses + np.arange(1, len(pauses) + 1)
+        count = self._n - len(pauses) + np.arange(len(pauses))  # of pauses up to each
         low, high = self._rule.pace
         judged = count >= (EARLY if self._rule.regular else WINDOW)
         off = judged & ((mean < low) | (mean > high))
-        self._n_pauses += len(pauses)
         self._pauses = recent[-WINDOW - 1 :]  # one more tells whether two jumps followed each other
         self._step = float(np.median(self._pauses)) if off[-1] else None
         return np.asarray(off)
@@ -160,14 +160,14 @@ class StepTracker:
         return {
             "last": self._last.view(np.int64),
             "pauses": self._pauses,
-            "n": np.array([self._n_pauses]),
+            "n": np.array([self._n]),
             "step": np.array([np.nan if self._step is None else self._step]),
         }
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back a state."""
         self._last = state["last"].view("datetime64[ns]")[:1]
-        self._pauses, self._n_pauses = state["pauses"].astype(np.int64), int(state["n"][0])
+        self._pauses, self._n = state["pauses"].astype(np.int64), int(state["n"][0])
         step = float(state["step"][0])
         self._step = None if np.isnan(step) else step
 

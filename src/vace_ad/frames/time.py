@@ -112,14 +112,17 @@ def off_step(
 
 
 def check_order(
-    time: NDArray[np.datetime64], zone: str | None = None, *, strict: bool = False
+    time: NDArray[np.datetime64], zone: str | None = None, *, strict: bool = False, first: int = 0
 ) -> None:
-    """Refuse times that go backwards; `strict` refuses rows of the same time too."""
+    """Refuse times that go backwards; `strict` refuses rows of the same time too.
+
+    `first` is the number of the first row.
+    """
     pauses = np.diff(time).astype("timedelta64[ns]").astype(np.int64)
     if (pauses < 0).any():
-        raise InputError(_backwards(time, pauses, zone))
+        raise InputError(_backwards(time, pauses, zone, first))
     if strict and (pauses == 0).any():
-        raise InputError(_twice(time, pauses))
+        raise InputError(_twice(time, pauses, first))
 
 
 def duration_words(nanoseconds: float) -> str:
@@ -202,13 +205,15 @@ def _with_clock(
     return name, stamps, [name]
 
 
-def _backwards(time: NDArray[np.datetime64], pauses: NDArray[np.int64], zone: str | None) -> str:
+def _backwards(
+    time: NDArray[np.datetime64], pauses: NDArray[np.int64], zone: str | None, first: int
+) -> str:
     back = np.flatnonzero(pauses < 0)
-    if len(back) == len(pauses):
+    if len(back) == len(pauses) > 1:
         return f"the newest row comes first; put the oldest first, or pass {option('sort', True)}"
     row = int(back[0])
     message = f"time goes backwards: {_words(time[row + 1])} follows {_words(time[row])}"
-    message += f" (row {row + 1})"
+    message += f" (row {first + row + 1})"
     hours = -pauses[row] / 3600e9
     if zone is None and len(back) <= 3 and 0.5 <= hours <= 1.5:
         return (
@@ -218,12 +223,12 @@ def _backwards(time: NDArray[np.datetime64], pauses: NDArray[np.int64], zone: st
     return f"{message}; sort the rows, or pass {option('sort', True)}"
 
 
-def _twice(time: NDArray[np.datetime64], pauses: NDArray[np.int64]) -> str:
-    row = int(np.flatnonzero(pauses == 0)[0])
+def _twice(time: NDArray[np.datetime64], pauses: NDArray[np.int64], first: int) -> str:
+    row, count = int(np.flatnonzero(pauses == 0)[0]), int((pauses == 0).sum())
     return (
-        f"{int((pauses == 0).sum()):,} rows have the time of the row before, the first at "
-        f"{_words(time[row])} (row {row + 1}); {option('sort', True)} averages rows of the same "
-        "time"
+        f"{count:,} row{'s have' if count > 1 else ' has'} the time of the row before, the first "
+        f"at {_words(time[row])} (row {first + row + 1}); {option('sort', True)} averages rows of "
+        "the same time"
     )
 
 
