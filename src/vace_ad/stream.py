@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -223,7 +223,7 @@ class Stream:
             stamps = np.atleast_1d(np.asarray(time, "datetime64[ns]"))
             if len(stamps) != len(table):
                 raise InputError(f"{len(stamps)} times came for {len(table)} rows; give one each")
-            table = Table(table.values, table.names, stamps, table.named)
+            table = replace(table, time=stamps)
         return table
 
     @property

@@ -125,9 +125,7 @@ def test_a_table_of_another_step_is_refused_and_a_part_of_it_is_said() -> None:
     x = np.random.default_rng(0).normal(size=(900, 2))
     detector = VACE(patch_length=16, encoders=1).fit(Table(x[:400], ("a", "b"), times(400)))
     slow = times(1000)[::2]
-    with pytest.raises(
-        InputError, match=r"every 2 min, and the model was .* every 60 s"
-    ):
+    with pytest.raises(InputError, match=r"every 2 min, and the model was .* every 60 s"):
         detector.score(Table(x[400:], ("a", "b"), slow))
     mixed = np.concatenate([times(200), times(200)[-1] + (slow[1:301] - slow[0])])
     with pytest.warns(VaceWarning, match=r"2\d\d of 500 rows have no score.*every 2 min"):

@@ -37,7 +37,6 @@ def report_data(
     found: Detection,
     *,
     training: tuple[int, int] | None,
-    zone: str | None,
     notes: list[str],
     facts: dict[str, str],
     command: str,
@@ -46,6 +45,7 @@ def report_data(
     """Everything the page shows."""
     from vace_ad.alarms import Rules
     from vace_ad.app.trust import trust
+    from vace_ad.frames.zones import offsets, zone_words
     from vace_ad.report import ReportData
 
     model = detector.model_
@@ -62,7 +62,8 @@ def report_data(
         scores=found.scores,
         threshold=found.limits,
         time=table.time,
-        time_zone=zone,
+        time_zone=zone_words(table.zone) or None,
+        offsets=offsets(table.time, table.zone),
         signals=found.signals,
         signal_words=model.lines,
         events=_events(found.events, table, model.wander, model.normal.mean),
@@ -117,6 +118,7 @@ def plain_report_data(title: str, found: Detection, *, first: int = 0) -> Report
 
     from vace_ad.app.band import wander_of_table
     from vace_ad.frames.table import as_table
+    from vace_ad.frames.zones import offsets, zone_words
     from vace_ad.report import ReportData
 
     table = as_table(found.data)
@@ -129,6 +131,8 @@ def plain_report_data(title: str, found: Detection, *, first: int = 0) -> Report
         scores=found.scores,
         threshold=found.limits,
         time=table.time,
+        time_zone=zone_words(table.zone) or None,
+        offsets=offsets(table.time, table.zone),
         signals=found.signals,
         events=_events(found.events, table, wander, usual),
         near_misses=_events(nearly, table, wander, usual, near_miss=True),
@@ -167,7 +171,6 @@ def write_detection(
         table,
         found,
         training=(0, first) if first else None,
-        zone=None,
         notes=list(found.notes),
         facts=facts,
         command="",

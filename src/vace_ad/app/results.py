@@ -99,7 +99,7 @@ def event_frame(events: Sequence[Event], zone: str | None = None) -> pl.DataFram
     from vace_ad.frames.zones import zoned
 
     columns = event_columns(events)
-    for name in ("start_time", "end_time", "peak_time"):
+    for name in ("start_time", "end_time", "peak_time", "alarm_time"):
         if name in columns:
             columns[name] = zoned(name, columns[name], zone)
     return pl.DataFrame(columns).with_columns(pl.col(pl.Float64).fill_nan(None))

@@ -136,17 +136,22 @@ def detect_with(
         step=alarming.step,
         progress=progress,
     )
-    every = [*loaded.notes, *notes, *found.notes, *_accepted_note(found)]
+    every = [*loaded.notes, *notes, *found.notes, *_accepted_note(found, loaded.clock.zone)]
     began = time.perf_counter() if started is None else started
     return Run(loaded, detector, found, budget, rules, training, every, command, began)
 
 
-def _accepted_note(found: Detection) -> list[str]:
+def _accepted_note(found: Detection, zone: str | None) -> list[str]:
     """What looked like something that a person called normal, for the report."""
+    from vace_ad.frames.zones import time_words
+
     if not found.accepted:
         return []
-    when = [str(one.start if one.start_time is None else one.start_time) for one in found.accepted]
-    first = ", ".join(text.removesuffix(".000000000") for text in when[:5])
+    when = [
+        f"row {one.start:,}" if one.start_time is None else time_words(one.start_time, zone)
+        for one in found.accepted
+    ]
+    first = ", ".join(when[:5])
     more = f" and {len(when) - 5} more" if len(when) > 5 else ""
     return [f"{len(when)} stretches made no event, accepted as normal by feedback: {first}{more}"]
 
@@ -178,8 +183,6 @@ def write_results(
 def write_page(run: Run, path: Path) -> None:
     """Write the report of a run."""
     from vace_ad.app.page import report_data
-    from vace_ad.frames.table import Table
-    from vace_ad.frames.zones import steady_clock
     from vace_ad.report import write_report
     from vace_ad.version import __version__
 
@@ -191,15 +194,12 @@ def write_page(run: Run, path: Path) -> None:
         "engine": str(run.detector.facts_.get("engine", "")),
         "vace-ad": __version__,
     }
-    table = run.loaded.table
-    time, zone = steady_clock(table.time, run.loaded.clock.zone)
     data = report_data(
         Path(source.source).name,
         run.detector,
-        Table(table.values, table.names, time),
+        run.loaded.table,
         run.found,
         training=None if run.training.rows is None else (0, run.training.rows),
-        zone=zone,
         notes=run.notes,
         facts=facts,
         command=run.command,

@@ -88,16 +88,15 @@ def _first_rows(
 
 def _rows_until(table: Table, until: str) -> int:
     import numpy as np
-    import polars as pl
 
-    from vace_ad.frames.stamps import parse_stamps
+    from vace_ad.frames.stamps import moment
 
     if table.time is None:
         raise InputError(
             f"{option('train_until')} needs a time column, and none was found; name it with "
             f"{option('time_column')}, or use {option('train_rows')}"
         )
-    limit = parse_stamps(pl.Series([until])).time[0]
+    limit = moment(until, table.zone)
     if np.isnat(limit):
         raise ConfigError(
             f"{option('train_until')} {until!r} is no time; write 2026-03-01 or 2026-03-01T12:00"

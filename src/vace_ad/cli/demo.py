@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vace_ad.cli.output import Output, Quiet, stamp
+from vace_ad.cli.output import Output, Quiet
 from vace_ad.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -86,6 +86,8 @@ def _print_events(output: Output, plant: Plant, events: Sequence[Event]) -> None
     """What was found, when, how strong, and which fault it was; then what was missed."""
     from rich.table import Table as Printed
 
+    from vace_ad.frames.zones import time_words
+
     printed = Printed(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("from", "to", "severity", "fault", "sensor at fault", "sensors blamed"):
         printed.add_column(name, justify="right" if name == "severity" else "left")
@@ -96,8 +98,8 @@ def _print_events(output: Output, plant: Plant, events: Sequence[Event]) -> None
         seen.update(faults)
         blamed = ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:2])
         printed.add_row(
-            stamp(plant.time[start]),
-            stamp(plant.time[end - 1]),
+            time_words(plant.time[start], None),
+            time_words(plant.time[end - 1], None),
             f"{event.severity:.0f}",
             ", ".join(f.kind for f in faults) or "none: a false alarm",
             ", ".join(f.sensor for f in faults),
@@ -105,6 +107,9 @@ def _print_events(output: Output, plant: Plant, events: Sequence[Event]) -> None
         )
     for fault in plant.faults:
         if fault not in seen:
-            when = stamp(plant.time[fault.start]), stamp(plant.time[fault.end - 1])
+            when = (
+                time_words(plant.time[fault.start], None),
+                time_words(plant.time[fault.end - 1], None),
+            )
             printed.add_row(*when, "–", f"{fault.kind}: missed", fault.sensor, "", style="yellow")
     output.console.print(printed)

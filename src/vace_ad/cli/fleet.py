@@ -108,7 +108,6 @@ def detect_fleet(
             machines=None if out is None else str(folder / "machines"),
             kind=kind,
             command=command_line(),
-            on_command_line=True,
         )
         place = Engine(engine.value, jobs, address=address)
         with output.progress() as progress:
@@ -157,7 +156,7 @@ def fit_fleet(
     from vace_ad.fleet.runner import Engine, run_fleet, write_models
     from vace_ad.fleet.task import Job
 
-    job = Job(how, config, None, models=str(models), command=command_line(), on_command_line=True)
+    job = Job(how, config, None, models=str(models), command=command_line())
     with output.progress() as progress:
         run = run_fleet(
             paths,

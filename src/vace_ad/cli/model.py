@@ -84,24 +84,7 @@ def fit_command(
     from vace_ad.app.training import Training, fit_detector
 
     output = say.Output(as_json=as_json, quiet=quiet)
-    how = Reading(
-        time_column=time_column,
-        time_zone=time_zone,
-        sort=sort,
-        resample=resample,
-        columns=columns,
-        drop=drop,
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
-        header=header,
-        long=long,
-        by=by,
-        sheet=sheet,
-        header_row=header_row,
-        query=query,
-        max_size=max_size,
-    )
+    how = Reading.at_the_command_line(locals())
     config = fit.make_config(preset, patch_length, seed, settings)
     if _one_of(model, models, by) is None:
         assert models is not None
@@ -196,22 +179,7 @@ def score_command(
 
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet or scores == "-")
-    how = Reading(
-        time_column=time_column,
-        time_zone=time_zone,
-        sort=sort,
-        resample=resample,
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
-        header=header,
-        long=long,
-        by=by,
-        sheet=sheet,
-        header_row=header_row,
-        query=query,
-        max_size=max_size,
-    )
+    how = Reading.at_the_command_line(locals())
     budget = alarm.make_budget(
         alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
     )

@@ -64,20 +64,32 @@ def wall_clock(time: NDArray[np.datetime64], zone: str | None) -> NDArray[np.dat
     return local.to_numpy().astype("datetime64[ns]").reshape(np.shape(time))
 
 
-def steady_clock(
-    time: NDArray[np.datetime64] | None, zone: str | None
-) -> tuple[NDArray[np.datetime64] | None, str | None]:
-    """Local times that never go back, for an axis, and the words for their zone.
+def offset_words(minutes: int) -> str:
+    """What a clock is ahead of UTC, e.g. +01:00."""
+    hours, rest = divmod(abs(minutes), 60)
+    return f"{'-' if minutes < 0 else '+'}{hours:02}:{rest:02}"
 
-    Over a change of summer time the offset of the first row holds throughout.
-    """
-    if time is None or zone is None or zone == "UTC" or not len(time):
-        return time, zone
-    local = wall_clock(time, zone)
-    offsets = local - time
-    if (offsets == offsets[0]).all():
-        return local, zone_words(zone)
-    hours = float(offsets[0] / np.timedelta64(1, "h"))
-    sign, rest = "-" if hours < 0 else "+", abs(hours)
-    words = f"UTC{sign}{int(rest):02}:{round(rest % 1 * 60):02} ({zone} as at the start)"
-    return time + offsets[0], words
+
+def offsets(time: NDArray[np.datetime64] | None, zone: str | None) -> list[tuple[int, int]]:
+    """From which row on local clocks are how many minutes ahead of UTC; empty without a zone."""
+    if time is None or zone is None or not len(time):
+        return []
+    ahead = (wall_clock(time, zone) - time).astype("timedelta64[m]").astype(np.int64)
+    rows = np.flatnonzero(np.diff(ahead, prepend=ahead[0] + 1))
+    return [(int(row), int(ahead[row])) for row in rows]
+
+
+def local_time(time: np.datetime64, zone: str | None) -> tuple[np.datetime64, str]:
+    """A time as the clock showed it, and its offset from UTC; as it stands without a zone."""
+    ahead = offsets(np.array([time]), zone)
+    if not ahead:
+        return time, ""
+    minutes = ahead[0][1]
+    return time + np.timedelta64(minutes, "m"), offset_words(minutes)
+
+
+def time_words(time: np.datetime64, zone: str | None) -> str:
+    """A time as people write it: no seconds, or fractions of them, where there are none."""
+    local, offset = local_time(time, zone)
+    text = str(local.astype("datetime64[ms]")).replace("T", " ")
+    return text.removesuffix(".000").removesuffix(":00") + offset
