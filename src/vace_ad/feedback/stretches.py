@@ -152,7 +152,7 @@ def _sha(values: NDArray[Any]) -> str:
 
 
 def _times(what: Any, zone: str | None) -> tuple[np.datetime64 | None, np.datetime64 | None]:
-    """The times of an event or of a pair of times, in `zone` where they are words; None for rows."""
+    """The times of an event, or of a pair of times, words in `zone`; None for rows."""
     if isinstance(what, Event):
         return what.start_time, what.end_time
     if not isinstance(what, tuple | list) or len(what) != 2:
