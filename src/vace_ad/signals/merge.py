@@ -68,7 +68,7 @@ def merged_edges(
         return np.array([law.cdf(each) for each in ((x - middle) / deviation).tolist()])
 
     def at(share: Array) -> Array:
-        return middle + deviation * np.array([law.inv_cdf(each) for each in share.tolist()])
+        return np.asarray(middle + deviation * [law.inv_cdf(each) for each in share.tolist()])
 
     rising = np.sort(np.ascontiguousarray(values.T), axis=1)  # (k, n)
     return (
