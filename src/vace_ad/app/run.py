@@ -6,7 +6,7 @@ The detector is met here and in `training` only.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,9 +157,18 @@ def _accepted_note(found: Detection, zone: str | None) -> list[str]:
 
 
 def write_results(
-    run: Run, out: Path, kind: str, progress: Progress = silent, *, report: bool = True
+    run: Run,
+    out: Path,
+    kind: str,
+    progress: Progress = silent,
+    *,
+    report: bool = True,
+    add: Callable[[Path], None] | None = None,
 ) -> None:
-    """Write scores, events, model, run and report into a folder that appears whole."""
+    """Write scores, events, model, run and report into a folder that appears whole.
+
+    `add` writes more into it.
+    """
     from vace_ad.app.results import results_folder, write_run, write_tables
     from vace_ad.frames.write import is_formula
 
@@ -177,6 +186,8 @@ def write_results(
         progress("writing", 2, 3)
         if report:
             write_page(run, folder / "report.html")
+        if add is not None:
+            add(folder)
         progress("writing", 3, 3)
 
 
