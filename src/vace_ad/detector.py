@@ -516,7 +516,6 @@ class VACE:
         data: Any,
         *,
         budget: Budget | str | None = None,
-        alarms_per_week: float | None = None,
         rules: Rules | None = None,
         first: int = 0,
         step: int | None = None,
@@ -527,18 +526,14 @@ class VACE:
 
         `budget` says how many false alarms a person tolerates on normal data: "1 per week", "1 in
         10000 rows" or a :class:`Budget`; by default one a week where the model's rows have a time,
-        else one in 10,000 rows. `alarms_per_week` is short for it. `rules` say what makes one event
-        of the rows above the threshold. Rows before `first`, such as those of the training, make no
-        events. `step` is the time between rows in nanoseconds where the model's had no time. `sort`
-        puts rows in order of time, and rows of the answer are counted so.
+        else one in 10,000 rows. `rules` say what makes one event of the rows above the threshold.
+        Rows before `first`, such as those of the training, make no events. `step` is the time
+        between rows in nanoseconds where the model's had no time. `sort` puts rows in order of
+        time, and rows of the answer are counted so.
 
         What looks like a stretch that a person accepted (see `accept`) is taken out of the rows
         before they are scored, and listed as `accepted`.
         """
-        if alarms_per_week is not None:
-            if budget is not None:
-                raise ConfigError("budget and alarms_per_week both came; give one of them")
-            budget = Budget(alarms_per_week, "week")
         table = gathered(data, self.channels_)
         kept = table if as_chunks(data) is not None else clean_frame(data, self.channels_)[0]
         if sort:

@@ -131,11 +131,8 @@ def score_command(
         ),
     ] = None,
     out: end.Out = None,
-    alarms_per_day: alarm.AlarmsPerDay = None,
-    alarms_per_week: alarm.AlarmsPerWeek = None,
-    alarms_per_month: alarm.AlarmsPerMonth = None,
+    budget: alarm.BudgetOption = None,
     false_alarm_rate: alarm.FalseAlarmRate = None,
-    quantile: alarm.Quantile = None,
     threshold: alarm.ThresholdOption = None,
     step: alarm.Step = None,
     join: alarm.Join = None,
@@ -169,7 +166,7 @@ def score_command(
 
     vace score new.csv --model plant.vace --scores - | head
 
-    vace score new.csv --model plant.vace --alarms-per-month 1 --out results/ --fail-on-events
+    vace score new.csv --model plant.vace --budget '1 per month' --out results/ --fail-on-events
     """
     from vace_ad.app.loading import Reading, load_table
     from vace_ad.app.results import check_out
@@ -180,10 +177,9 @@ def score_command(
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet or scores == "-")
     how = Reading.at_the_command_line(locals())
-    budget = alarm.make_budget(
-        alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
+    alarming = alarm.make_alarming(
+        alarm.make_budget(budget, false_alarm_rate, threshold), join, min_length, cooldown, step
     )
-    alarming = alarm.make_alarming(budget, join, min_length, cooldown, step)
     if _one_of(model, models, by) is None:
         from vace_ad.config import VACEConfig
         from vace_ad.fleet.task import Choice
