@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from html import escape
-from importlib import import_module
 from os import PathLike
 from typing import Any, Literal, Never, Self
 
@@ -17,11 +16,12 @@ from numpy.typing import NDArray
 from vace_ad.alarms.blame import Blame, blame, suspicion
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.detection import Detection, find_events
+from vace_ad.alarms.detection import find_events
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.runs import Rules
 from vace_ad.config import COMPUTING, Default, VACEConfig, default
+from vace_ad.detection import Detection
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.trajectory import embed
 from vace_ad.errors import ConfigError, InputError, NotFittedError, TooShortError, VaceWarning
@@ -44,6 +44,7 @@ from vace_ad.progress import Progress, shown, silent
 from vace_ad.signals.rows import added
 from vace_ad.signals.shape import Shape
 from vace_ad.stream import Stream, run
+from vace_ad.views import learned
 
 Scores = NDArray[np.float64]
 
@@ -251,11 +252,11 @@ class VACE:
 
     def __repr__(self) -> str:
         """The settings, and what was learned from them."""
-        return str(_learned().text(self)) if self._is_fitted() else self.settings_text
+        return learned.text(self) if self._is_fitted() else self.settings_text
 
     def _repr_html_(self) -> str:
         """The same as a table, for notebooks."""
-        return str(_learned().html(self)) if self._is_fitted() else escape(self.settings_text)
+        return learned.html(self) if self._is_fitted() else escape(self.settings_text)
 
     def _is_fitted(self) -> bool:
         try:
@@ -554,8 +555,7 @@ class VACE:
                 accepted=accepted,
                 progress=report,
             )
-        notes = [str(warning.message) for warning in caught]
-        return replace(found, notes=(*notes, *found.notes), data=kept)
+        return Detection.of(found, kept, [str(warning.message) for warning in caught])
 
     def predict(self, data: Any, *, budget: Budget | str | None = None) -> NDArray[np.int8]:
         """1 for each row of an event, 0 for all others, (n_rows,)."""
@@ -646,11 +646,6 @@ class VACE:
         """Write the fitted detector to one file, and feedback, if there is any, beside it."""
         self.model_.save(path)
         self.feedback.move(path)
-
-
-def _learned() -> Any:
-    """The module that shows detectors: it is made of this one, not the other way round."""
-    return import_module("vace_ad.app.learned")
 
 
 def load(path: str | PathLike[str], **computing: Any) -> VACE:

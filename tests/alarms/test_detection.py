@@ -10,7 +10,7 @@ from alarms.plants import KINDS, PATCH, break_sensor, plant
 from alarms.toys import Toy
 from vace_ad import VACE
 from vace_ad.alarms.budget import Budget
-from vace_ad.alarms.detection import Detection, explain, find_events, leading
+from vace_ad.alarms.detection import Found, explain, find_events, leading
 from vace_ad.alarms.refine import REACH
 from vace_ad.alarms.runs import Rules
 from vace_ad.errors import InputError
@@ -23,7 +23,7 @@ TIME = (np.datetime64("2026-01-01", "ns") + np.arange(N) * np.timedelta64(60 * 1
 )
 
 
-def detect(toy: Toy, table: Table, **settings: Any) -> Detection:
+def detect(toy: Toy, table: Table, **settings: Any) -> Found:
     return find_events(toy, table, toy.signals(table), **settings)
 
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from vace_ad.alarms import Event
-    from vace_ad.alarms.detection import Detection
     from vace_ad.app.loading import Loaded
+    from vace_ad.detection import Detection
     from vace_ad.frames.table import Table
 
 RUN = "run.json"  # marks a folder as one of ours

@@ -12,15 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.app.records import event_record
-from vace_ad.app.thresholds import ends
 from vace_ad.app.training import Training, fit_detector
 from vace_ad.progress import Progress, silent
+from vace_ad.views.thresholds import ends
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Budget, Rules
-    from vace_ad.alarms.detection import Detection
     from vace_ad.app.loading import Loaded
     from vace_ad.config import VACEConfig
+    from vace_ad.detection import Detection
     from vace_ad.detector import VACE
 
 
@@ -193,9 +193,9 @@ def write_results(
 
 def write_page(run: Run, path: Path) -> None:
     """Write the report of a run."""
-    from vace_ad.app.page import report_data
     from vace_ad.report import write_report
     from vace_ad.version import __version__
+    from vace_ad.views.page import report_data
 
     source = run.loaded.source
     facts = {

@@ -39,12 +39,12 @@ def demo_command(
     from vace_ad.app.loading import Reading, load_table
     from vace_ad.app.results import check_out
     from vace_ad.app.run import Alarming, fit_and_detect, write_results
-    from vace_ad.app.thresholds import told
     from vace_ad.app.training import choose_training
     from vace_ad.config import VACEConfig
     from vace_ad.demo import simulate
     from vace_ad.demo.picture import draw
     from vace_ad.metrics import evaluate, operational
+    from vace_ad.views.thresholds import told
 
     check_out(out)
     output = Output(as_json=False, quiet=quiet)

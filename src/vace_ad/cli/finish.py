@@ -76,9 +76,9 @@ def write_scores(place: str, run: Run) -> None:
 
 
 def _say(run: Run, out: Path | None, output: Output) -> None:
-    from vace_ad.app.thresholds import told
     from vace_ad.frames.time import duration_words
     from vace_ad.frames.zones import time_words, zone_words
+    from vace_ad.views.thresholds import told
 
     table, clock, found = run.loaded.table, run.loaded.clock, run.found
     name = Path(run.loaded.source.source).name

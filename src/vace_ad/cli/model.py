@@ -302,7 +302,7 @@ def _describe(detector: VACE, output: say.Output) -> None:
 def _thresholds(detector: VACE) -> dict[str, float]:
     """A few budgets and the thresholds that they start with."""
     from vace_ad.alarms import Budget
-    from vace_ad.app.thresholds import at_start
+    from vace_ad.views.thresholds import at_start
 
     seconds = detector.facts_.get("step_seconds")
     budgets = [Budget()]

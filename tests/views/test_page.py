@@ -12,10 +12,10 @@ import pytest
 
 from vace_ad import VACE
 from vace_ad.alarms import Budget
-from vace_ad.alarms.detection import Detection
-from vace_ad.app.page import plain_report_data, report_data
-from vace_ad.app.trust import rhythm_words, trust
+from vace_ad.detection import Detection
 from vace_ad.frames.table import as_table
+from vace_ad.views.page import plain_report_data, report_data
+from vace_ad.views.trust import rhythm_words, trust
 
 TRAIN = 2400
 Fitted = tuple[VACE, pd.DataFrame, Detection]

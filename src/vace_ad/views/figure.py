@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.app.thresholds import told
 from vace_ad.errors import MissingExtraError
 from vace_ad.frames.write import zone_of
 from vace_ad.frames.zones import time_words
 from vace_ad.plain import plain_text
 from vace_ad.report.words import plural, shortened
+from vace_ad.views.thresholds import told
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Event
-    from vace_ad.alarms.detection import Detection
+    from vace_ad.detection import Detection
 
 LISTED = 5  # events in the text and the card
 POINTS = 2000  # of the plotted score; more cannot be told apart

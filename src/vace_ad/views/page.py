@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from vace_ad.alarms import Event, Rules
     from vace_ad.alarms.blame import Wander
-    from vace_ad.alarms.detection import Detection
+    from vace_ad.detection import Detection
     from vace_ad.detector import VACE
     from vace_ad.frames.table import Table
     from vace_ad.report import ReportData, ReportEvent, WhatIf
@@ -44,9 +44,9 @@ def report_data(
 ) -> ReportData:
     """Everything the page shows."""
     from vace_ad.alarms import Rules
-    from vace_ad.app.trust import trust
     from vace_ad.frames.zones import offsets, zone_words
     from vace_ad.report import ReportData
+    from vace_ad.views.trust import trust
 
     model = detector.model_
     rules = rules or Rules(join=model.config.length // 2)
@@ -116,10 +116,10 @@ def plain_report_data(title: str, found: Detection, *, first: int = 0) -> Report
     """What the page can show of a detection alone, without the detector that made it."""
     import numpy as np
 
-    from vace_ad.app.band import wander_of_table
     from vace_ad.frames.table import as_table
     from vace_ad.frames.zones import offsets, zone_words
     from vace_ad.report import ReportData
+    from vace_ad.views.band import wander_of_table
 
     table = as_table(found.data)
     nearly = sorted(found.near_misses, key=lambda event: event.start)
@@ -190,7 +190,7 @@ def _blamed_near_misses(detector: VACE, table: Table, found: Detection) -> list[
 
 
 def _what_if(detector: VACE, found: Detection, first: int, rules: Rules) -> list[WhatIf]:
-    from vace_ad.app.whatif import what_if
+    from vace_ad.views.whatif import what_if
 
     return what_if(
         found.scores,
@@ -210,8 +210,8 @@ def _events(
     *,
     near_miss: bool = False,
 ) -> list[ReportEvent]:
-    from vace_ad.app.band import expected_band
     from vace_ad.report import ReportEvent
+    from vace_ad.views.band import expected_band
 
     return [
         ReportEvent(
