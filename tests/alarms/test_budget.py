@@ -82,7 +82,7 @@ def test_shares_and_plain_thresholds(calibration: Calibration) -> None:
 
 
 def test_budgets_in_time_need_a_step(calibration: Calibration) -> None:
-    with pytest.raises(InputError, match="without time; say the step"):
+    with pytest.raises(InputError, match="without time; give it as step,"):
         choose_threshold(Budget(1, "week"), calibration, RULES)
 
 

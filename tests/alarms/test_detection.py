@@ -158,7 +158,7 @@ def test_the_step_is_that_of_the_fit_else_the_argument(toy: Toy, values: np.ndar
     budget, table, fitted = Budget(1, "day"), Table(values, NAMES), toy
     toy = replace(toy, step=None)
     for without in (table, Table(values, NAMES, TIME)):
-        with pytest.raises(InputError, match="fitted on rows without time; say the step"):
+        with pytest.raises(InputError, match="fitted on rows without time; give it as step,"):
             detect(toy, without, budget=budget)
     given = detect(toy, table, budget=budget, step=60 * 10**9).threshold
     assert detect(fitted, table, budget=budget).threshold == given

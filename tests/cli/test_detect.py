@@ -62,7 +62,7 @@ def test_words_on_a_terminal(vace: Runner, plant: Path) -> None:
     assert answer.status == 0
     assert "1,500 rows × 4 channels, a row every 60 s" in answer.out
     assert "trained on the first 450 rows (30%)" in answer.out
-    assert "about one false alarm in 10,000 rows" in answer.out
+    assert "about one false alarm a week" in answer.out
     assert "█" in answer.out
     assert "pressure" in answer.out
     assert "\x1b[" not in answer.out  # no colours in a pipe
@@ -245,7 +245,7 @@ def test_bad_options(vace: Runner, plant: Path, options: list[str], expected: st
 def test_alarms_in_time_need_time(vace: Runner, tmp_path: Path) -> None:
     frame().drop("time").write_csv(tmp_path / "t.csv")
     options = ["detect", tmp_path / "t.csv", "--budget", "1 per week", *QUICK]
-    bad(vace(*options), "no time column")
+    bad(vace(*options), "without time; give it as --step,")
     assert vace(*options, "--step", "1min").status == 0
 
 

@@ -13,6 +13,7 @@ from typing import Literal
 
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.runs import Rules
+from vace_ad.caller import option
 from vace_ad.errors import ConfigError, InputError
 
 _DAY = 86_400 * 10**9
@@ -117,7 +118,8 @@ class Budget:
             if step is None:
                 raise InputError(
                     f"alarms a {self.per} need the time between rows, and the model was fitted on "
-                    "rows without time; say the step, or give a budget such as '1 in 10000 rows'"
+                    f"rows without time; give it as {option('step')}, or a budget such as "
+                    "'1 in 10000 rows'"
                 )
             return self.amount * step / PERIODS[self.per]
         return None

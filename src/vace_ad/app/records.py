@@ -37,7 +37,8 @@ def iso_time(time: np.datetime64, zone: str | None) -> str:
     """A time in ISO 8601: local with its offset where the zone is known, else as it stands."""
     from vace_ad.frames.zones import local_time
 
-    return "".join(map(str, local_time(time, zone)))
+    local, offset = local_time(time, zone)
+    return str(local).removesuffix(".000000000") + offset
 
 
 def plain(value: Any) -> Any:
