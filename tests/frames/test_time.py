@@ -4,6 +4,7 @@ import numpy as np
 import polars as pl
 import pytest
 
+from vace_ad.caller import spelt
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.frames.order import order_rows
 from vace_ad.frames.stamps import parse_duration
@@ -180,7 +181,7 @@ def test_step_repeats_gaps_and_irregularity() -> None:
     jitter = time + (rng.uniform(-0.4, 0.4, 100) * MINUTE).astype("m8[ns]")
     report = check_time(jitter)
     assert report.irregular > 0.5
-    assert "resample='1min'" in report.notes[0]
+    assert "resample='1min'" in spelt(report.notes[0])
 
 
 @pytest.mark.parametrize(
@@ -213,7 +214,7 @@ def spring(step: int = 15) -> np.ndarray:
 def test_the_begin_of_summer_time_is_a_gap_unless_the_zone_is_named() -> None:
     report = check_time(spring())
     assert report.notes[0] == "1 gap in time, the longest 75 min"
-    assert "time_zone='Europe/Berlin'" in report.notes[1]
+    assert "time_zone='Europe/Berlin'" in spelt(report.notes[1])
     _, time, report = read_time(table(spring()), zone="Europe/Berlin")
     assert report.notes == ()
     assert np.unique(np.diff(time)).tolist() == [15 * MINUTE]

@@ -36,7 +36,7 @@ def fitted() -> Fitted:
 def test_the_page_gets_bands_near_misses_other_thresholds_and_trust(fitted: Fitted) -> None:
     detector, frame, found = fitted
     data = report_data(
-        "t", detector, as_table(frame), found, training=(0, TRAIN), zone=None, notes=[], facts={},
+        "t", detector, as_table(frame), found, training=(0, TRAIN), notes=[], facts={},
         command="",
     )  # fmt: skip
     event = max(data.events, key=lambda event: event.severity)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from vace_ad.errors import FeedbackError, ModelFileError
+from vace_ad.errors import ConfigError, FeedbackError, InputError, ModelFileError
 from vace_ad.live.core import Model, Rows, Stream, Times
 
 if TYPE_CHECKING:
@@ -25,8 +25,18 @@ _USUAL = 3.0  # deviations either side of the mean that are shown as a channel's
 class VaceModel:
     """A fitted VACE, as live operation sees it."""
 
-    def __init__(self, detector: VACE, identity: str, budget: Budget, step: int | None) -> None:
+    def __init__(
+        self, detector: VACE, identity: str, budget: Budget, step: int | None = None
+    ) -> None:
         self._detector, self._budget, self._step = detector, budget, step
+        try:
+            detector.model_.alarming(budget, None, step)  # refused now, not at the first row
+        except InputError:
+            raise ConfigError(
+                f"alarms.budget is {budget.words}, and the model was fitted on rows without time; "
+                'say how often rows come by [align] step = "10s", or write budget = "1 in 10000 '
+                'rows"'
+            ) from None
         self.identity = identity
         self.step: int | None = detector.model_.step  # nanoseconds between the rows of the fit
         self.reach = detector.model_.reach
