@@ -1,4 +1,4 @@
-"""Build wheel and sdist, check them, install each afresh on every Python here, run the demo.
+"""Build wheel and sdist, check them, install each afresh on every Python here, run the README.
 
     make dist
 
@@ -8,6 +8,8 @@ Leaves the two files in dist/; ends with an error at the first thing that is wro
 from __future__ import annotations
 
 import os
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -17,6 +19,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
+# The tables that the README speaks of: the demo's plant, in the months that it names.
+TABLES = """
+import polars as pl
+from vace_ad.demo import simulate
+
+plant = simulate()
+normal = plant.train_rows
+frame = plant.frame().with_columns(pl.col("time") + pl.duration(days=47))
+frame.write_csv("plant.csv")
+frame.write_parquet("plant.parquet")
+frame[: normal // 2].with_columns(pl.col("time") + pl.duration(days=40)).write_csv("april.csv")
+"""
 MINORS = range(11, 20)  # Python 3.11 is the oldest that is supported
 
 
@@ -55,7 +69,7 @@ def _runs(python: str) -> bool:
 
 
 def try_out(python: str, file: Path) -> None:
-    """Install one file in a fresh environment and find the first events with it."""
+    """Install one file in a fresh environment; run the demo and all that the README shows."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run(python, "-m", "venv", folder / "venv")
@@ -68,8 +82,24 @@ def try_out(python: str, file: Path) -> None:
         said = run(fresh / "vace", "demo", cwd=folder)
         if not (folder / "demo-results" / "report.html").exists():
             sys.exit(f"{file.name} on {python}: the demo left no report\n{said}")
+        run(fresh / "python", "-c", TABLES, cwd=folder)
+        commands, code = readme()
+        for command in commands:
+            run(fresh / command[0], *command[1:], cwd=folder)
+        run(fresh / "python", "-c", code, cwd=folder)
     found = next(line for line in said.splitlines() if "faults found" in line)
     print(f"{file.name} on {Path(python).name}: {found}", flush=True)
+
+
+def readme() -> tuple[list[list[str]], str]:
+    """The commands of the README but those that install, and its Python."""
+    text = (ROOT / "README.md").read_text("utf-8")
+    lines = [
+        line for block in re.findall(r"```\n(.*?)```", text, re.S) for line in block.splitlines()
+    ]
+    commands = [line.split("  #")[0] for line in lines if line.startswith("vace ")]
+    (code,) = re.findall(r"```python\n(.*?)```", text, re.S)
+    return [shlex.split(command) for command in commands], code
 
 
 def main() -> None:

@@ -137,7 +137,7 @@ def growth(machines: int, rows: int, channels: int, jobs: int, quick: bool) -> N
         path = Path(folder) / "fleet.parquet"
         write_fleet(path, machines, rows, channels, faults=max(1, machines // 50))
         size = path.stat().st_size / 2**20
-        options = ["--alarms-per-week", "3", "--jobs", str(jobs), "--out", f"{folder}/out"]
+        options = ["--budget", "3 per week", "--jobs", str(jobs), "--out", f"{folder}/out"]
         found = one(path, [*options, *(QUICK if quick else [])])
     answer = found["answer"]["machines"]
     line = {

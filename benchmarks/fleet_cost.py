@@ -109,7 +109,7 @@ def ray(machines: int, rows: int, channels: int, rounds: int, options: list[str]
         for k in range(rounds):
             ways: dict[str, list[str]] = {"jobs 2": ["--jobs", "2"], "ray": ["--engine", "ray"]}
             for way, how in ways.items():
-                out = ["--alarms-per-week", "3", "--out", f"{folder}/{way[:3]}{k}"]
+                out = ["--budget", "3 per week", "--out", f"{folder}/{way[:3]}{k}"]
                 found = one(path, [*how, *out, *options])
                 line: dict[str, Any] = {"engine": way, "round": k, "machines": machines}
                 line |= {"rows": rows, "channels": channels}

@@ -30,8 +30,6 @@ def test_budgets_in_words(words, budget):
 def test_words_that_are_no_budget(fitted):
     with pytest.raises(ConfigError, match="1 per week"):
         fitted.detect(waves(300), budget="often")
-    with pytest.raises(ConfigError, match="both came"):
-        fitted.detect(waves(300), budget="1 per week", alarms_per_week=1)
 
 
 def test_paths_and_iterators_give_the_events_of_the_table(fitted, tmp_path):

@@ -78,7 +78,10 @@ def test_a_file_is_installed_afresh_under_the_constraints_and_run(
     dist.try_out("/usr/bin/python3.11", Path("vace_ad-0.2.0-py3-none-any.whl"))
     assert said[0] == "python3.11 -m venv venv"
     assert "--constraint constraints.txt vace_ad-0.2.0-py3-none-any.whl" in said[1]
-    assert said[-1] == "vace demo"
+    assert said[3] == "vace demo"
+    for command in ("detect", "score", "feedback", "update"):
+        assert any(one.startswith(f"vace {command} ") for one in said[5:])
+    assert said[-1].startswith("python -c")
     assert "on python3.11: 6 of 6 faults found" in capsys.readouterr().out
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from vace_ad import VACE
 from vace_ad.alarms.blame import Blame
-from vace_ad.alarms.detection import Detection
+from vace_ad.detection import Detection
 from vace_ad.plain import plain_text
 
 HOSTILE = ("\x1b[31mx", "<script>", "[/]", "\x1b]0;title\x07y", "\u202ez\x00", "a\nb\rc")

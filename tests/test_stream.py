@@ -249,9 +249,9 @@ def test_times_out_of_order_or_twice_are_refused_by_all(detector):
         bad = good.iloc[order]
         fresh = VACE(**SMALL, stride=4).fit(good)
         for call in (VACE(**SMALL).fit, fresh.score, fresh.detect, fresh.stream().add):
-            with pytest.raises(InputError, match=r"goes backwards|twice|forward|same time"):
+            with pytest.raises(InputError, match=r"goes backwards|time of the row before"):
                 call(bad)
-        with pytest.raises(InputError, match=r"forward|backwards|twice"):
+        with pytest.raises(InputError, match=r"goes backwards|time of the row before"):
             fresh.score(iter([bad[:100], bad[100:]]))
 
 
@@ -263,7 +263,7 @@ def test_a_refused_row_leaves_the_stream_as_it_was():
     late = timed(make_rows(5), start="2025-01-01")
     future_then_back = pd.concat([table[150:152], table[120:121]])
     for bad in (late, table[98:103], future_then_back):
-        with pytest.raises(InputError, match="forward"):
+        with pytest.raises(InputError, match="goes backwards"):
             stream.add(bad)
     parts += [stream.add(table[100:]), stream.finish()]
     found = np.concatenate([part.scores for part in parts])
@@ -403,6 +403,6 @@ def test_a_trusted_state_goes_on_the_same_and_damage_is_still_refused(detector):
     np.testing.assert_array_equal(found.scores, wanted.scores)
     np.testing.assert_array_equal(found.provisional, wanted.provisional)
     with pytest.raises(StateError):
-        Stream.from_bytes(data[:-9] + b"\x01" * 9, detector, trusted=True)
+        Stream.from_bytes(data[:-9] + b"\x02" * 9, detector, trusted=True)
     with pytest.raises(StateError, match="another model"):
         Stream.from_bytes(data, fitted(encoders=1), trusted=True)

@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad import VACE
-from vace_ad.alarms.detection import Detection
 from vace_ad.demo.plant import simulate
+from vace_ad.detection import Detection
 from vace_ad.errors import VaceWarning
 from vace_ad.frames.segments import run_edges
 from vace_ad.frames.table import Table

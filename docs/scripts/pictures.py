@@ -22,7 +22,7 @@ from vace_ad.demo.plant import simulate
 
 DOCS = Path(__file__).parents[1]
 PAGE = DOCS / "start" / "csv.md"
-COMMAND = ("detect", "plant.csv", "--train-rows", "3456", "--alarms-per-week", "1")
+COMMAND = ("detect", "plant.csv", "--train-rows", "3456", "--budget", "1 per week")
 RUN = "from vace_ad.cli.main import main; main()"
 ANSWER = re.compile(r"(<!-- answer -->\n+```text\n).*?(```\n)", re.S)
 

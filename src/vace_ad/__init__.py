@@ -12,11 +12,11 @@ from vace_ad.version import __version__
 
 if TYPE_CHECKING:
     from vace_ad.alarms.budget import Budget
-    from vace_ad.alarms.detection import Detection
     from vace_ad.alarms.events import Event
     from vace_ad.alarms.runs import Rules
     from vace_ad.app.reader import read
     from vace_ad.config import VACEConfig
+    from vace_ad.detection import Detection
     from vace_ad.detector import VACE, load
     from vace_ad.errors import VaceError
     from vace_ad.fleet.fleet import Fleet
@@ -40,7 +40,7 @@ __all__ = [
 _HOMES = {
     "VACE": "vace_ad.detector",
     "Budget": "vace_ad.alarms.budget",
-    "Detection": "vace_ad.alarms.detection",
+    "Detection": "vace_ad.detection",
     "Event": "vace_ad.alarms.events",
     "Fleet": "vace_ad.fleet.fleet",
     "Rules": "vace_ad.alarms.runs",

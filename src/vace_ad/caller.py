@@ -1,35 +1,42 @@
-"""Whom a message speaks to: an option on the command line, a keyword in Python."""
+"""Settings that a message names: spelt as a keyword in Python, as an option on the command line.
+
+A message holds them marked, so that whoever shows it chooses the spelling.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from contextvars import ContextVar
+import json
+import re
+from typing import Any, NamedTuple
 
-_ON_COMMAND_LINE: ContextVar[bool] = ContextVar("on_command_line", default=False)
-
-
-@contextmanager
-def command_line(on: bool = True) -> Iterator[None]:
-    """Name fixes as options of the command line while this lasts."""
-    token = _ON_COMMAND_LINE.set(on)
-    try:
-        yield
-    finally:
-        _ON_COMMAND_LINE.reset(token)
+_MARK = "\x1a"
+_MARKED = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}")
 
 
-def is_command_line() -> bool:
-    """Whether messages speak to somebody at the command line."""
-    return _ON_COMMAND_LINE.get()
+class Hint(NamedTuple):
+    """A setting to change; the value True is a switch, None names the setting alone."""
+
+    name: str
+    value: Any = None
+
+    def spelt(self, *, options: bool) -> str:
+        """`--time-zone UTC` as an option, `time_zone='UTC'` as a keyword."""
+        if not options:
+            return self.name if self.value is None else f"{self.name}={self.value!r}"
+        flag = f"--{self.name.replace('_', '-')}"
+        return flag if self.value is None or self.value is True else f"{flag} {self.value}"
 
 
-def option(name: str, value: object = None) -> str:
-    """A setting as the caller writes it: `--time-zone UTC`, or `time_zone='UTC'` in Python.
+def option(name: str, value: Any = None) -> str:
+    """A setting within the text of a message."""
+    return f"{_MARK}{json.dumps([name, value])}{_MARK}"
 
-    With the value True it is a switch; without a value only its name is said.
-    """
-    if is_command_line():
-        flag = f"--{name.replace('_', '-')}"
-        return flag if value is None or value is True else f"{flag} {value}"
-    return name if value is None else f"{name}={value!r}"
+
+def hints(text: str) -> tuple[Hint, ...]:
+    """The settings that a text names."""
+    return tuple(Hint(*json.loads(found)) for found in _MARKED.findall(text))
+
+
+def spelt(text: str, *, options: bool = False) -> str:
+    """A text for people, its settings as options of the command line or as keywords."""
+    return _MARKED.sub(lambda found: Hint(*json.loads(found[1])).spelt(options=options), text)

@@ -10,9 +10,11 @@ import math
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from types import MappingProxyType
-from typing import Any, Literal, Self, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
 from vace_ad.errors import ConfigError
+
+T = TypeVar("T")
 
 
 class _Checked:
@@ -186,6 +188,21 @@ class VACEConfig(_Checked):
 WARM = 48  # rows
 LENGTH = 96  # rows of a patch, and of the longest window, where nothing says otherwise
 COMPUTING = ("engine", "precision", "device")  # settings that shape no score beyond rounding
+
+
+class Default:
+    """The default of a setting in a signature: what was not given, so that a preset may set it."""
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def default(value: T) -> T:
+    """A keyword's default that can be told from the same value when it is given."""
+    return cast(T, Default(value))
 
 
 def _names(kind: type[Any]) -> list[str]:

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from html import escape
-from importlib import import_module
 from os import PathLike
-from typing import Any, Self
+from typing import Any, Literal, Never, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,11 +16,12 @@ from numpy.typing import NDArray
 from vace_ad.alarms.blame import Blame, blame, suspicion
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.detection import Detection, find_events
+from vace_ad.alarms.detection import find_events
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.runs import Rules
-from vace_ad.config import COMPUTING, VACEConfig
+from vace_ad.config import COMPUTING, Default, VACEConfig, default
+from vace_ad.detection import Detection
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.trajectory import embed
 from vace_ad.errors import ConfigError, InputError, NotFittedError, TooShortError, VaceWarning
@@ -36,6 +36,7 @@ from vace_ad.feedback import (
 )
 from vace_ad.frames.chunks import as_chunks, gathered
 from vace_ad.frames.columns import clean_frame
+from vace_ad.frames.steps import StepTracker
 from vace_ad.frames.table import Table, as_table
 from vace_ad.frames.training import training_tables
 from vace_ad.model import Model
@@ -43,15 +44,13 @@ from vace_ad.progress import Progress, shown, silent
 from vace_ad.signals.rows import added
 from vace_ad.signals.shape import Shape
 from vace_ad.stream import Stream, run
+from vace_ad.views import learned
 
 Scores = NDArray[np.float64]
 
 
 class VACE:
-    """Velocity-Aligned Channel Embeddings.
-
-    Every setting of :class:`VACEConfig` is a keyword; `preset` is None for the default, "paper"
-    for the paper's text, "released" for what its authors' code does.
+    """Velocity-Aligned Channel Embeddings: finds anomalies in multivariate time series.
 
     >>> import numpy as np
     >>> from vace_ad import VACE
@@ -62,26 +61,202 @@ class VACE:
 
     Learned by `fit`: `model_`, and of it `channels_`, `geometry_` (diagnostics of the embeddings),
     `calibration_scores_` (of training rows, each scored by statistics that did not see it) and
-    `facts_` (what happened in the fit).
+    `facts_` (what happened in the fit). `config` are the settings with what the fit decided.
+
+    Parameters
+    ----------
+    preset
+        None for the default, "paper" for the paper's text, "released" for what its authors' code
+        does. Settings given beside it are changed.
+    patch_length
+        Rows that a patch covers. None: one period of the training rows where they repeat
+        themselves, else 96.
+    stride
+        Every how many rows a patch is scored, at most. None: a sixth of a patch.
+    shape
+        "auto": patches count where training repeats itself, or where their length is given;
+        elsewhere they tell nothing that windows do not. "always": they count in any case.
+    encoders
+        Independently seeded encoders whose evidence is averaged.
+    amplitude
+        Whether anything but the shape of patches counts.
+    drift_half_life
+        Rows in which a level that stays becomes half normal.
+    adapt
+        Whether thresholds of alarms go on learning from what is scored.
+    robust
+        Whether training stretches that stand out are left out in a second fit, where they are at
+        most a tenth of the rows.
+    max_gap
+        Missing rows of a channel that are interpolated; longer ones are rebuilt from the others.
+    max_missing
+        Share of channels above which a row has no score.
+    max_fit_rows
+        Longer training parts are thinned to evenly spaced pieces.
+    max_fit_patches
+        The training stride grows until at most so many patches enter.
+    engine
+        What computes embeddings: "openvino", "torch", "numpy", or "auto" for the first there is.
+    precision
+        Of the embeddings: "float32", "bfloat16", or "auto" for what the machine does fast.
+    device
+        Of the torch engine and of training, such as "cpu" or "cuda".
+    random_state
+        The random seed.
+
+    Other Parameters
+    ----------------
+    The switches of the paper, its ablations and its released code; symbols are the paper's.
+
+    fit_stride
+        Every how many rows a training patch enters the statistics, at least.
+    variance_floor
+        ε of the patch normalisation: "absolute", 1e-5 in squared units of the data, or "relative"
+        to each channel's training variance.
+    encoder
+        "channel": depthwise then pointwise, or "shared": one kernel for all channels.
+    channel_expansion
+        Filters a channel, c_e.
+    widths
+        Of the encoder's stages 2 to 5; the last is d_z.
+    batch_norm
+        Whether the encoder normalises batches.
+    batch_norm_statistics
+        "calibrated" by a pass over training patches, or the "running" averages of training.
+    batch_norm_blend
+        α: calibrated statistics are (1 − α)·(0, 1) + α·data.
+    iterations
+        Of the velocity pretext, T_iter; 0 trains nothing.
+    pretext
+        False: the iterations only feed the batch normalisation.
+    pretext_offset
+        δ in training; None is `velocity_offset`.
+    missing_neighbour
+        Patches without one are no anchors ("skip"), or get a patch of zeros ("zero").
+    last_iteration
+        λ ends at 1/T_iter ("gradient"), or at 0 ("batch_norm").
+    checkpoint
+        The weights kept: the "last", or those of the "lowest" λ·loss.
+    batch_size
+        Anchors an iteration.
+    learning_rate
+        Of the first iteration.
+    final_learning_rate
+        Of the last, reached by cosine.
+    weight_decay
+        Of the optimiser.
+    position
+        "mahalanobis", a Gaussian, or a "memory" bank.
+    position_distance
+        The Mahalanobis distance, "squared" or its "root".
+    regularisation
+        ε added to the eigenvalues of the covariance.
+    direction
+        Whether the direction of motion counts.
+    direction_weight
+        Its weight w.
+    velocity_offset
+        δ in scoring; None is half a patch.
+    velocity
+        Scored from a patch on ("forward"), or up to it ("backward").
+    prototypes
+        K at most.
+    prototype_share
+        Of the training patches, if that is less than K.
+    prototype_neighbours
+        Nearest prototypes k_np.
+    prototype_method
+        "spherical" k-means by cosine, or scikit-learn's "minibatch" k-means.
+    prototype_seed
+        Of the k-means; None takes `random_state`.
+    missing_direction
+        Of patches without a velocity: the median of "training", or the "mean" of the scored series.
+    normalisation
+        Of both signals: in units of held-out "training" scores, or over the scored series by
+        "zscore" or "minmax".
+    active_dimension
+        Of the diagnostics: above a "share" of 1/d_z, or an "eigenvalue" above 1e-10.
     """
 
-    def __init__(self, *, preset: str | None = None, **settings: Any) -> None:
-        self.config = VACEConfig.from_preset(preset, **settings)
+    def __init__(
+        self,
+        *,
+        preset: str | None = None,
+        patch_length: int | None = default(None),
+        stride: int | None = default(None),
+        shape: Literal["auto", "always"] = default("auto"),
+        encoders: int = default(2),
+        amplitude: bool = default(True),
+        drift_half_life: int = default(8_000),
+        adapt: bool = default(True),
+        robust: bool = default(False),
+        max_gap: int = default(5),
+        max_missing: float = default(0.5),
+        max_fit_rows: int = default(100_000),
+        max_fit_patches: int = default(2_000),
+        engine: Literal["auto", "openvino", "torch", "numpy"] = default("auto"),
+        precision: Literal["auto", "float32", "bfloat16"] = default("auto"),
+        device: str = default("cpu"),
+        random_state: int = default(0),
+        fit_stride: int = default(1),
+        variance_floor: Literal["absolute", "relative"] = default("relative"),
+        encoder: Literal["channel", "shared"] = default("channel"),
+        channel_expansion: int = default(8),
+        widths: tuple[int, int, int, int] = default((32, 64, 64, 64)),
+        batch_norm: bool = default(True),
+        batch_norm_statistics: Literal["calibrated", "running"] = default("calibrated"),
+        batch_norm_blend: float = default(0.95),
+        iterations: int = default(0),
+        pretext: bool = default(True),
+        pretext_offset: int | None = default(None),
+        missing_neighbour: Literal["skip", "zero"] = default("skip"),
+        last_iteration: Literal["gradient", "batch_norm"] = default("gradient"),
+        checkpoint: Literal["last", "lowest"] = default("last"),
+        batch_size: int = default(512),
+        learning_rate: float = default(1e-4),
+        final_learning_rate: float = default(1e-5),
+        weight_decay: float = default(1e-4),
+        position: Literal["mahalanobis", "memory"] = default("mahalanobis"),
+        position_distance: Literal["squared", "root"] = default("squared"),
+        regularisation: float = default(1e-6),
+        direction: bool = default(True),
+        direction_weight: float = default(1.0),
+        velocity_offset: int | None = default(None),
+        velocity: Literal["forward", "backward"] = default("backward"),
+        prototypes: int = default(500),
+        prototype_share: float = default(0.1),
+        prototype_neighbours: int = default(3),
+        prototype_method: Literal["spherical", "minibatch"] = default("spherical"),
+        prototype_seed: int | None = default(None),
+        missing_direction: Literal["training", "mean"] = default("training"),
+        normalisation: Literal["training", "zscore", "minmax"] = default("training"),
+        active_dimension: Literal["share", "eigenvalue"] = default("share"),
+        **unknown: Never,
+    ) -> None:
+        given = {k: v for k, v in locals().items() if k not in ("self", "preset", "unknown")}
+        given = {k: v for k, v in given.items() if not isinstance(v, Default)}
+        self._asked = VACEConfig.from_preset(preset, **given, **unknown)
+
+    @property
+    def config(self) -> VACEConfig:
+        """The settings; of a fitted detector with what the fit decided."""
+        model: Model | None = getattr(self, "_model", None)
+        return self._asked if model is None or self._changed(model) else model.config
 
     @property
     def settings_text(self) -> str:
         """The settings that differ from the default, as one would write them."""
-        default = VACEConfig().to_dict()
-        changed = [f"{k}={v!r}" for k, v in self.config.to_dict().items() if v != default[k]]
+        usual = VACEConfig().to_dict()
+        changed = [f"{k}={v!r}" for k, v in self._asked.to_dict().items() if v != usual[k]]
         return f"VACE({', '.join(changed)})"
 
     def __repr__(self) -> str:
         """The settings, and what was learned from them."""
-        return str(_learned().text(self)) if self._is_fitted() else self.settings_text
+        return learned.text(self) if self._is_fitted() else self.settings_text
 
     def _repr_html_(self) -> str:
         """The same as a table, for notebooks."""
-        return str(_learned().html(self)) if self._is_fitted() else escape(self.settings_text)
+        return learned.html(self) if self._is_fitted() else escape(self.settings_text)
 
     def _is_fitted(self) -> bool:
         try:
@@ -90,12 +265,12 @@ class VACE:
             return False
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Every setting by name, as scikit-learn's tools expect."""
-        return self.config.to_dict()
+        """Every setting by name as it was asked for, as scikit-learn's tools expect."""
+        return self._asked.to_dict()
 
     def set_params(self, **settings: Any) -> Self:
         """Change settings; a fitted detector must then be fitted again."""
-        self.config = VACEConfig.from_preset(None, **{**self.config.to_dict(), **settings})
+        self._asked = VACEConfig.from_preset(None, **{**self._asked.to_dict(), **settings})
         return self
 
     def fit(
@@ -112,7 +287,7 @@ class VACE:
         terminals.
         """
         with shown(progress) as report:
-            model = Model.fit(data, self.config, report, sort=sort)
+            model = Model.fit(data, self._asked, report, sort=sort)
         self._take(model)
         return self
 
@@ -128,19 +303,20 @@ class VACE:
         model: Model | None = getattr(self, "_model", None)
         if model is None:
             raise NotFittedError("this detector has learned nothing yet: call fit first")
-        now, then = self.config.to_dict(), model.config.to_dict()
-        # What is None was left to the fit.
-        changed = [
-            name
+        for name, then, now in self._changed(model):
+            raise NotFittedError(
+                f"{name} was changed from {then!r} to {now!r} after the fit: call fit again"
+            )
+        return model
+
+    def _changed(self, model: Model) -> list[tuple[str, Any, Any]]:
+        """Settings that were changed after the fit; what is None was left to it."""
+        now, then = self._asked.to_dict(), model.config.to_dict()
+        return [
+            (name, then[name], value)
             for name, value in now.items()
             if name not in COMPUTING and value is not None and value != then[name]
         ]
-        if changed:
-            raise NotFittedError(
-                f"{changed[0]} was changed from {then[changed[0]]!r} to {now[changed[0]]!r} after "
-                "the fit: call fit again"
-            )
-        return model
 
     @property
     def channels_(self) -> tuple[str, ...]:
@@ -184,10 +360,11 @@ class VACE:
             assert ordered.time is not None
             assert table.time is not None
             return np.asarray(scores[np.searchsorted(ordered.time, table.time)])
+        stream = Stream(self.model_, live=False)
         with shown(progress) as report:
-            parts = [added(found.values()) for found in self._run(data, report)]
+            parts = [added(found.values()) for found in self._run(stream, data, report)]
         scores = np.concatenate(parts)
-        self._check_scored(scores)
+        self._check_scored(scores, stream.trouble)
         return scores
 
     def signals(self, data: Any, *, progress: Progress | bool = False) -> dict[str, Scores]:
@@ -197,10 +374,11 @@ class VACE:
         "forecast", "distance" and "surge" of what patch normalisation removes or hides. Takes
         what `score` takes.
         """
+        stream = Stream(self.model_, live=False)
         with shown(progress) as report:
-            parts = list(self._run(data, report))
+            parts = list(self._run(stream, data, report))
         found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        self._check_scored(next(iter(found.values())))
+        self._check_scored(next(iter(found.values())), stream.trouble)
         return found
 
     def score_chunks(self, chunks: Iterable[Any]) -> Iterator[Scores]:
@@ -208,19 +386,28 @@ class VACE:
 
         What is kept in memory does not grow with the series.
         """
-        for found in self._run(iter(chunks), silent):
+        for found in self._run(Stream(self.model_, live=False), iter(chunks), silent):
             yield added(found.values())
 
-    def stream(self, *, budget: Budget | str | None = None, rules: Rules | None = None) -> Stream:
+    def stream(
+        self,
+        *,
+        budget: Budget | str | None = None,
+        rules: Rules | None = None,
+        step: int | None = None,
+    ) -> Stream:
         """A stream of rows that come one by one or many at a time; see :class:`Stream`.
 
-        What looks like an accepted stretch does not alarm.
+        `budget`, `rules` and `step` are those of `detect`. What looks like an accepted stretch does
+        not alarm.
         """
         accepted = self.feedback.patterns
-        return Stream(self.model_, budget=Budget.of(budget), rules=rules, accepted=accepted)
+        return Stream(
+            self.model_, budget=Budget.of(budget), rules=rules, step=step, accepted=accepted
+        )
 
-    def _run(self, data: Any, progress: Progress) -> Iterator[dict[str, Scores]]:
-        model, n_rows = self.model_, 0
+    def _run(self, stream: Stream, data: Any, progress: Progress) -> Iterator[dict[str, Scores]]:
+        model, n_rows = stream.model, 0
         chunks = as_chunks(data)
 
         def tables() -> Iterator[Table]:
@@ -230,33 +417,35 @@ class VACE:
                 n_rows += len(table)
                 yield table
 
-        yield from run(model, list(tables()) if chunks is None else tables(), progress)
+        yield from run(stream, tables(), progress)
         if n_rows < model.reach:
             raise TooShortError(
                 f"{n_rows} rows came; a score looks at {model.reach}, so at least that many are "
                 "needed"
             )
 
-    def _check_scored(self, scores: Scores) -> None:
-        """Say how many rows have no score; refuse an answer that has none at all."""
+    def _check_scored(self, scores: Scores, trouble: str | None) -> None:
+        """Say how many rows have no score and why; refuse an answer that has none at all."""
         missing = int(np.isnan(scores).sum())
         if np.isinf(scores).any():
             raise InputError(
                 f"the score of row {int(np.flatnonzero(~np.isfinite(scores))[0])} is not finite: "
                 "cells are too large to compute with, or the model is; check the data, fit again"
             )
+        most, reach = self.config.max_missing, self.model_.reach
         if missing == len(scores):
-            raise InputError(
-                f"none of the {missing:,} rows can be scored: each has more than "
-                f"{self.config.max_missing:.0%} of its channels missing, or lies in a stretch "
-                f"shorter than {self.model_.reach} rows; check the data, or allow more by "
-                "max_missing"
+            reason = trouble or (
+                f"each has more than {most:.0%} of its channels missing, or lies in a stretch "
+                f"shorter than {reach} rows; check the data, or allow more by max_missing"
             )
+            raise InputError(f"none of the {missing:,} rows can be scored: {reason}")
         if missing:
+            reason = trouble or (
+                f"too many channels are missing there, or too few of the {reach} rows that a "
+                "score needs around it"
+            )
             warnings.warn(
-                f"{missing} of {len(scores)} rows have no score (NaN): too many channels are "
-                f"missing there, or too few of the {self.model_.reach} rows that a score "
-                "needs around it",
+                f"{missing} of {len(scores)} rows have no score (NaN): {reason}",
                 VaceWarning,
                 stacklevel=3,
             )
@@ -328,7 +517,6 @@ class VACE:
         data: Any,
         *,
         budget: Budget | str | None = None,
-        alarms_per_week: float | None = None,
         rules: Rules | None = None,
         first: int = 0,
         step: int | None = None,
@@ -337,19 +525,16 @@ class VACE:
     ) -> Detection:
         """The events of a table: when, how sure, which signal, which channels.
 
-        `budget` says how many false alarms a person tolerates on normal data, by default one in
-        10,000 rows: "1 per week" or ``Budget(1, "week")``, or `alarms_per_week`. `rules` say what
-        makes one event of the rows above the threshold. Rows before `first`, such as those of the
-        training, make no events. `step` is the time between rows in nanoseconds where the table
-        has no time. `sort` puts rows in order of time, and rows of the answer are counted so.
+        `budget` says how many false alarms a person tolerates on normal data: "1 per week", "1 in
+        10000 rows" or a :class:`Budget`; by default one a week where the model's rows have a time,
+        else one in 10,000 rows. `rules` say what makes one event of the rows above the threshold.
+        Rows before `first`, such as those of the training, make no events. `step` is the time
+        between rows in nanoseconds where the model's had no time. `sort` puts rows in order of
+        time, and rows of the answer are counted so.
 
         What looks like a stretch that a person accepted (see `accept`) is taken out of the rows
         before they are scored, and listed as `accepted`.
         """
-        if alarms_per_week is not None:
-            if budget is not None:
-                raise ConfigError("budget and alarms_per_week both came; give one of them")
-            budget = Budget(alarms_per_week, "week")
         table = gathered(data, self.channels_)
         kept = table if as_chunks(data) is not None else clean_frame(data, self.channels_)[0]
         if sort:
@@ -370,8 +555,7 @@ class VACE:
                 accepted=accepted,
                 progress=report,
             )
-        notes = [str(warning.message) for warning in caught]
-        return replace(found, notes=(*notes, *found.notes), data=kept)
+        return Detection.of(found, kept, [str(warning.message) for warning in caught])
 
     def predict(self, data: Any, *, budget: Budget | str | None = None) -> NDArray[np.int8]:
         """1 for each row of an event, 0 for all others, (n_rows,)."""
@@ -452,7 +636,8 @@ class VACE:
         if not patterns:
             return table, named
         recogniser = self.model_.recogniser(patterns)
-        rows, _, found = recogniser.add(table.block(0, len(table)), table.cuts())
+        steps = StepTracker(self.model_.step_rule).add(table.time, len(table))
+        rows, _, found = recogniser.add(table.block(0, len(table)), steps.cuts())
         return replace(table, values=rows), with_named(found + recogniser.finish(), named)
 
     # ------------------------------------------------------------------- files
@@ -461,11 +646,6 @@ class VACE:
         """Write the fitted detector to one file, and feedback, if there is any, beside it."""
         self.model_.save(path)
         self.feedback.move(path)
-
-
-def _learned() -> Any:
-    """The module that shows detectors: it is made of this one, not the other way round."""
-    return import_module("vace_ad.app.learned")
 
 
 def load(path: str | PathLike[str], **computing: Any) -> VACE:

@@ -22,9 +22,23 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from vace_ad.caller import Hint, hints, spelt
+
 
 class VaceError(Exception):
     """Base of all errors that this package raises on purpose."""
+
+    def told(self, *, options: bool = False) -> str:
+        """The message; settings that it names are keywords, or options of the command line."""
+        return spelt(" ".join(map(str, self.args)), options=options)
+
+    def __str__(self) -> str:
+        return self.told()
+
+    @property
+    def hints(self) -> tuple[Hint, ...]:
+        """The settings that it names, for programs."""
+        return hints(" ".join(map(str, self.args)))
 
 
 class ConfigError(VaceError, ValueError):

@@ -23,10 +23,10 @@ from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.training import LEAVE_OUT_MOST, Looked, standing_out, without
 from vace_ad.config import COMPUTING, VACEConfig
 from vace_ad.errors import ConfigError, ModelFileError
+from vace_ad.frames.steps import StepRule
 from vace_ad.frames.table import Table
 from vace_ad.frames.training import (
     placed_parts,
-    step_and_pause,
     training_parts,
     training_tables,
 )
@@ -67,11 +67,12 @@ class Model:
         tables, n_rows = training_tables(data, config, sort)
         channels = tables[0].names
         tables = [table.aligned(channels) for table in tables]
+        rule = StepRule.of([table.time for table in tables], config.max_gap)
         parts = placed_parts(
-            tables, channels, config, learn=lambda rows: Normal.fit(rows)[0].rebuild
+            tables, channels, config, learn=lambda rows: Normal.fit(rows)[0].rebuild, rule=rule
         )
         learned = learn(parts, config, progress, watch)
-        step, pause = step_and_pause(tables)
+        step = None if rule.step is None else rule.step / 1e9
         stretches = standing_out(learned.held, learned.training.config.length)
         looked = Looked(
             tables,
@@ -95,7 +96,8 @@ class Model:
             "rows": n_rows,
             "rows_used": sum(map(len, used)),
             "step_seconds": step,
-            "pause_seconds": pause,
+            "regular_step": rule.regular,
+            "pace_seconds": None if step is None else [each / 1e9 for each in rule.pace],
             "training": [note.to_plain() for note in notes],
             "rhythm": training.rhythm._asdict(),
             "engine": "none",
@@ -157,7 +159,11 @@ class Model:
         if not tables:
             return []
         return training_parts(
-            tables, self.channels, self.config, learn=lambda rows: self.normal.rebuild
+            tables,
+            self.channels,
+            self.config,
+            learn=lambda rows: self.normal.rebuild,
+            rule=self.step_rule,
         )
 
     def __getstate__(self) -> dict[str, Any]:
@@ -170,17 +176,17 @@ class Model:
         return {name: words for s in self.signals for name, words in s.lines.items()}
 
     @cached_property
-    def _ready(self) -> dict[tuple[Budget, Rules | None], Alarming]:
+    def _ready(self) -> dict[tuple[Budget, Rules | None, int | None], Alarming]:
         """Budgets made ready, by what was asked for."""
         return {}
 
-    def alarming(self, budget: Budget, rules: Rules | None) -> Alarming:
+    def alarming(self, budget: Budget, rules: Rules | None, step: int | None = None) -> Alarming:
         """A budget made ready for streams; once, however many streams there are."""
-        key = budget, rules
+        key = budget, rules, step
         if key not in self._ready:
             if len(self._ready) >= MOST_BUDGETS:
                 self._ready.clear()
-            self._ready[key] = Alarming.of(self, budget, rules, None)
+            self._ready[key] = Alarming.of(self, budget, rules, step)
         return self._ready[key]
 
     @property
@@ -205,11 +211,14 @@ class Model:
         seconds = self.facts.get("step_seconds")
         return None if not seconds else round(seconds * 1e9)
 
-    @property
-    def longest_pause(self) -> float | None:
-        """Nanoseconds between two rows of one stretch at most; time jumped where it is more."""
-        seconds = self.facts.get("pause_seconds")
-        return None if not seconds else 1e9 * seconds
+    @cached_property
+    def step_rule(self) -> StepRule:
+        """How times cut a series into stretches; decided by the training rows."""
+        facts, step, gap = self.facts, self.step, self.config.max_gap
+        if step is None:
+            return StepRule(max_gap=gap)
+        low, high = facts.get("pace_seconds") or (0.0, np.inf)
+        return StepRule(step, facts.get("regular_step", True), gap, (1e9 * low, 1e9 * high))
 
     @cached_property
     def calibration(self) -> Calibration:

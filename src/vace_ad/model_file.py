@@ -97,9 +97,14 @@ def _check_facts(facts: Any) -> None:
         raise ValueError("its facts are incomplete")
     if not all(map(_is_number, seconds.values())):
         raise ValueError("its facts do not say how long the fit took")
-    for name in ("step_seconds", "pause_seconds"):
-        if facts.get(name) is not None and not _is_number(facts[name]):
-            raise ValueError("the time between its rows is no number")
+    between, pace = facts.get("step_seconds"), facts.get("pace_seconds")
+    if between is not None and not _is_number(between):
+        raise ValueError("the time between its rows is no number")
+    if not isinstance(facts.get("regular_step", True), bool) or (
+        pace is not None
+        and not (isinstance(pace, list) and len(pace) == 2 and all(map(_is_number, pace)))
+    ):
+        raise ValueError("the pace of its rows is no pair of numbers")
     if not all(_is_number(facts.get(name, 0), int) for name in ("rows_used", "updates")):
         raise ValueError("its facts do not say how many rows it used")
     rhythm = facts.get("rhythm")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -12,13 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad import files
-from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.budget import Budget, Threshold
 from vace_ad.alarms.feed import AlarmFeed, Change
 from vace_ad.alarms.pattern import Pattern
 from vace_ad.alarms.recognise import Recogniser, Stretch
 from vace_ad.alarms.runs import Rules
 from vace_ad.errors import ConfigError, InputError, StateError
 from vace_ad.frames.segments import Segments
+from vace_ad.frames.steps import StepTracker, with_missing
 from vace_ad.frames.table import Table, as_table
 from vace_ad.model import Model
 from vace_ad.progress import Progress, silent
@@ -27,7 +28,7 @@ from vace_ad.signals.rows import added
 from vace_ad.signals.together import Together
 
 Array = NDArray[np.float64]
-KIND = files.Kind("vace-ad stream", 1, "a stream's state")
+KIND = files.Kind("vace-ad stream", 2, "a stream's state")
 SLAB = 4096  # rows worked off at a time: few enough to stay in cache
 
 
@@ -60,12 +61,14 @@ class Stream:
         *,
         budget: Budget | None = None,
         rules: Rules | None = None,
+        step: int | None = None,
         live: bool = True,
         accepted: Sequence[Pattern] = (),
     ) -> None:
-        """Alarms keep to `budget`, by default one false alarm in 10,000 rows.
+        """Alarms keep to `budget`.
 
-        `accepted` patterns are taken out of the rows of a live stream before they are scored.
+        `step` is the time between rows in nanoseconds where the model's had no time. `accepted`
+        patterns are taken out of the rows of a live stream before they are scored.
         """
         config = model.config
         if live and config.reproduction.over_the_set:
@@ -82,11 +85,12 @@ class Stream:
         self._names = tuple(model.lines)
         self._n_rows = 0  # taken in
         self._n_final = 0  # given out
-        self._time: np.datetime64 | None = None  # of the last row
+        self._steps = StepTracker(model.step_rule)
+        self._real = np.empty(0, bool)  # of rows not given out: whether they came, or were missing
         self._latest = np.nan  # provisional score
         self._lead: str | None = None  # the loudest provisional evidence
-        self._budget, self._rules = budget or Budget(), rules
-        self._feed = AlarmFeed(model.alarming(self._budget, rules)) if live else None
+        self._budget, self._rules, self._step = budget or Budget(), rules, step
+        self._feed = AlarmFeed(model.alarming(self._budget, rules, step)) if live else None
         self._recogniser: Recogniser | None = None
         if live and accepted:
             self.accept(accepted)
@@ -118,24 +122,28 @@ class Stream:
 
     def add(self, rows: Any, time: Any = None) -> Added:
         """Take one row or many: an array (n_channels,) or (n, n_channels), or a table."""
-        table = self._table(rows, time)
-        return self._add(table, self._cuts(table))
+        return self._add(self._table(rows, time))
 
-    def _add(self, table: Table, cuts: tuple[int, ...]) -> Added:
+    def _add(self, table: Table) -> Added:
         lines, provisional, taken, borne = [], [], [], []
         signals: list[str | None] = []  # the loudest evidence of each row
         ended: list[Stretch] = []
+        whole = self._steps.add(table.time, len(table))
         for a in range(0, len(table), SLAB):
             b = min(a + SLAB, len(table))
-            rows, inside = table.block(a, b), [cut - a for cut in cuts if a <= cut < b]
+            rows, steps = table.block(a, b), whole[a:b]
             if self._recogniser is not None:
-                rows, bears, over = self._recogniser.add(rows, inside)
+                rows, bears, over = self._recogniser.add(rows, steps.cuts())
                 borne.append(bears)
                 ended += over
             taken.append(rows)
-            undecided = self._segments.undecided(rows, inside) if self._live else None
+            rows, steps, real = with_missing(rows, steps)
+            came = np.ones(len(rows), bool) if real is None else real
+            self._real = np.concatenate([self._real, came])
+            cuts = steps.cuts()
+            undecided = self._segments.undecided(rows, cuts) if self._live else None
             now = []
-            for piece in self._segments.add(rows, inside):
+            for piece in self._segments.add(rows, cuts, steps.off):
                 if piece.rows is None:
                     done, newest = self._signals.cut(piece.n), self._signals.nothing(piece.n)
                 else:
@@ -143,9 +151,10 @@ class Stream:
                 lines.append(done)
                 now.append(newest)
             if self._live:
-                scores, loudest = self._provisional(now, b - a, undecided)
-                provisional.append(scores)
-                signals += self._leads(loudest)
+                undecided = None if undecided is None else undecided & ~steps.off
+                scores, loudest = self._provisional(now, len(rows), undecided)
+                provisional.append(scores[came])
+                signals += self._leads(loudest[came])
         self._n_rows += len(table)
         scores = _end_to_end(provisional, _NO_SCORES)
         changes: tuple[Change, ...] = ()
@@ -201,6 +210,8 @@ class Stream:
 
     def _answer(self, lines: list[Array], provisional: Array, changes: tuple[Change, ...]) -> Added:
         whole = _end_to_end(lines, self._signals.nothing(0))
+        done, self._real = np.split(self._real, [whole.shape[1]])
+        whole = whole if done.all() else whole[:, done]
         first, self._n_final = self._n_final, self._n_final + whole.shape[1]
         return Added(first, dict(zip(self._names, whole, strict=True)), provisional, changes)
 
@@ -212,38 +223,28 @@ class Stream:
             stamps = np.atleast_1d(np.asarray(time, "datetime64[ns]"))
             if len(stamps) != len(table):
                 raise InputError(f"{len(stamps)} times came for {len(table)} rows; give one each")
-            table = Table(table.values, table.names, stamps, table.named)
+            table = replace(table, time=stamps)
         return table
 
-    def _cuts(self, table: Table) -> tuple[int, ...]:
-        """Rows before which time jumped, by the pauses that training had."""
-        if table.time is None or not len(table):
-            return ()
-        known = table.time
-        if self._time is not None:
-            known = np.concatenate([np.array([self._time], known.dtype), known])
-        pauses = (known[1:] - known[:-1]).view(np.int64)
-        if (pauses <= 0).any():
-            row = int(np.flatnonzero(pauses <= 0)[0])
-            raise InputError(
-                f"time does not go forward: {known[row + 1]} came after {known[row]}; give rows "
-                "in order of time, each time once"
-            )
-        self._time = table.time[-1]
-        if self.model.longest_pause is None:
-            return ()
-        found = np.flatnonzero(pauses > self.model.longest_pause) + (len(table) - len(pauses))
-        return tuple(found.tolist())
+    @property
+    def threshold(self) -> Threshold:
+        """What alarms start from."""
+        return self.model.alarming(self._budget, self._rules, self._step).threshold
+
+    @property
+    def trouble(self) -> str | None:
+        """Why the last rows can have no score, and what to do; None where nothing is wrong."""
+        return self._steps.trouble
 
     # ------------------------------------------------------------------- state
 
     def to_bytes(self) -> bytes:
         """All that this stream knows of the rows so far, as the bytes of a safe file."""
-        time = np.datetime64("NaT") if self._time is None else self._time
         arrays = {
             "counts": np.array([self._n_rows, self._n_final]),
-            "time": np.array([time], "datetime64[ns]").view(np.int64),
+            "real": self._real.astype(np.uint8),
             "latest": np.array([self._latest]),
+            **prefixed("steps", self._steps.state()),
             **prefixed("segments", self._segments.state()),
             **prefixed("signals", self._signals.state()),
         }
@@ -251,6 +252,7 @@ class Stream:
             "model": self.model.digest,
             "budget": asdict(self._budget),
             "rules": None if self._rules is None else asdict(self._rules),
+            "step": self._step,
         }
         if self._feed is not None:
             arrays |= prefixed("feed", self._feed.state())
@@ -292,6 +294,7 @@ class Stream:
                 model,
                 budget=Budget(**description["budget"]),
                 rules=None if rules is None else Rules(**rules),
+                step=None if description["step"] is None else int(description["step"]),
             )
         except (KeyError, TypeError, ValueError) as wrong:
             raise StateError(f"{name} is incomplete or damaged: {wrong!r}") from wrong
@@ -321,8 +324,8 @@ class Stream:
     def _take(self, arrays: Mapping[str, NDArray[Any]], description: Mapping[str, Any]) -> None:
         """Take back a state."""
         self._n_rows, self._n_final = (int(n) for n in arrays["counts"])
-        stamp = arrays["time"].view("datetime64[ns]")[0]
-        self._time = None if np.isnat(stamp) else stamp
+        self._real = arrays["real"].astype(bool)
+        self._steps.resume(under("steps", arrays))
         self._latest = float(arrays["latest"][0])
         self._segments.resume(under("segments", arrays))
         self._signals.resume(under("signals", arrays))
@@ -339,8 +342,9 @@ class Stream:
         n = 2 * self.model.reach + 32  # windows that never end show it by then
         rows = np.tile(self.model.normal.mean, (n, 1))
         step = np.timedelta64(self.model.step or 1, "ns")
-        time = None if self._time is None else self._time + step * np.arange(1, n + 1)
-        found = [self._add(Table(rows, self.model.channels, time), ()), self.finish()]
+        last = self._steps.last
+        time = None if last is None else last + step * np.arange(1, n + 1)
+        found = [self._add(Table(rows, self.model.channels, time)), self.finish()]
         scores = np.concatenate([each.scores for each in found])
         if not len(scores) or not np.isfinite(scores[-1]):
             raise ValueError("usual rows get no score after it")
@@ -355,16 +359,13 @@ def _end_to_end(parts: list[Array], none: Array, axis: int = -1) -> Array:
 
 
 def run(
-    model: Model, tables: Iterable[Table], progress: Progress = silent
+    stream: Stream, tables: Iterable[Table], progress: Progress = silent
 ) -> Iterator[dict[str, Array]]:
     """The signals of a series that comes in tables, as rows become complete."""
-    stream = Stream(model, live=False)
-    several = not isinstance(tables, list)
     for table in tables:
-        cuts = stream._cuts(table) if several else table.cuts()
         for a in range(0, len(table), SLAB):
             part = table[a : a + SLAB]
-            found = stream._add(part, tuple(cut - a for cut in cuts if a <= cut < a + len(part)))
+            found = stream._add(part)
             progress("scoring", a + len(part), len(table))
             yield dict(found.signals)
     yield dict(stream.finish().signals)

@@ -41,7 +41,7 @@ def test_a_threshold_that_a_person_set_stays(toy: Toy, budget: Budget) -> None:
 
 
 def test_the_step_is_given_or_the_models(toy: Toy) -> None:
-    with pytest.raises(InputError, match="no time"):
+    with pytest.raises(InputError, match="without time"):
         Alarming.of(toy, Budget(1, "day"), None, None)
     given = Alarming.of(toy, Budget(1, "day"), None, MINUTE)
     assert given.rate == pytest.approx(1 / 1440)

@@ -10,6 +10,7 @@ from vace_ad.alarms.budget import Budget, choose_threshold
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.runs import Rules, runs_above
 from vace_ad.errors import ConfigError, InputError
+from vace_ad.live.config import budget as budget_of_a_file
 
 MINUTE = 60 * 10**9
 WEEK = 7 * 24 * 60  # rows of a minute
@@ -38,7 +39,12 @@ def kept(name: str, budget: Budget, weeks: int, rules: Rules, seeds: int) -> flo
 @pytest.mark.parametrize("name", PROCESSES)
 @pytest.mark.parametrize(
     ("budget", "weeks"),
-    [(Budget(1, "day"), 1), (Budget(1, "week"), 2), (Budget(1, "month"), 4), (Budget(2), 3)],
+    [
+        (Budget(1, "day"), 1),
+        (Budget(1, "week"), 2),
+        (Budget(1, "month"), 4),
+        (Budget(2, "rows"), 3),
+    ],
 )
 def test_alarms_counted_stay_within_a_factor_of_two(name: str, budget: Budget, weeks: int) -> None:
     assert 0.5 <= kept(name, budget, weeks, RULES, seeds=40) <= 2
@@ -76,8 +82,37 @@ def test_shares_and_plain_thresholds(calibration: Calibration) -> None:
 
 
 def test_budgets_in_time_need_a_step(calibration: Calibration) -> None:
-    with pytest.raises(InputError, match="no time column"):
+    with pytest.raises(InputError, match="without time; give it as step,"):
         choose_threshold(Budget(1, "week"), calibration, RULES)
+
+
+def test_the_default_is_in_time_where_rows_have_one() -> None:
+    assert Budget().at(None) == Budget(1, "rows")
+    assert Budget().at(MINUTE) == Budget(1, "week")
+    assert Budget(0.5).at(10**9) == Budget(0.5, "week")
+    assert Budget().at(60 * MINUTE) == Budget(10, "rows")  # a week has 168 rows of an hour
+    assert Budget().rate(60 * MINUTE) == pytest.approx(1 / 1000)
+    assert Budget(2, "day").at(None) == Budget(2, "day")
+
+
+@pytest.mark.parametrize("words", ["1 per week", "1/week", "1 a week", "one alarm a week"])
+def test_words_for_a_week(words: str) -> None:
+    assert Budget.of(words) == Budget(1, "week")
+    assert budget_of_a_file(words) == Budget(1, "week")
+
+
+@pytest.mark.parametrize("words", ["2 in 10000 rows", "2 / 10,000 rows", "1 in 5000 rows"])
+def test_words_for_rows(words: str) -> None:
+    assert Budget.of(words) == Budget(2, "rows")
+    assert budget_of_a_file(words) == Budget(2, "rows")
+
+
+@pytest.mark.parametrize("words", ["", "often", "1", "1 per year", "-1 a week", "1 in 0 rows"])
+def test_what_is_no_budget_is_refused_with_what_is(words: str) -> None:
+    with pytest.raises(ConfigError, match="1 per week"):
+        Budget.of(words)
+    with pytest.raises(ValueError, match="1 per week"):
+        budget_of_a_file(words)
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from alarms.plants import KINDS, PATCH, break_sensor, plant
 from alarms.toys import Toy
 from vace_ad import VACE
 from vace_ad.alarms.budget import Budget
-from vace_ad.alarms.detection import Detection, explain, find_events, leading
+from vace_ad.alarms.detection import Found, explain, find_events, leading
 from vace_ad.alarms.refine import REACH
 from vace_ad.alarms.runs import Rules
 from vace_ad.errors import InputError
@@ -22,7 +23,7 @@ TIME = (np.datetime64("2026-01-01", "ns") + np.arange(N) * np.timedelta64(60 * 1
 )
 
 
-def detect(toy: Toy, table: Table, **settings: Any) -> Detection:
+def detect(toy: Toy, table: Table, **settings: Any) -> Found:
     return find_events(toy, table, toy.signals(table), **settings)
 
 
@@ -36,7 +37,7 @@ def values() -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def toy(values: np.ndarray) -> Toy:
-    return Toy(values[:TRAIN], NAMES)
+    return Toy(values[:TRAIN], NAMES, 60 * 10**9)
 
 
 def test_events_with_time_blame_and_words(toy: Toy, values: np.ndarray) -> None:
@@ -64,7 +65,7 @@ def test_events_with_time_blame_and_words(toy: Toy, values: np.ndarray) -> None:
 def test_a_fault_has_its_rows_and_its_channel(kind: str) -> None:
     values = plant(N, len(NAMES), np.random.default_rng(3))
     break_sensor(values[:, 7], slice(6500, 6580), kind, np.random.default_rng(0))
-    found = detect(Toy(values[:TRAIN], NAMES), Table(values, NAMES), first=TRAIN)
+    found = detect(Toy(values[:TRAIN], NAMES, 60 * 10**9), Table(values, NAMES), first=TRAIN)
     (event,) = found.anomalies
     assert event.shares[0][0] == "h"
     assert min(event.end, 6580) - max(event.start, 6500) >= 40
@@ -74,7 +75,7 @@ def test_a_fault_has_its_rows_and_its_channel(kind: str) -> None:
 def test_a_fault_is_found_whatever_it_is(kind: str) -> None:
     values = plant(N, len(NAMES), np.random.default_rng(3))
     break_sensor(values[:, 7], slice(6500, 6580), kind, np.random.default_rng(0))
-    found = detect(Toy(values[:TRAIN], NAMES), Table(values, NAMES), first=TRAIN)
+    found = detect(Toy(values[:TRAIN], NAMES, 60 * 10**9), Table(values, NAMES), first=TRAIN)
     (event,) = found.anomalies
     assert 6500 - PATCH <= event.start < event.end <= 6580 + PATCH
     assert event.level in ("high", "critical")
@@ -82,7 +83,7 @@ def test_a_fault_is_found_whatever_it_is(kind: str) -> None:
 
 @pytest.mark.parametrize("per", ["day", "week", "month"])
 def test_a_threshold_that_learns_finds_the_same_faults(values: np.ndarray, per: Any) -> None:
-    toy = Toy(values[:TRAIN], NAMES, adapt=True)
+    toy = Toy(values[:TRAIN], NAMES, 60 * 10**9, adapt=True)
     found = detect(toy, Table(values, NAMES, TIME), budget=Budget(1, per), first=TRAIN)
     strongest = sorted(found.anomalies, key=lambda event: -event.ratio)
     assert {event.shares[0][0] for event in strongest[:2]} == {"c", "h"}
@@ -96,13 +97,13 @@ def test_limits_are_those_of_each_row(toy: Toy, values: np.ndarray) -> None:
     found = detect(toy, table, first=TRAIN)
     assert np.isnan(found.limits[:TRAIN]).all()
     np.testing.assert_array_equal(found.limits[TRAIN:], found.threshold.value)
-    learning = detect(Toy(values[:TRAIN], NAMES, adapt=True), table, first=TRAIN)
+    learning = detect(Toy(values[:TRAIN], NAMES, 60 * 10**9, adapt=True), table, first=TRAIN)
     assert len(np.unique(learning.limits[TRAIN:])) > 10
     assert found.threshold == learning.threshold  # where both began
 
 
 def test_near_misses_lie_below_the_threshold_strongest_first(values: np.ndarray) -> None:
-    toy = Toy(values[:TRAIN], NAMES, adapt=True)
+    toy = Toy(values[:TRAIN], NAMES, 60 * 10**9, adapt=True)
     found = detect(toy, Table(values, NAMES, TIME), first=TRAIN)
     ratios = [event.ratio for event in found.near_misses]
     assert ratios
@@ -122,6 +123,7 @@ def test_larger_budgets_have_no_fewer_anomalies(values: np.ndarray) -> None:
     assert counts == sorted(counts, reverse=True)
     assert counts[1] == len(found.anomalies)  # the budget itself
     assert counts[2] >= 2
+    toy.step = 60 * 10**9
     timed = detect(toy, Table(values, NAMES, TIME), budget=Budget(1, "week"), first=TRAIN)
     assert list(timed.budgets) == ["1 a day", "1 a week", "1 a month"]
     assert timed.budgets["1 a week"] == len(timed.anomalies)
@@ -152,15 +154,15 @@ def test_gaps_are_events_and_patches_do_not_cross_them(toy: Toy, values: np.ndar
     np.testing.assert_array_equal(found.signals["position"][:4500], before["position"])
 
 
-def test_steps_come_from_table_then_argument_then_fit(toy: Toy, values: np.ndarray) -> None:
-    budget, table = Budget(1, "day"), Table(values, NAMES)
-    with pytest.raises(InputError, match="no time column"):
-        detect(toy, table, budget=budget)
+def test_the_step_is_that_of_the_fit_else_the_argument(toy: Toy, values: np.ndarray) -> None:
+    budget, table, fitted = Budget(1, "day"), Table(values, NAMES), toy
+    toy = replace(toy, step=None)
+    for without in (table, Table(values, NAMES, TIME)):
+        with pytest.raises(InputError, match="fitted on rows without time; give it as step,"):
+            detect(toy, without, budget=budget)
     given = detect(toy, table, budget=budget, step=60 * 10**9).threshold
-    assert given == detect(toy, Table(values, NAMES, TIME), budget=budget).threshold
-    toy.step = 60 * 10**9
-    assert detect(toy, table, budget=budget).threshold == given
-    toy.step = None
+    assert detect(fitted, table, budget=budget).threshold == given
+    assert detect(fitted, table, budget=budget, step=10**9).threshold == given
 
 
 def test_rules_and_progress(toy: Toy, values: np.ndarray) -> None:

@@ -3,7 +3,9 @@ from __future__ import annotations
 import numpy as np
 
 from vace_ad.alarms.silence import no_data_events
-from vace_ad.frames.time import check_time
+from vace_ad.frames.steps import StepRule, StepTracker
+
+MINUTE = 60 * 10**9
 
 
 def test_jumps_in_time_and_silent_channels() -> None:
@@ -14,10 +16,8 @@ def test_jumps_in_time_and_silent_channels() -> None:
     values[50:60, 1] = np.inf
     values[50:60, 2] = np.nan
     values[70:, 0] = np.nan
-    report = check_time(time)
-    events = no_data_events(
-        values, "abc", longer_than=5, time=time, step=report.step, gaps=report.gaps
-    )
+    gaps = StepTracker(StepRule(MINUTE, max_gap=5)).add(time, len(time)).cuts()
+    events = no_data_events(values, "abc", longer_than=5, time=time, step=MINUTE, gaps=gaps)
     assert [(e.start, e.end, e.kind) for e in events] == [
         (38, 38, "no data"),
         (50, 60, "no data"),
@@ -43,15 +43,15 @@ def test_sentinels_are_silence_and_gaps_begin_beyond_a_length() -> None:
 def test_a_jump_in_time_is_silence_only_beyond_a_length() -> None:
     minutes = np.r_[0:20, 25:40, 46:60]  # five rows are missing, then six
     time = np.datetime64("2026-01-01", "ns") + minutes * np.timedelta64(60 * 10**9, "ns")
-    report = check_time(time)
-    assert report.gaps == (20, 35)
+    gaps = StepTracker(StepRule(MINUTE, max_gap=0)).add(time, len(time)).cuts()
+    assert gaps == [20, 35]
     for longer_than, starts in ((4, [20, 35]), (5, [35]), (6, [])):
         events = no_data_events(
             np.zeros((len(time), 1)),
             "a",
             longer_than=longer_than,
             time=time,
-            step=report.step,
-            gaps=report.gaps,
+            step=MINUTE,
+            gaps=gaps,
         )
         assert [event.start for event in events] == starts

@@ -12,6 +12,7 @@ from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.config import VACEConfig
 from vace_ad.frames.segments import Segments
+from vace_ad.frames.steps import StepRule, StepTracker
 from vace_ad.frames.table import Table, as_table
 from vace_ad.signals.normal import Normal
 
@@ -37,11 +38,16 @@ class Toy:
         self.normal, _ = Normal.fit([self.train])
         self.wander = Wander.fit([self.train])
 
+    @property
+    def step_rule(self) -> StepRule:
+        return StepRule(self.step, max_gap=self.config.max_gap)
+
     def signals(self, data: Any) -> dict[str, np.ndarray]:
         """Evidence of each stretch, NaN between them."""
         table: Table = as_table(data).aligned(self.channels)
         segments = Segments(len(self.channels), self.config.max_gap, 0.5, self.normal.rebuild)
-        pieces = [*segments.add(table.block(0, len(table)), table.cuts()), *segments.finish()]
+        cuts = StepTracker(self.step_rule).add(table.time, len(table)).cuts()
+        pieces = [*segments.add(table.block(0, len(table)), cuts), *segments.finish()]
         found: dict[str, list[np.ndarray]] = {"position": [], "direction": []}
         for piece in pieces:
             lines = self.simple(piece.rows) if piece.n >= PATCH and piece.rows is not None else {}

@@ -30,7 +30,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_results_folder(vace: Runner, plant: Path, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "results"
-    answer = vace("detect", plant, "--out", out, "--alarms-per-day", "1", *QUICK)
+    answer = vace("detect", plant, "--out", out, "--budget", "1 per day", *QUICK)
     assert answer.status == 0, answer.err
     names = {"scores.parquet", "events.csv", "model.vace", "run.json", "report.html"}
     assert {path.name for path in out.iterdir()} == names
@@ -62,7 +62,7 @@ def test_words_on_a_terminal(vace: Runner, plant: Path) -> None:
     assert answer.status == 0
     assert "1,500 rows × 4 channels, a row every 60 s" in answer.out
     assert "trained on the first 450 rows (30%)" in answer.out
-    assert "about one false alarm in 10,000 rows" in answer.out
+    assert "about one false alarm a week" in answer.out
     assert "█" in answer.out
     assert "pressure" in answer.out
     assert "\x1b[" not in answer.out  # no colours in a pipe
@@ -223,7 +223,7 @@ def test_missing_table(vace: Runner, tmp_path: Path) -> None:
 
 
 OPTIONS = {
-    "two budgets": (["--quantile", "0.99", "--threshold", "2"], "give one of them"),
+    "two budgets": (["--budget", "1/week", "--threshold", "2"], "give one of them"),
     "two trainings": (["--train-rows", "500", "--train-share", "0.5"], "give one of them"),
     "share of all": (["--train-share", "1.5"], "between 0 and 1"),
     "all rows": (["--train-rows", "1500"], "leave some to look at"),
@@ -244,8 +244,8 @@ def test_bad_options(vace: Runner, plant: Path, options: list[str], expected: st
 
 def test_alarms_in_time_need_time(vace: Runner, tmp_path: Path) -> None:
     frame().drop("time").write_csv(tmp_path / "t.csv")
-    options = ["detect", tmp_path / "t.csv", "--alarms-per-week", "1", *QUICK]
-    bad(vace(*options), "no time column")
+    options = ["detect", tmp_path / "t.csv", "--budget", "1 per week", *QUICK]
+    bad(vace(*options), "without time; give it as --step,")
     assert vace(*options, "--step", "1min").status == 0
 
 

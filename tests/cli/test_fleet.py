@@ -24,7 +24,7 @@ def table(tmp_path: Path) -> Path:
 
 def test_detect_by_machine(vace: Runner, table: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
-    options = ["--by", "machine", "--alarms-per-week", "3", *QUICK]
+    options = ["--by", "machine", "--budget", "3 per week", *QUICK]
     answer = vace("detect", table, *options, "--out", out)
     assert answer.status == 0, answer.err
     assert "on 2 of 4 machines" in answer.out

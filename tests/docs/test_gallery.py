@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 
 from vace_ad.alarms.budget import Threshold
-from vace_ad.alarms.detection import Detection
 from vace_ad.alarms.events import Event
+from vace_ad.detection import Detection
 
 SCRIPTS = Path(__file__).parents[2] / "docs" / "scripts"
 N = 1000

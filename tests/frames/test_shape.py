@@ -5,7 +5,7 @@ import polars as pl
 import pytest
 
 from frames.shapes import keyed, long, times, wide
-from vace_ad.caller import command_line
+from vace_ad.caller import spelt
 from vace_ad.errors import InputError
 from vace_ad.frames.shape import Shape, recognise, refuse_other_shapes
 
@@ -37,10 +37,9 @@ def test_a_state_in_a_table_of_irregular_step() -> None:
 def test_a_long_table() -> None:
     for frame in (long(), long().sort("sensor"), long().sample(fraction=1, shuffle=True, seed=1)):
         assert shape(frame) == Shape((), "sensor", "value", 3)
-    with command_line(), pytest.raises(InputError, match=r"--long sensor,value$"):
+    with pytest.raises(InputError, match=r"long='sensor,value'$") as refused:
         refuse_other_shapes(long().drop("time"), long()["time"].to_numpy())
-    with pytest.raises(InputError, match=r"long='sensor,value'$"):
-        refuse_other_shapes(long().drop("time"), long()["time"].to_numpy())
+    assert refused.value.told(options=True).endswith("--long sensor,value")
 
 
 def test_a_long_table_with_more_columns() -> None:
@@ -55,7 +54,7 @@ def test_a_keyed_table() -> None:
         assert shape(frame) == Shape(("machine",), count=4)
     numbers = keyed().with_columns(unit_no=pl.col("machine").str.tail(1).cast(pl.Int64))
     assert shape(numbers.drop("machine")) == Shape(("unit_no",), count=4)
-    with command_line(), pytest.raises(InputError, match=r"--by machine$"):
+    with pytest.raises(InputError, match=r"by='machine'$"):
         refuse_other_shapes(keyed().drop("time"), keyed()["time"].to_numpy())
 
 
@@ -75,8 +74,7 @@ def test_a_keyed_long_table() -> None:
     both = keyed().unpivot(index=["time", "machine"], variable_name="tag", value_name="y")
     found = shape(both)
     assert found == Shape(("machine",), "tag", "y", 3)
-    with command_line():
-        assert found.refusal().endswith("--long tag,y --by machine")
+    assert spelt(found.refusal()).endswith("long='tag,y' and by='machine'")
 
 
 def test_machines_without_a_time() -> None:

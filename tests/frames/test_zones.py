@@ -5,7 +5,14 @@ import pandas as pd
 import pytest
 
 from vace_ad.frames.write import frame_like, zone_of
-from vace_ad.frames.zones import steady_clock, wall_clock, zone_of_offset, zone_words, zoned
+from vace_ad.frames.zones import (
+    offsets,
+    time_words,
+    wall_clock,
+    zone_of_offset,
+    zone_words,
+    zoned,
+)
 
 NOON = np.array(["2026-01-01T11:00", "2026-07-01T10:00"], dtype="M8[ns]")  # in UTC
 
@@ -33,14 +40,20 @@ def test_offsets(offset: str, zone: str, words: str) -> None:
     assert zone_words(zone) == words
 
 
-def test_an_axis_never_goes_back() -> None:
+def test_offsets_over_a_change_of_clocks() -> None:
     night = np.datetime64("2026-10-24T22:00", "ns") + np.arange(8) * np.timedelta64(1, "h")
-    assert (np.diff(wall_clock(night, "Europe/Berlin")) < np.timedelta64(1, "h")).any()
-    axis, words = steady_clock(night, "Europe/Berlin")
-    assert axis is not None
-    assert (np.diff(axis) == np.timedelta64(1, "h")).all()
-    assert words == "UTC+02:00 (Europe/Berlin as at the start)"
-    assert steady_clock(NOON[:1], "Europe/Berlin")[1] == "Europe/Berlin"
+    assert offsets(night, "Europe/Berlin") == [(0, 120), (3, 60)]
+    assert offsets(night, "UTC") == [(0, 0)]
+    assert offsets(night, None) == offsets(None, "UTC") == offsets(night[:0], "UTC") == []
+
+
+def test_times_as_people_write_them() -> None:
+    assert [time_words(time, "Europe/Berlin") for time in NOON] == [
+        "2026-01-01 12:00+01:00",
+        "2026-07-01 12:00+02:00",
+    ]
+    assert time_words(NOON[0], "America/St_Johns") == "2026-01-01 07:30-03:30"
+    assert time_words(NOON[0] + np.timedelta64(1500, "ms"), None) == "2026-01-01 11:00:01.500"
 
 
 def test_answers_come_in_the_callers_zone() -> None:

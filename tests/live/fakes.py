@@ -48,6 +48,8 @@ class FakeAdded:
 class FakeStream:
     """Scores are summed z-scores with a running mean, so that every row before matters."""
 
+    trouble = None
+
     def __init__(self, model):
         self._model = model
         self._n = self._final = 0
@@ -118,6 +120,8 @@ class FakeStream:
 
 
 class FakeModel:
+    reach = DELAY
+
     def __init__(self, channels, mean, scale):
         self.channels = tuple(channels)
         self.mean, self.scale = np.asarray(mean, float), np.asarray(scale, float)

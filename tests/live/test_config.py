@@ -54,7 +54,7 @@ def test_a_good_file(tmp_path):
         ('kind = "csv"', 'kind = "cvs"', "source.kind = 'cvs': must be one of csv, jsonl"),
         ('kind = "csv"', "", "source.kind is missing"),
         ('path = "plant.csv"', "", "source.path is missing"),
-        ('budget = "2 per day"', 'budget = "2"', '"1 per week"'),
+        ('budget = "2 per day"', 'budget = "2"', "'1 per week'"),
         ('file = "pump.vace"', "", "one of file"),
         ('file = "pump.vace"', 'file = "a"\nlearn = "14d"', "one of file"),
         ("[state]", "[stat]", "[stat] is not a section; did you mean 'state'?"),

@@ -77,7 +77,7 @@ def make_plant(
         "alarm_words": "about one false alarm a week",
         "notes": ["Column 'status' is text and was left out.", "Column 'spare_2' never changes."],
         "facts": facts,
-        "command": "vace detect plant.csv --train-until 2026-02-26 --alarms-per-week 1",
+        "command": "vace detect plant.csv --train-until 2026-02-26 --budget '1 per week'",
     }  # fmt: skip
     return ReportData(**(data | changes))
 

@@ -18,6 +18,7 @@ from vace_ad.alarms.runs import Rules, runs_above
 from vace_ad.alarms.severity import chance, ratio_at, severity
 from vace_ad.alarms.watcher import Fixed, Sample, Start, Watcher
 from vace_ad.config import VACEConfig
+from vace_ad.frames.steps import StepRule
 from vace_ad.signals.normal import Normal
 
 Array = NDArray[np.float64]
@@ -69,6 +70,10 @@ class Learned(Protocol):
     def step(self) -> int | None:
         """Nanoseconds between training rows."""
 
+    @property
+    def step_rule(self) -> StepRule:
+        """How times cut a series into stretches."""
+
 
 @dataclass(frozen=True)
 class Alarming:
@@ -87,7 +92,7 @@ class Alarming:
         """Under a budget, by default one alarm in 10,000 rows."""
         budget = budget or Budget()
         rules = rules or Rules(join=model.config.length // 2)
-        step = step or model.step
+        step = model.step or step
         threshold = choose_threshold(budget, model.calibration, rules, step)
         return cls(model, threshold, rules, budget.rate(step), step)
 

@@ -1,4 +1,9 @@
-"""The threshold in words a person uses: so many alarms a week, a false-alarm rate, a number."""
+"""The threshold in words a person uses: so many alarms a week, a false-alarm rate, a number.
+
+Every door takes the same words and has the same default. The default is one false alarm a week
+where rows have a time, but never more than one in 1,000 rows; and one in 10,000 rows, about a week
+of minutes, where they have none.
+"""
 
 from __future__ import annotations
 
@@ -8,31 +13,33 @@ from typing import Literal
 
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.runs import Rules
+from vace_ad.caller import option
 from vace_ad.errors import ConfigError, InputError
 
 _DAY = 86_400 * 10**9
 PERIODS = {"day": _DAY, "week": 7 * _DAY, "month": 30 * _DAY}  # nanoseconds
 
-# One false alarm in so many rows where nobody says otherwise: about a week of minutes.
-DEFAULT_ROWS = 10_000
+DEFAULT_ROWS = 10_000  # that budgets in rows are counted in
+FEWEST_ROWS = 1_000  # of a week that has one false alarm by default; a shorter one has fewer
 
 # Below this many expected alarms, the calibration rows say little about the threshold.
 _FAR = 0.3
 
-
 _WORDS = re.compile(
-    r"(?P<amount>\d+(\.\d+)?) *(alarms? )?(((per|a|an) (?P<per>day|week|month))|"
-    r"(in (?P<rows>\d+) rows))"
+    r"(?P<amount>one|\d+(\.\d+)?) *((false )?alarms? *)?"
+    r"((per|an?|/) *(?P<per>day|week|month)|(in|per|/) *(?P<rows>\d[\d,]*) rows)"
 )
+UNDERSTOOD = "'1 per week' (or a day, or a month) or '1 in 10000 rows'"
 
 
 @dataclass(frozen=True)
 class Budget:
-    """How many alarms a person will bear on normal data, in one of five ways.
+    """How many false alarms a person accepts on normal data.
 
     ========== ========================================================
     per        amount
     ========== ========================================================
+    default    times the default, which depends on the step of the rows
     day, …     alarms a day, week or month; needs the table's step
     rows       alarms in every 10,000 rows
     share      share of normal rows above the threshold
@@ -41,10 +48,10 @@ class Budget:
     """
 
     amount: float = 1.0
-    per: Literal["day", "week", "month", "rows", "share", "threshold"] = "rows"
+    per: Literal["default", "day", "week", "month", "rows", "share", "threshold"] = "default"
 
     def __post_init__(self) -> None:
-        if self.per not in ("rows", "share", "threshold", *PERIODS):
+        if self.per not in ("default", "rows", "share", "threshold", *PERIODS):
             raise ConfigError(
                 f"a budget per {self.per!r} came; it is per {', '.join(PERIODS)}, rows, share or "
                 "threshold"
@@ -68,23 +75,51 @@ class Budget:
             return budget
         found = _WORDS.fullmatch(budget.strip().lower())
         if found is None:
-            raise ConfigError(
-                f"budget {budget!r} is not understood; write '1 per week' (or day, or month) or "
-                "'1 in 10000 rows'"
-            )
-        if found["rows"]:
-            return cls(float(found["amount"]) * DEFAULT_ROWS / float(found["rows"]), "rows")
-        return cls(float(found["amount"]), found["per"])  # type: ignore[arg-type]
+            raise ConfigError(f"budget {budget!r} is not understood; write {UNDERSTOOD}")
+        amount = 1.0 if found["amount"] == "one" else float(found["amount"])
+        if not found["rows"]:
+            return cls(amount, found["per"])  # type: ignore[arg-type]
+        rows = float(found["rows"].replace(",", ""))
+        if not rows:
+            raise ConfigError(f"budget {budget!r} counts alarms in no rows; write {UNDERSTOOD}")
+        return cls(amount * DEFAULT_ROWS / rows, "rows")
+
+    def at(self, step: int | None) -> Budget:
+        """The default in the unit of rows with this step; any other budget as it is."""
+        if self.per != "default":
+            return self
+        if step is None:
+            return Budget(self.amount, "rows")
+        if PERIODS["week"] / step >= FEWEST_ROWS:
+            return Budget(self.amount, "week")
+        return Budget(self.amount * DEFAULT_ROWS / FEWEST_ROWS, "rows")
+
+    @property
+    def words(self) -> str:
+        """The budget as people say it."""
+        amount = f"{self.amount:g}"
+        if self.per == "threshold":
+            return f"scores above {amount}"
+        if self.per == "share":
+            return f"about {amount} of normal rows"
+        alarms = "one false alarm" if self.amount == 1 else f"{amount} false alarms"
+        in_rows = f"in {DEFAULT_ROWS:,} rows"
+        if self.per == "default":
+            return f"about {alarms} a week, or {in_rows} without time"
+        return f"about {alarms} {in_rows if self.per == 'rows' else f'a {self.per}'}"
 
     def rate(self, step: int | None) -> float | None:
         """Alarms a row on normal data, or None for a share or a threshold."""
+        if self.per == "default":
+            return self.at(step).rate(step)
         if self.per == "rows":
             return self.amount / DEFAULT_ROWS
         if self.per in PERIODS:
             if step is None:
                 raise InputError(
-                    f"alarms a {self.per} need the time between rows, and the table has no time "
-                    "column; name it, give --step, or use --false-alarm-rate"
+                    f"alarms a {self.per} need the time between rows, and the model was fitted on "
+                    f"rows without time; give it as {option('step')}, or a budget such as "
+                    "'1 in 10000 rows'"
                 )
             return self.amount * step / PERIODS[self.per]
         return None
@@ -108,23 +143,21 @@ def choose_threshold(
     Alarms are counted as events under `rules`, as a person meets them, not as rows. `step` is
     the time between rows in nanoseconds.
     """
-    amount = f"{budget.amount:g}"
+    budget = budget.at(step)
     if budget.per == "threshold":
-        return Threshold(float(budget.amount), f"scores above {amount}", given=True)
+        return Threshold(float(budget.amount), budget.words, given=True)
     if budget.per == "share":
         value = calibration.tail.quantile(budget.amount)
         far = budget.amount * calibration.n_rows < _FAR * calibration.spacing
-        return Threshold(value, f"about {amount} of normal rows", _caution(calibration, far))
+        return Threshold(value, budget.words, _caution(calibration, far))
     rate = budget.rate(step)
     assert rate is not None  # the other kinds returned above
     expected = rate * calibration.n_rows
     value = calibration.threshold_for(expected, rules)
-    alarms = "one false alarm" if budget.amount == 1 else f"{amount} false alarms"
-    span = f"in {DEFAULT_ROWS:,} rows" if budget.per == "rows" else f"a {budget.per}"
     note = _caution(calibration, expected < _FAR)
     if expected > calibration.count(float(calibration.scores.min()), rules) >= 1:
-        note = f"normal rows hardly make more events than this: {amount} a {budget.per} is many"
-    return Threshold(value, f"about {alarms} {span}", note)
+        note = f"normal rows hardly make more events than this: {budget.words} is many"
+    return Threshold(value, budget.words, note)
 
 
 def _caution(calibration: Calibration, far: bool) -> str | None:

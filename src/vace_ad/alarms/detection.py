@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from importlib import import_module
-from os import PathLike
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,13 +11,13 @@ from numpy.typing import NDArray
 from vace_ad.alarms.alarming import Alarming, Learned, near_misses
 from vace_ad.alarms.blame import Blame, blame, suspicion
 from vace_ad.alarms.budget import Budget, Threshold
-from vace_ad.alarms.events import ANOMALY, NEAR_MISS, Event, event_columns, with_time
+from vace_ad.alarms.events import ANOMALY, NEAR_MISS, Event, with_time
 from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.refine import sharpen
 from vace_ad.alarms.runs import Rules, runs_above
 from vace_ad.alarms.silence import no_data_events
+from vace_ad.frames.steps import StepTracker
 from vace_ad.frames.table import Table
-from vace_ad.frames.time import TimeReport, check_time
 from vace_ad.progress import Progress, silent
 from vace_ad.signals.rows import added
 
@@ -28,7 +25,7 @@ Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Detection:
+class Found:
     """What was found in a table."""
 
     scores: Array  # (n_rows,), NaN where a row has no score
@@ -39,7 +36,6 @@ class Detection:
     near_misses: tuple[Event, ...]  # the strongest stretches below the threshold, strongest first
     budgets: Mapping[str, int]  # how many anomalies other budgets would have given
     notes: tuple[str, ...]
-    data: Any = field(default=None, repr=False, compare=False)  # as the caller gave it
     accepted: tuple[Event, ...] = ()  # stretches like one that a person called normal: no events
 
     @property
@@ -55,36 +51,6 @@ class Detection:
             rows[event.start : event.end] = 1
         return rows
 
-    def to_frame(self) -> Any:
-        """The events as a table of the caller's kind: pandas, polars or Arrow."""
-        from vace_ad.frames.write import frame_like
-
-        return frame_like(self.data, event_columns(self.events))
-
-    def plot(self, ax: Any = None) -> Any:
-        """Draw score, threshold and events; takes and returns matplotlib axes."""
-        return _view("figure").plot(self, ax)
-
-    def report(self, path: str | PathLike[str], detector: Any = None, *, first: int = 0) -> None:
-        """Write the report page; the `detector` adds how far it can be trusted here.
-
-        Rows before `first` are those of the training, as in `detect`.
-        """
-        _view("page").write_detection(self, path, detector, first=first)
-
-    def __repr__(self) -> str:
-        """What was found, in a few lines."""
-        return str(_view("figure").text(self))
-
-    def _repr_html_(self) -> str:
-        """The same with a small picture, for notebooks."""
-        return str(_view("figure").html(self))
-
-
-def _view(name: str) -> Any:
-    """A module that shows detections, by name: it is made of this one, not the other way round."""
-    return import_module(f"vace_ad.app.{name}")
-
 
 def find_events(
     model: Learned,
@@ -97,15 +63,15 @@ def find_events(
     step: int | None = None,
     accepted: Sequence[Stretch] = (),
     progress: Progress = silent,
-) -> Detection:
+) -> Found:
     """The events of a table whose signals are known.
 
     `rules` default to joining events nearer than half a patch. Rows before `first`, such as
     those of the training, make no events. `step` is the time between rows in nanoseconds where
     the table has no time. `accepted` are the stretches whose patterns were taken out of the table.
     """
-    clock = check_time(table.time) if table.time is not None else TimeReport(None, None, None)
-    alarming = Alarming.of(model, budget, rules, clock.step or step)
+    steps = StepTracker(model.step_rule).add(table.time, len(table))
+    alarming = Alarming.of(model, budget, rules, step)
     scores = added(signals.values())
     judged = alarming.watcher().add(scores[first:])
     ratio = np.concatenate([np.full(first, np.nan), judged.ratio])
@@ -128,8 +94,8 @@ def find_events(
         table.names,
         longer_than=model.config.max_gap,
         time=None if table.time is None else table.time[first:],
-        step=clock.step,
-        gaps=[row - first for row in clock.gaps if row > first],
+        step=model.step,
+        gaps=[row - first for row in steps.cuts() if row > first],
     )
     if table.time is not None:
         events = [with_time(event, table.time) for event in events]
@@ -137,7 +103,7 @@ def find_events(
     events += [_moved(event, first) for event in missing]
     events.sort(key=lambda event: (event.start, event.end))
     note = alarming.threshold.note
-    return Detection(
+    return Found(
         scores,
         dict(signals),
         alarming.threshold,

@@ -13,6 +13,7 @@ from vace_ad.alarms.calibration import Calibration
 from vace_ad.frames.table import Table
 from vace_ad.frames.time import duration_words
 from vace_ad.frames.training import Part
+from vace_ad.frames.zones import local_time
 from vace_ad.signals.rhythm import Rhythm
 
 Array = NDArray[np.float64]
@@ -147,10 +148,17 @@ class Looked:
             if start < len(table):
                 if table.time is None:
                     return None
-                inside = table.time[start : min(end, len(table))].astype("datetime64[s]")
-                return str(inside[0]).replace("T", " "), str(inside[-1]).replace("T", " ")
+                first, last = (
+                    local_time(table.time[row], table.zone)
+                    for row in (start, min(end, len(table)) - 1)
+                )
+                return _words(*first), _words(*last)
             start, end = start - len(table), end - len(table)
         return None
+
+
+def _words(local: np.datetime64, offset: str) -> str:
+    return f"{local.astype('datetime64[s]')}{offset}".replace("T", " ")
 
 
 def _moved(rows: Array) -> NDArray[np.bool_]:

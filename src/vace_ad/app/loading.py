@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Self
 
-from vace_ad.caller import option
+from vace_ad.caller import option, spelt
 from vace_ad.errors import ChannelMismatchError, InputError
 from vace_ad.frames.limits import DEFAULT as MAX_SIZE
 
@@ -44,7 +45,13 @@ class Reading:
     header_row: int | None = None
     query: str | None = None
     max_size: str | int = MAX_SIZE
-    even: bool = True  # put in single rows that are missing from a regular table
+    options: bool = False  # who reads notes is at the command line
+
+    @classmethod
+    def at_the_command_line(cls, given: Mapping[str, Any]) -> Self:
+        """How the options of a command say; `given` may hold other ones too."""
+        names = {each.name for each in fields(cls)}
+        return cls(**{k: v for k, v in given.items() if k in names}, options=True)
 
 
 @dataclass(frozen=True)
@@ -101,6 +108,7 @@ def load_tables(places: str | Path | Iterable[str | Path], how: Reading) -> list
 def read_frame(sources: Sequence[Source], how: Reading) -> tuple[pl.DataFrame, ReadReport]:
     """The rows of all sources as they are written."""
     from vace_ad.frames.gather import read_sources
+    from vace_ad.frames.panics import without_panic_words
     from vace_ad.frames.read import read_table
 
     options = {
@@ -114,7 +122,8 @@ def read_frame(sources: Sequence[Source], how: Reading) -> tuple[pl.DataFrame, R
         "by": tuple(names_of(how.by) or ()),
         "max_size": how.max_size,
     }
-    return read_sources(sources, lambda place: read_table(place, **options))
+    with without_panic_words() if how.options else nullcontext():
+        return read_sources(sources, lambda place: read_table(place, **options))
 
 
 def load_frame(
@@ -124,7 +133,7 @@ def load_frame(
     channels: Sequence[str] | None = None,
     places: Sequence[str] = (),
 ) -> Loaded:
-    """Rows as they are written to a table: time, shape, channels, order, even step."""
+    """Rows as they are written to a table: time, shape, channels, order."""
     from vace_ad.frames.columns import channels_of, notes_in_words
     from vace_ad.frames.order import order_rows
     from vace_ad.frames.table import Table
@@ -144,17 +153,14 @@ def load_frame(
     if time is not None and how.sort:
         values, time, more = order_rows(values, time)
         notes += more
-    table = Table(values, found.names, time)
+    table = Table(values, found.names, time, zone=clock.zone)
     if how.resample is not None:
         table = _resampled(table, how.resample, clock.zone)
         notes.append(f"rows averaged over {how.resample}: {len(table):,} rows")
-    if table.time is None:
-        return Loaded(table, clock, source, notes)
-    clock = check_time(table.time, clock.column, clock.zone)
-    if how.even and how.resample is None and clock.step is not None:
-        table, clock, more = _evened(table, clock)
-        notes += more
-    return Loaded(table, clock, source, [*notes, *clock.notes])
+    if table.time is not None:
+        clock = check_time(table.time, clock.column, clock.zone)
+        notes += clock.notes
+    return Loaded(table, clock, source, [spelt(note, options=how.options) for note in notes])
 
 
 def names_of(listing: Names) -> list[str] | None:
@@ -204,7 +210,6 @@ def _known_channels(frame: pl.DataFrame, channels: Sequence[str]) -> tuple[list[
 def _resampled(table: Table, every: str, zone: str | None) -> Table:
     from vace_ad.frames.resample import resample
     from vace_ad.frames.stamps import parse_duration
-    from vace_ad.frames.table import Table
     from vace_ad.frames.time import check_order
 
     if table.time is None:
@@ -214,23 +219,4 @@ def _resampled(table: Table, every: str, zone: str | None) -> Table:
         )
     check_order(table.time, zone)
     values, time = resample(table.values, table.time, parse_duration(every))
-    return Table(values, table.names, time)
-
-
-def _evened(table: Table, clock: TimeReport) -> tuple[Table, TimeReport, list[str]]:
-    """Put in single rows that are missing from a regular table."""
-    from vace_ad.frames.even import even_out
-    from vace_ad.frames.table import Table
-    from vace_ad.frames.time import check_time
-
-    assert table.time is not None
-    assert clock.step is not None
-    values, time, real = even_out(table.values, table.time, clock.step, clock.irregular)
-    if real.all():
-        return table, clock, []
-    even = Table(values, table.names, time)
-    note = (
-        f"{int((~real).sum()):,} single rows that are missing from the regular step were put in "
-        "without values; short gaps are bridged"
-    )
-    return even, check_time(time, clock.column, clock.zone), [note]
+    return replace(table, values=values, time=time)

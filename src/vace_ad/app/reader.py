@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vace_ad.caller import spelt
 from vace_ad.errors import ConfigError, VaceWarning
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def read(places: str | Path | Iterable[str | Path], **how: Any) -> pl.DataFrame:
     """
     from vace_ad.app.loading import Reading, load_table
 
-    known = Reading.__dataclass_fields__
+    known = [name for name in Reading.__dataclass_fields__ if name != "options"]
     for name in how:
         if name not in known:
             raise ConfigError(
@@ -43,5 +44,5 @@ def read(places: str | Path | Iterable[str | Path], **how: Any) -> pl.DataFrame:
         loaded = load_table(places, reading)
         frame, notes = loaded.frame(), loaded.notes
     for note in notes:
-        warnings.warn(note, VaceWarning, stacklevel=2)
+        warnings.warn(spelt(note), VaceWarning, stacklevel=2)
     return frame

@@ -15,7 +15,7 @@ def event_record(event: Event, zone: str | None = None) -> dict[str, Any]:
     """An event for programs, its times in their zone."""
     times = {
         name: None if value is None else iso_time(value, zone)
-        for name in ("start_time", "end_time", "peak_time")
+        for name in ("start_time", "end_time", "peak_time", "alarm_time")
         for value in (getattr(event, name),)
     }
     return {
@@ -35,16 +35,10 @@ def event_record(event: Event, zone: str | None = None) -> dict[str, Any]:
 
 def iso_time(time: np.datetime64, zone: str | None) -> str:
     """A time in ISO 8601: local with its offset where the zone is known, else as it stands."""
-    import numpy as np
+    from vace_ad.frames.zones import local_time
 
-    from vace_ad.frames.zones import wall_clock
-
-    if zone is None:
-        return str(time)
-    local = wall_clock(np.array([time]), zone)[0]
-    minutes = round(float((local - time) / np.timedelta64(1, "m")))
-    hours, rest = divmod(abs(minutes), 60)
-    return f"{local}{'-' if minutes < 0 else '+'}{hours:02}:{rest:02}"
+    local, offset = local_time(time, zone)
+    return str(local).removesuffix(".000000000") + offset
 
 
 def plain(value: Any) -> Any:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     import polars as pl
 
     from vace_ad.alarms import Event
-    from vace_ad.alarms.detection import Detection
     from vace_ad.app.loading import Loaded
+    from vace_ad.detection import Detection
     from vace_ad.frames.table import Table
 
 RUN = "run.json"  # marks a folder as one of ours
@@ -99,7 +99,7 @@ def event_frame(events: Sequence[Event], zone: str | None = None) -> pl.DataFram
     from vace_ad.frames.zones import zoned
 
     columns = event_columns(events)
-    for name in ("start_time", "end_time", "peak_time"):
+    for name in ("start_time", "end_time", "peak_time", "alarm_time"):
         if name in columns:
             columns[name] = zoned(name, columns[name], zone)
     return pl.DataFrame(columns).with_columns(pl.col(pl.Float64).fill_nan(None))

@@ -6,21 +6,21 @@ The detector is met here and in `training` only.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.app.records import event_record
-from vace_ad.app.thresholds import ends
 from vace_ad.app.training import Training, fit_detector
 from vace_ad.progress import Progress, silent
+from vace_ad.views.thresholds import ends
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Budget, Rules
-    from vace_ad.alarms.detection import Detection
     from vace_ad.app.loading import Loaded
     from vace_ad.config import VACEConfig
+    from vace_ad.detection import Detection
     from vace_ad.detector import VACE
 
 
@@ -34,11 +34,13 @@ class Alarming:
     cooldown: int = 0
     step: int | None = None  # nanoseconds between rows of a table without time
 
-    def rules(self, patch_length: int) -> Rules:
-        """The rules that make events."""
+    def rules(self, detector: VACE | None = None) -> Rules:
+        """The rules that make events, by what a detector was fitted with; None checks them."""
         from vace_ad.alarms import Rules
 
-        join = patch_length // 2 if self.join is None else self.join
+        join = self.join
+        if join is None:
+            join = 0 if detector is None else detector.model_.config.length // 2
         return Rules(join, self.min_length, self.cooldown)
 
 
@@ -96,8 +98,9 @@ def fit_and_detect(
     started: float | None = None,
 ) -> Run:
     """Fit on the training rows, find the events of the others."""
-    alarming.rules(config.length)  # refuses nonsense before the fit
-    alarming.budget.rate(loaded.clock.step or alarming.step)  # a budget in time without time too
+    alarming.rules()  # refuses nonsense before the fit
+    clocks = [table.clock.step for table in training.tables]
+    alarming.budget.rate(clocks[0] or alarming.step)  # a budget in time without time too
     detector, notes = fit_detector(config, training, progress)
     return detect_with(
         detector,
@@ -123,34 +126,49 @@ def detect_with(
     started: float | None = None,
 ) -> Run:
     """Find the events of a table with a fitted detector; training rows make none."""
-    rules = alarming.rules(detector.config.length)
+    rules = alarming.rules(detector)
+    budget = alarming.budget.at(detector.model_.step or alarming.step)
     found = detector.detect(
         loaded.table,
-        budget=alarming.budget,
+        budget=budget,
         rules=rules,
         first=training.rows or 0,
         step=alarming.step,
         progress=progress,
     )
-    every = [*loaded.notes, *notes, *found.notes, *_accepted_note(found)]
+    every = [*loaded.notes, *notes, *found.notes, *_accepted_note(found, loaded.clock.zone)]
     began = time.perf_counter() if started is None else started
-    return Run(loaded, detector, found, alarming.budget, rules, training, every, command, began)
+    return Run(loaded, detector, found, budget, rules, training, every, command, began)
 
 
-def _accepted_note(found: Detection) -> list[str]:
+def _accepted_note(found: Detection, zone: str | None) -> list[str]:
     """What looked like something that a person called normal, for the report."""
+    from vace_ad.frames.zones import time_words
+
     if not found.accepted:
         return []
-    when = [str(one.start if one.start_time is None else one.start_time) for one in found.accepted]
-    first = ", ".join(text.removesuffix(".000000000") for text in when[:5])
+    when = [
+        f"row {one.start:,}" if one.start_time is None else time_words(one.start_time, zone)
+        for one in found.accepted
+    ]
+    first = ", ".join(when[:5])
     more = f" and {len(when) - 5} more" if len(when) > 5 else ""
     return [f"{len(when)} stretches made no event, accepted as normal by feedback: {first}{more}"]
 
 
 def write_results(
-    run: Run, out: Path, kind: str, progress: Progress = silent, *, report: bool = True
+    run: Run,
+    out: Path,
+    kind: str,
+    progress: Progress = silent,
+    *,
+    report: bool = True,
+    add: Callable[[Path], None] | None = None,
 ) -> None:
-    """Write scores, events, model, run and report into a folder that appears whole."""
+    """Write scores, events, model, run and report into a folder that appears whole.
+
+    `add` writes more into it.
+    """
     from vace_ad.app.results import results_folder, write_run, write_tables
     from vace_ad.frames.write import is_formula
 
@@ -168,16 +186,16 @@ def write_results(
         progress("writing", 2, 3)
         if report:
             write_page(run, folder / "report.html")
+        if add is not None:
+            add(folder)
         progress("writing", 3, 3)
 
 
 def write_page(run: Run, path: Path) -> None:
     """Write the report of a run."""
-    from vace_ad.app.page import report_data
-    from vace_ad.frames.table import Table
-    from vace_ad.frames.zones import steady_clock
     from vace_ad.report import write_report
     from vace_ad.version import __version__
+    from vace_ad.views.page import report_data
 
     source = run.loaded.source
     facts = {
@@ -187,15 +205,12 @@ def write_page(run: Run, path: Path) -> None:
         "engine": str(run.detector.facts_.get("engine", "")),
         "vace-ad": __version__,
     }
-    table = run.loaded.table
-    time, zone = steady_clock(table.time, run.loaded.clock.zone)
     data = report_data(
         Path(source.source).name,
         run.detector,
-        Table(table.values, table.names, time),
+        run.loaded.table,
         run.found,
         training=None if run.training.rows is None else (0, run.training.rows),
-        zone=zone,
         notes=run.notes,
         facts=facts,
         command=run.command,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.app.loading import Loaded, Reading, load_table
@@ -89,16 +88,15 @@ def _first_rows(
 
 def _rows_until(table: Table, until: str) -> int:
     import numpy as np
-    import polars as pl
 
-    from vace_ad.frames.stamps import parse_stamps
+    from vace_ad.frames.stamps import moment
 
     if table.time is None:
         raise InputError(
             f"{option('train_until')} needs a time column, and none was found; name it with "
             f"{option('time_column')}, or use {option('train_rows')}"
         )
-    limit = parse_stamps(pl.Series([until])).time[0]
+    limit = moment(until, table.zone)
     if np.isnat(limit):
         raise ConfigError(
             f"{option('train_until')} {until!r} is no time; write 2026-03-01 or 2026-03-01T12:00"
@@ -112,10 +110,10 @@ def fit_detector(
     """Fit a detector; also what the reader should know about the fit."""
     from vace_ad.detector import VACE
 
-    pieces = [piece for part in training.tables for piece in _pieces(part, training.rows)]
+    tables = [part.table[: training.rows] for part in training.tables]
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", VaceWarning)
-        detector = VACE(**config.to_dict()).fit(pieces, progress=progress)
+        detector = VACE(**config.to_dict()).fit(tables, progress=progress)
     notes = [str(w.message) for w in caught if issubclass(w.category, VaceWarning)]
     for other in caught:
         if not issubclass(other.category, VaceWarning):
@@ -126,16 +124,3 @@ def fit_detector(
 def training_notes(detector: VACE) -> list[str]:
     """What a person should know about the rows that a detector learned from, in words."""
     return [str(note["words"]) for note in detector.facts_.get("training", ())]
-
-
-def _pieces(part: Loaded, rows: int | None) -> list[Table]:
-    """The training rows, cut where time jumps, so that no patch reaches across."""
-    from vace_ad.frames.table import Table
-
-    table = part.table
-    end = len(table) if rows is None else rows
-    edges = [0, *(gap for gap in part.clock.gaps if gap < end), end]
-    return [
-        Table(table.values[a:b], table.names, None if table.time is None else table.time[a:b])
-        for a, b in pairwise(edges)
-    ]

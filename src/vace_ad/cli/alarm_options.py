@@ -12,32 +12,23 @@ if TYPE_CHECKING:
     from vace_ad.alarms import Budget
     from vace_ad.app.run import Alarming
 
-_ALARMS = "When to alarm (give one budget; default: one false alarm in 10,000 rows)"
+_ALARMS = (
+    "When to alarm (give one; default: one false alarm a week, or in 10,000 rows without time)"
+)
 _EVENTS = "What makes one event"
 
-AlarmsPerDay = Annotated[
-    float | None,
-    typer.Option(help="False alarms a day to accept.", rich_help_panel=_ALARMS),
-]
-AlarmsPerWeek = Annotated[
-    float | None,
-    typer.Option(help="False alarms a week to accept.", rich_help_panel=_ALARMS),
-]
-AlarmsPerMonth = Annotated[
-    float | None,
-    typer.Option(help="False alarms a month to accept.", rich_help_panel=_ALARMS),
+BudgetOption = Annotated[
+    str | None,
+    typer.Option(
+        help="False alarms to accept, for example '1 per week', '2 a day' or '1 in 10000 rows'.",
+        rich_help_panel=_ALARMS,
+    ),
 ]
 FalseAlarmRate = Annotated[
     float | None,
     typer.Option(
         help="Share of normal rows above the threshold, for example 0.001.",
         rich_help_panel=_ALARMS,
-    ),
-]
-Quantile = Annotated[
-    float | None,
-    typer.Option(
-        help="Quantile of normal scores as threshold, for example 0.999.", rich_help_panel=_ALARMS
     ),
 ]
 ThresholdOption = Annotated[
@@ -71,38 +62,22 @@ Cooldown = Annotated[
 
 
 def make_budget(
-    per_day: float | None,
-    per_week: float | None,
-    per_month: float | None,
-    false_alarm_rate: float | None,
-    quantile: float | None,
-    threshold: float | None,
+    budget: str | None, false_alarm_rate: float | None, threshold: float | None
 ) -> Budget:
     """The one budget that was given, or the default."""
     from vace_ad.alarms import Budget
 
     given = {
-        "--alarms-per-day": per_day,
-        "--alarms-per-week": per_week,
-        "--alarms-per-month": per_month,
+        "--budget": budget,
         "--false-alarm-rate": false_alarm_rate,
-        "--quantile": quantile,
         "--threshold": threshold,
     }
-    chosen = [(name, value) for name, value in given.items() if value is not None]
+    chosen = [name for name, value in given.items() if value is not None]
     if len(chosen) > 1:
-        raise ConfigError(f"{chosen[0][0]} and {chosen[1][0]} both came; give one of them")
-    if not chosen:
-        return Budget()
-    name, value = chosen[0]
-    if name == "--quantile":
-        return Budget(1 - value, "share")
-    if name == "--false-alarm-rate":
-        return Budget(value, "share")
-    if name == "--threshold":
-        return Budget(value, "threshold")
-    per = {"--alarms-per-day": "day", "--alarms-per-week": "week", "--alarms-per-month": "month"}
-    return Budget(value, per[name])  # type: ignore[arg-type]
+        raise ConfigError(f"{chosen[0]} and {chosen[1]} both came; give one of them")
+    if false_alarm_rate is not None:
+        return Budget(false_alarm_rate, "share")
+    return Budget.of(budget) if threshold is None else Budget(threshold, "threshold")
 
 
 def make_alarming(

@@ -42,11 +42,8 @@ def detect_command(
         str | None,
         typer.Option(help="Train on this table instead.", rich_help_panel=_TRAINING),
     ] = None,
-    alarms_per_day: alarm.AlarmsPerDay = None,
-    alarms_per_week: alarm.AlarmsPerWeek = None,
-    alarms_per_month: alarm.AlarmsPerMonth = None,
+    budget: alarm.BudgetOption = None,
     false_alarm_rate: alarm.FalseAlarmRate = None,
-    quantile: alarm.Quantile = None,
     threshold: alarm.ThresholdOption = None,
     step: alarm.Step = None,
     join: alarm.Join = None,
@@ -91,11 +88,11 @@ def detect_command(
 
     vace detect plant.csv
 
-    vace detect plant.csv --train-until 2026-03-01 --alarms-per-week 1 --out results/
+    vace detect plant.csv --train-until 2026-03-01 --budget '1 per week' --out results/
 
     vace detect today.csv --train-file last-month.parquet --fail-on-events || page-someone
 
-    vace detect fleet/*.parquet --by machine --alarms-per-week 3 --jobs 4 --out results/
+    vace detect fleet/*.parquet --by machine --budget '3 per week' --jobs 4 --out results/
     """
     from vace_ad.app.loading import Reading, load_table
     from vace_ad.app.results import check_out
@@ -104,30 +101,12 @@ def detect_command(
 
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet)
-    how = Reading(
-        time_column=time_column,
-        time_zone=time_zone,
-        sort=sort,
-        resample=resample,
-        columns=columns,
-        drop=drop,
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
-        header=header,
-        long=long,
-        by=by,
-        sheet=sheet,
-        header_row=header_row,
-        query=query,
-        max_size=max_size,
-    )
-    budget = alarm.make_budget(
-        alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
-    )
+    how = Reading.at_the_command_line(locals())
     config = fit.make_config(preset, patch_length, seed, settings)
-    alarming = alarm.make_alarming(budget, join, min_length, cooldown, step)
-    alarming.rules(config.length)  # refuses nonsense before any table is read
+    alarming = alarm.make_alarming(
+        alarm.make_budget(budget, false_alarm_rate, threshold), join, min_length, cooldown, step
+    )
+    alarming.rules()  # refuses nonsense before any table is read
     if by is not None:
         from vace_ad.fleet.task import Choice
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -13,9 +13,6 @@ from vace_ad.cli import tables as read
 from vace_ad.cli.model import existing, save
 from vace_ad.cli.tables import MAX_SIZE
 from vace_ad.errors import FeedbackError
-
-if TYPE_CHECKING:
-    from vace_ad.frames.table import Table
 
 _SAY = "What to say (give one)"
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")]
@@ -87,6 +84,7 @@ def feedback_command(
 
     vace feedback plant.vace --undo 1f3a9c02
     """
+    from vace_ad.app.loading import Reading, load_table
     from vace_ad.detector import load
 
     given = [x for x in (normal, fault, events, undo) if x is not None]
@@ -101,8 +99,11 @@ def feedback_command(
             what, source = _event(events)
             table, verdict = table or source, "fault" if is_fault else "normal"
         else:
-            what, verdict = _range(normal or fault or ("", "")), "normal" if normal else "fault"
-        rows = None if table is None else _load(table, time_column, time_zone, detector.channels_)
+            verdict = "normal" if normal else "fault"
+        how = Reading.at_the_command_line({"time_column": time_column, "time_zone": time_zone})
+        rows = None if table is None else load_table([table], how, detector.channels_).table
+        if events is None:
+            what = _range(normal or fault or ("", ""), time_zone if rows is None else rows.zone)
         said = detector.accept(what, rows, verdict=verdict, note=note, who=who)
         output.say(said.words())
     active = detector.feedback.active
@@ -146,13 +147,7 @@ def update_command(
     from vace_ad.detector import load
 
     output = say.Output(as_json=as_json, quiet=quiet)
-    how = Reading(
-        time_column=time_column,
-        time_zone=time_zone,
-        sort=sort,
-        resample=resample,
-        max_size=max_size,
-    )
+    how = Reading.at_the_command_line(locals())
     detector = load(existing(model))
     loaded = [load_table([path], how, detector.channels_) for path in paths]
     rows = sum(len(one.table) for one in loaded)
@@ -166,19 +161,16 @@ def update_command(
     output.json({"model": str(target), "rows": rows, "facts": dict(detector.facts_)})
 
 
-def _load(
-    path: str, time_column: str | None, time_zone: str | None, channels: tuple[str, ...]
-) -> Table:
-    from vace_ad.app.loading import Reading, load_table
+def _range(pair: tuple[str, str], zone: str | None) -> tuple[Any, Any]:
+    """Rows where both are whole numbers, else times in the zone of the table."""
+    import numpy as np
 
-    return load_table([path], Reading(time_column=time_column, time_zone=time_zone), channels).table
+    from vace_ad.frames.stamps import moment
 
-
-def _range(pair: tuple[str, str]) -> tuple[Any, Any]:
-    """Rows where both are whole numbers, else times."""
     if all(text.isdigit() and len(text) != 4 for text in pair):
         return int(pair[0]), int(pair[1])
-    return pair
+    start, end = (moment(text, zone) for text in pair)
+    return pair if np.isnat(start) or np.isnat(end) else (start, end)
 
 
 def _event(place: str) -> tuple[Any, str | None]:

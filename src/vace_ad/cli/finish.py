@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vace_ad.cli.output import Output, stamp
+from vace_ad.cli.output import Output
 
 if TYPE_CHECKING:
     from vace_ad.app.run import Run
@@ -76,16 +76,16 @@ def write_scores(place: str, run: Run) -> None:
 
 
 def _say(run: Run, out: Path | None, output: Output) -> None:
-    from vace_ad.app.thresholds import told
     from vace_ad.frames.time import duration_words
-    from vace_ad.frames.zones import zone_words
+    from vace_ad.frames.zones import time_words, zone_words
+    from vace_ad.views.thresholds import told
 
     table, clock, found = run.loaded.table, run.loaded.clock, run.found
     name = Path(run.loaded.source.source).name
     parts = [f"{len(table):,} rows × {len(table.names)} channels"]
     if table.time is not None and clock.step is not None:
         parts.append(f"a row every {duration_words(clock.step)}")
-        first, last = (stamp(table.time[row], clock.zone) for row in (0, -1))
+        first, last = (time_words(table.time[row], clock.zone) for row in (0, -1))
         parts.append(f"{first} to {last} {zone_words(clock.zone)}".rstrip())
     output.say(f"{name}: {', '.join(parts)}", "bold")
     output.say(f"  trained on {run.training.words}")

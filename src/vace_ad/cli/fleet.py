@@ -108,7 +108,6 @@ def detect_fleet(
             machines=None if out is None else str(folder / "machines"),
             kind=kind,
             command=command_line(),
-            on_command_line=True,
         )
         place = Engine(engine.value, jobs, address=address)
         with output.progress() as progress:
@@ -157,7 +156,7 @@ def fit_fleet(
     from vace_ad.fleet.runner import Engine, run_fleet, write_models
     from vace_ad.fleet.task import Job
 
-    job = Job(how, config, None, models=str(models), command=command_line(), on_command_line=True)
+    job = Job(how, config, None, models=str(models), command=command_line())
     with output.progress() as progress:
         run = run_fleet(
             paths,
@@ -185,14 +184,8 @@ def fit_fleet(
 def budget_words(alarming: Alarming) -> str:
     """The fleet's budget for people."""
     budget = alarming.budget
-    amount = f"{budget.amount:g}"
-    if budget.per == "threshold":
-        return f"alarms above {amount} on each machine"
-    if budget.per == "share":
-        return f"about {amount} of normal rows on each machine"
-    alarms = "one false alarm" if budget.amount == 1 else f"{amount} false alarms"
-    span = "in 10,000 rows of time" if budget.per == "rows" else f"a {budget.per}"
-    return f"about {alarms} {span} over all machines"
+    each = budget.per in ("threshold", "share")
+    return f"{budget.words} {'on each machine' if each else 'over all machines'}"
 
 
 @contextmanager

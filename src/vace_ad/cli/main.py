@@ -8,7 +8,6 @@ from typing import Annotated
 import typer
 
 import vace_ad
-from vace_ad.caller import command_line
 from vace_ad.cli.bench import bench_app
 from vace_ad.cli.demo import demo_command
 from vace_ad.cli.detect import detect_command
@@ -66,8 +65,7 @@ app.add_typer(bench_app, name="bench")
 def main() -> None:
     """Run the command; an error is one sentence and exit status 2, or 70 where it is our fault."""
     try:
-        with command_line():
-            app()  # exits by itself, also after a wrong option
+        app()  # exits by itself, also after a wrong option
     except (SystemExit, KeyboardInterrupt):
         raise
     except BaseException as error:  # a library's panic is no Exception
@@ -79,7 +77,7 @@ def main() -> None:
 
 def _sentence(error: BaseException) -> str:
     if isinstance(error, VaceError):
-        return str(error)
+        return error.told(options=True)
     if isinstance(error, MemoryError):
         return "there is not enough memory for this; give fewer rows or columns"
     first = (str(error).strip().splitlines() or [""])[0]

@@ -84,24 +84,7 @@ def fit_command(
     from vace_ad.app.training import Training, fit_detector
 
     output = say.Output(as_json=as_json, quiet=quiet)
-    how = Reading(
-        time_column=time_column,
-        time_zone=time_zone,
-        sort=sort,
-        resample=resample,
-        columns=columns,
-        drop=drop,
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
-        header=header,
-        long=long,
-        by=by,
-        sheet=sheet,
-        header_row=header_row,
-        query=query,
-        max_size=max_size,
-    )
+    how = Reading.at_the_command_line(locals())
     config = fit.make_config(preset, patch_length, seed, settings)
     if _one_of(model, models, by) is None:
         assert models is not None
@@ -148,11 +131,8 @@ def score_command(
         ),
     ] = None,
     out: end.Out = None,
-    alarms_per_day: alarm.AlarmsPerDay = None,
-    alarms_per_week: alarm.AlarmsPerWeek = None,
-    alarms_per_month: alarm.AlarmsPerMonth = None,
+    budget: alarm.BudgetOption = None,
     false_alarm_rate: alarm.FalseAlarmRate = None,
-    quantile: alarm.Quantile = None,
     threshold: alarm.ThresholdOption = None,
     step: alarm.Step = None,
     join: alarm.Join = None,
@@ -186,7 +166,7 @@ def score_command(
 
     vace score new.csv --model plant.vace --scores - | head
 
-    vace score new.csv --model plant.vace --alarms-per-month 1 --out results/ --fail-on-events
+    vace score new.csv --model plant.vace --budget '1 per month' --out results/ --fail-on-events
     """
     from vace_ad.app.loading import Reading, load_table
     from vace_ad.app.results import check_out
@@ -196,26 +176,10 @@ def score_command(
 
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet or scores == "-")
-    how = Reading(
-        time_column=time_column,
-        time_zone=time_zone,
-        sort=sort,
-        resample=resample,
-        delimiter=delimiter,
-        decimal=decimal,
-        encoding=encoding,
-        header=header,
-        long=long,
-        by=by,
-        sheet=sheet,
-        header_row=header_row,
-        query=query,
-        max_size=max_size,
+    how = Reading.at_the_command_line(locals())
+    alarming = alarm.make_alarming(
+        alarm.make_budget(budget, false_alarm_rate, threshold), join, min_length, cooldown, step
     )
-    budget = alarm.make_budget(
-        alarms_per_day, alarms_per_week, alarms_per_month, false_alarm_rate, quantile, threshold
-    )
-    alarming = alarm.make_alarming(budget, join, min_length, cooldown, step)
     if _one_of(model, models, by) is None:
         from vace_ad.config import VACEConfig
         from vace_ad.fleet.task import Choice
@@ -242,7 +206,7 @@ def score_command(
     if out is not None:
         check_out(out)
     detector = load(existing(model))
-    alarming.rules(detector.config.length)
+    alarming.rules()  # refuses nonsense before the table is read
     if detector.feedback.active:
         output.say(f"  with {len(detector.feedback.active)} verdicts of {detector.feedback.path}")
     loaded = load_table(paths, how, detector.channels_)
@@ -338,7 +302,7 @@ def _describe(detector: VACE, output: say.Output) -> None:
 def _thresholds(detector: VACE) -> dict[str, float]:
     """A few budgets and the thresholds that they start with."""
     from vace_ad.alarms import Budget
-    from vace_ad.app.thresholds import at_start
+    from vace_ad.views.thresholds import at_start
 
     seconds = detector.facts_.get("step_seconds")
     budgets = [Budget()]

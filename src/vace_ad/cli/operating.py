@@ -91,8 +91,8 @@ def judge_model(
             f"{path} has {len(loaded.table):,} rows for the model and {len(labels):,} labels; "
             "expected one label a row: sort the table by time and drop repeated times first"
         )
-    step = _nanoseconds(step_seconds) or loaded.clock.step or detector.model_.step
-    chosen = Budget.of(budget)
+    step = detector.model_.step or _nanoseconds(step_seconds)
+    chosen = Budget.of(budget).at(step)
     known = [] if causes is None else _causes_of(path, read_causes(causes), causes)
     found = detector.detect(loaded.table, budget=chosen, step=step)
     counted = operate(detector, loaded.table, labels, chosen, step=step, causes=known, found=found)

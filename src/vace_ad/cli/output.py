@@ -158,16 +158,6 @@ def spark_heights(
         yield min(7, int(8 * share)), bool(alarmed[a:b].any())
 
 
-def stamp(time: np.datetime64, zone: str | None = None) -> str:
-    """A local time as people write it: no seconds, or fractions of them, where there are none."""
-    import numpy as np
-
-    from vace_ad.frames.zones import wall_clock
-
-    text = str(wall_clock(np.array([time]), zone)[0].astype("datetime64[ms]")).replace("T", " ")
-    return text.removesuffix(".000").removesuffix(":00")
-
-
 def _urgency(event: Event) -> float:
     """Severity, with missing data in the middle of the scale."""
     return 50.0 if math.isnan(event.severity) else event.severity
@@ -175,9 +165,10 @@ def _urgency(event: Event) -> float:
 
 def _cells(number: int, event: Event, step: int | None, named: int, zone: str | None) -> list[str]:
     from vace_ad.frames.time import duration_words
+    from vace_ad.frames.zones import time_words
     from vace_ad.report.words import odds
 
-    start = str(event.start) if event.start_time is None else stamp(event.start_time, zone)
+    start = str(event.start) if event.start_time is None else time_words(event.start_time, zone)
     lasts = f"{event.rows} rows"
     if event.start_time is not None and event.end_time is not None and step is not None:
         whole = float(event.end_time - event.start_time) + (step if event.rows else 0)

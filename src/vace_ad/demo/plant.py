@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import accumulate
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    import polars as pl
 
 Column = NDArray[np.float64]
 
@@ -48,6 +52,14 @@ class Plant:
     values: NDArray[np.float64]  # (n_rows, n_sensors)
     faults: tuple[Fault, ...]
     train_rows: int
+
+    def frame(self) -> pl.DataFrame:
+        """The record as a table, without the truth about it."""
+        import polars as pl
+
+        return pl.DataFrame(
+            {"time": self.time, **dict(zip(self.names, self.values.T, strict=True))}
+        )
 
     @property
     def labels(self) -> NDArray[np.int8]:

@@ -18,6 +18,7 @@ from vace_ad.config import VACEConfig
 from vace_ad.errors import FeedbackError
 from vace_ad.feedback.verdict import FAULT, NORMAL, Verdict, What
 from vace_ad.frames.segments import run_edges
+from vace_ad.frames.stamps import moment
 from vace_ad.frames.table import Table
 
 NAMED = 0.1  # share of an event from which on a channel is named
@@ -33,7 +34,7 @@ def make_verdict(
     """
     if verdict not in (NORMAL, FAULT):
         raise FeedbackError(f"verdict={verdict!r}: must be 'normal' or 'fault'")
-    start, end = _times(what)
+    start, end = _times(what, None if table is None else table.zone)
     fields: dict[str, Any] = {"start": start, "end": end, "note": note, "who": who}
     if isinstance(what, Event):
         shares = what.shares[:MOST_NAMED]
@@ -150,8 +151,8 @@ def _sha(values: NDArray[Any]) -> str:
     return hashlib.sha256(np.ascontiguousarray(values, np.float64).tobytes()).hexdigest()
 
 
-def _times(what: Any) -> tuple[np.datetime64 | None, np.datetime64 | None]:
-    """The times of an event or of a pair of times; None for rows."""
+def _times(what: Any, zone: str | None) -> tuple[np.datetime64 | None, np.datetime64 | None]:
+    """The times of an event, or of a pair of times, words in `zone`; None for rows."""
     if isinstance(what, Event):
         return what.start_time, what.end_time
     if not isinstance(what, tuple | list) or len(what) != 2:
@@ -161,11 +162,10 @@ def _times(what: Any) -> tuple[np.datetime64 | None, np.datetime64 | None]:
         )
     if all(isinstance(x, int | np.integer) for x in what):
         return None, None
-    try:
-        start, end = (np.datetime64(str(x), "ns") for x in what)
-    except ValueError:
-        raise FeedbackError(f"{what!r} are no times; write ('2026-01-31T13:45', …)") from None
-    return start, end
+    start, end = (x if isinstance(x, np.datetime64) else moment(str(x), zone) for x in what)
+    if np.isnat(start) or np.isnat(end):
+        raise FeedbackError(f"{what!r} are no times; write ('2026-01-31T13:45', …)")
+    return start.astype("datetime64[ns]"), end.astype("datetime64[ns]")
 
 
 def _rows(

@@ -148,15 +148,15 @@ class Fleet:
         return self
 
     def detect(
-        self, data: Any, *, budget: Budget | None = None, progress: Progress = silent
+        self, data: Any, *, budget: Budget | str | None = None, progress: Progress = silent
     ) -> FleetDetection:
         """The events of every machine; `budget` is for the whole fleet."""
         if not hasattr(self, "models_"):
             raise NotFittedError("this fleet has learned nothing yet: call fit first")
         if is_dataset(data):
-            return self._detect_dataset(data, budget or Budget())
+            return self._detect_dataset(data, Budget.of(budget))
         machines = list(self._machines(data))
-        alarming = Alarming(per_machine(budget or Budget(), len(machines)))
+        alarming = Alarming(per_machine(Budget.of(budget), len(machines)))
         many = len(machines) >= LEAST
         rows = []
         for done, one in enumerate(machines):
@@ -192,7 +192,7 @@ class Fleet:
             loaded = self._load(one, model.channels_)
             part = alarming
             if many:
-                alarming = supported(alarming, model.calibration_.n_rows, loaded.clock.step)
+                alarming = supported(alarming, model.calibration_.n_rows, model.model_.step)
             run = detect_with(model, loaded, Training([], None, words), alarming)
             row = row_of(one.name, run, status, part=part)
         except VaceError as error:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 if TYPE_CHECKING:
     from vace_ad.alarms.calibration import Calibration
-    from vace_ad.alarms.detection import Detection
+    from vace_ad.detection import Detection
 
 Array = NDArray[np.float64]
 

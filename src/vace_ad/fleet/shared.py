@@ -54,21 +54,7 @@ def _normal(entity: Entity, job: Job) -> Loaded | None:
     except VaceError:
         return None  # its own row says why
     assert training.rows is not None
-    return first_rows(loaded, training.rows)
-
-
-def first_rows(loaded: Loaded, count: int) -> Loaded:
-    """The first rows of a table as a table."""
-    from vace_ad.frames.table import Table
-
-    table = loaded.table
-    time = None if table.time is None else table.time[:count]
-    gaps = tuple(gap for gap in loaded.clock.gaps if gap < count)
-    return replace(
-        loaded,
-        table=Table(table.values[:count], table.names, time),
-        clock=replace(loaded.clock, gaps=gaps),
-    )
+    return replace(loaded, table=loaded.table[: training.rows])
 
 
 def _size(entity: Entity) -> int:

@@ -18,7 +18,6 @@ from vace_ad.app.loading import Loaded, Reading, load_frame, names_of, read_fram
 from vace_ad.app.records import event_record, plain
 from vace_ad.app.run import Alarming, Run, detect_with, fit_and_detect, write_page, write_results
 from vace_ad.app.training import Training, choose_training, fit_detector
-from vace_ad.caller import command_line
 from vace_ad.config import VACEConfig
 from vace_ad.errors import TooShortError, VaceError
 from vace_ad.fleet.entities import Entity, folder_name
@@ -59,7 +58,6 @@ class Job:
     every_report: bool = True  # at once; else of those that `page` asks for, once all are judged
     kind: str = "parquet"  # of the scores
     command: str = ""
-    on_command_line: bool = False
     pooled: bool = False  # the fleet is large enough to tell how strong an alarm must be
 
 
@@ -78,17 +76,14 @@ class Task:
 def compute(task: Task) -> MachineRow:
     """The row of a machine."""
     started = perf_counter()
-    name = task.entity.name
     try:
-        with command_line(task.job.on_command_line):
-            if task.page:
-                row = _page(task)
-            else:
-                row = _learn(task) if task.job.alarming is None else _detect(task)
-    except TooShortError as error:
-        row = MachineRow(name, "short", error=str(error), rows=task.entity.rows or 0)
+        if task.page:
+            row = _page(task)
+        else:
+            row = _learn(task) if task.job.alarming is None else _detect(task)
     except VaceError as error:
-        row = failures(task, str(error))
+        words = error.told(options=task.job.how.options)
+        row = failures(task, words, "short" if isinstance(error, TooShortError) else "failed")
     except Exception as error:  # a fault of ours must not end the fleet
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}:{last.lineno}"
@@ -96,9 +91,9 @@ def compute(task: Task) -> MachineRow:
     return replace(row, seconds=round(perf_counter() - started, 3))
 
 
-def failures(task: Task, error: str) -> MachineRow:
+def failures(task: Task, error: str, status: Status = "failed") -> MachineRow:
     """The row of a machine for which nothing could be done."""
-    return MachineRow(task.entity.name, "failed", error=error, rows=task.entity.rows or 0)
+    return MachineRow(task.entity.name, status, error=error, rows=task.entity.rows or 0)
 
 
 def load_entity(entity: Entity, how: Reading, channels: tuple[str, ...] | None = None) -> Loaded:
@@ -177,11 +172,11 @@ def _judge(task: Task, learned: VACE | None = None) -> Run:
 
         detector = load(task.model)
         loaded = load_entity(task.entity, job.how, detector.channels_)
-        alarming = _alarming(task, loaded, detector.calibration_.n_rows)
+        alarming = _alarming(task, detector.model_.step, detector.calibration_.n_rows)
         return _with_model(detector, loaded, task, alarming)
     loaded = load_entity(task.entity, job.how)
     training = training_rows(loaded, job) if task.normal is None else _other_rows(task, loaded)
-    alarming = _alarming(task, loaded, _count(training))
+    alarming = _alarming(task, training.tables[0].clock.step, _count(training))
     if learned is not None:
         return detect_with(learned, loaded, training, alarming, command=job.command)
     return fit_and_detect(loaded, training, job.config, alarming, command=job.command)
@@ -225,12 +220,12 @@ def _count(training: Training) -> int:
     return training.rows or sum(len(one.table) for one in training.tables)
 
 
-def _alarming(task: Task, loaded: Loaded, trained: int) -> Alarming:
+def _alarming(task: Task, step: int | None, trained: int) -> Alarming:
     """When this machine alarms; in a large fleet never by less than its training can show."""
     assert task.job.alarming is not None
     if not task.job.pooled:
         return task.job.alarming
-    return supported(task.job.alarming, trained, loaded.clock.step)
+    return supported(task.job.alarming, trained, step)
 
 
 def _with_model(detector: VACE, loaded: Loaded, task: Task, alarming: Alarming) -> Run:
@@ -249,13 +244,13 @@ def row_of(
     part: Alarming,
 ) -> MachineRow:
     """A machine's row from its run; `part` has its share of the fleet's budget."""
-    zone, step = run.loaded.clock.zone, run.loaded.clock.step or part.step
+    zone, step = run.loaded.clock.zone, run.detector.model_.step or part.step
     rate, first = part.budget.rate(step), run.training.rows or 0
     learned = run.detector.calibration_
     bar = own_bar(part.budget, run.budget, step, learned.spacing)
     known = Heights(0.0)
     if bar > 1:
-        known = heights_of(run.found, first, learned, run.detector.config.length)
+        known = heights_of(run.found, first, learned, run.detector.model_.config.length)
     return MachineRow(
         name,
         status,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -34,7 +35,7 @@ def gathered(data: Any, expected: tuple[str, ...]) -> Table:
     values = np.concatenate([table.values for table in tables])
     times = [table.time for table in tables if table.time is not None]
     time = np.concatenate(times) if len(times) == len(tables) else None
-    return Table(values, expected, time, tables[0].named)
+    return replace(tables[0], values=values, time=time)
 
 
 def parquet_chunks(path: Path, rows: int = ROWS) -> Iterator[Any]:

@@ -7,15 +7,10 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from vace_ad.caller import is_command_line
-
 
 @contextmanager
 def without_panic_words() -> Iterator[None]:
     """Keep the pages that a panic prints off the terminal; a program's own log stays as it is."""
-    if not is_command_line():
-        yield
-        return
     sys.stderr.flush()
     try:
         kept = os.dup(2)

@@ -88,16 +88,30 @@ class Segments:
         short = (open_rows > 0) & (open_rows <= self._max_gap)
         return np.asarray(short[before:].any(axis=1))
 
-    def add(self, rows: Array, cuts: Sequence[int] = ()) -> list[Piece]:
-        """The pieces that are now decided; `cuts` are rows before which time jumped."""
+    def add(
+        self, rows: Array, cuts: Sequence[int] = (), off: NDArray[np.bool_] | None = None
+    ) -> list[Piece]:
+        """The pieces that are now decided; `cuts` are rows before which time jumped.
+
+        Rows that are `off`, (n,), get no score, whatever they hold.
+        """
+        dropped = np.zeros((0, 2), np.intp) if off is None else run_edges(off)
+        inside = set(dropped[:, 0].tolist())
         pieces: list[Piece] = []
         start = 0
-        for cut in cuts:
-            pieces += self._decide(rows[start:cut], last=True)
-            pieces.append(CUT)
-            self._begin(rows.shape[1])
+        for cut in sorted({*cuts, *dropped.ravel().tolist()} - {len(rows)}):
+            pieces += self._stretch_end(rows[start:cut], start in inside)
             start = cut
+        if start in inside:
+            return pieces + self._stretch_end(rows[start:], True)
         return pieces + self._decide(rows[start:], last=False)
+
+    def _stretch_end(self, rows: Array, dropped: bool) -> list[Piece]:
+        """The last rows of a stretch, or rows between two stretches; then a new one begins."""
+        pieces = self._decide(rows[:0] if dropped else rows, last=True)
+        self._begin(rows.shape[1])
+        self._n += len(rows) if dropped else 0
+        return [*pieces, Piece(None, len(rows)) if dropped else CUT]
 
     def finish(self) -> list[Piece]:
         """The rows still held, at the end of the stream."""

@@ -58,8 +58,7 @@ class Shape:
         else:
             names = " and ".join(map(repr, self.by))
             what = f"the table holds the rows of {self.count:,} series, told apart by {names}"
-        joint = " " if option("x").startswith("--") else ", "
-        return f"{what}; read it with {joint.join(fixes)}"
+        return f"{what}; read it with {' and '.join(fixes)}"
 
 
 def refuse_other_shapes(frame: pl.DataFrame, time: NDArray[np.datetime64] | None) -> None:

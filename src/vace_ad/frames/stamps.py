@@ -80,6 +80,14 @@ def parse_stamps(column: pl.Series, zone: str | None = None, *, count: bool = Fa
     return Stamps(np.full(len(column), np.datetime64("NaT", "ns")), None, [])
 
 
+def moment(text: str, zone: str | None = None) -> np.datetime64:
+    """A time that a person wrote, in UTC where the zone is known; NaT where it is none."""
+    import polars as pl
+
+    found: np.datetime64 = parse_stamps(pl.Series([text]), zone).time[0]
+    return found
+
+
 def _parse_words(words: pl.Series, zone: str | None) -> Stamps:
     import polars as pl
 

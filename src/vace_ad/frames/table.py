@@ -7,7 +7,7 @@ a table is never copied whole.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import narwhals.stable.v2 as nw
@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from vace_ad.errors import ChannelMismatchError, InputError
 from vace_ad.frames.columns import clean_frame
 from vace_ad.frames.order import order_rows
-from vace_ad.frames.time import check_time
 
 
 @dataclass(frozen=True)
@@ -28,15 +27,10 @@ class Table:
     names: tuple[str, ...]
     time: NDArray[np.datetime64] | None = None  # (n_rows,), nanoseconds
     named: bool = True  # False where the names were made up here, as for a plain array
+    zone: str | None = None  # of the times, where it is known; they are kept in UTC then
 
     def __len__(self) -> int:
         return len(self.values)
-
-    def cuts(self) -> tuple[int, ...]:
-        """Rows before which time jumped; refuses times out of order or twice the same."""
-        if self.time is None or len(self) < 2:
-            return ()
-        return check_time(self.time).gaps
 
     def block(self, start: int, end: int) -> NDArray[np.float64]:
         """Rows [start, end) as float64, in one layout, so that sums run in one order."""
@@ -44,14 +38,14 @@ class Table:
 
     def __getitem__(self, rows: slice) -> Table:
         time = None if self.time is None else self.time[rows]
-        return Table(self.values[rows], self.names, time, self.named)
+        return replace(self, values=self.values[rows], time=time)
 
     def ordered(self) -> Table:
         """The rows in order of time, those of the same time averaged."""
         if self.time is None:
             raise InputError("the table has no time, so it cannot be sorted; give it a time column")
         values, time, _ = order_rows(self.block(0, len(self)), self.time)
-        return Table(values, self.names, time, self.named)
+        return replace(self, values=values, time=time)
 
     def aligned(self, names: Sequence[str]) -> Table:
         """The same rows with the channels called `names`, in that order."""
@@ -64,13 +58,13 @@ class Table:
                     f"fitted on {len(names)}: {', '.join(map(str, names[:8]))}"
                     f"{', …' if len(names) > 8 else ''}"
                 )
-            return Table(self.values, tuple(names), self.time, named=False)
+            return replace(self, names=tuple(names))
         missing = [name for name in names if name not in self.names]
         extra = [name for name in self.names if name not in names]
         if missing or extra:
             raise ChannelMismatchError(missing, extra)
         order = [self.names.index(name) for name in names]
-        return Table(self.values[:, order], tuple(names), self.time)
+        return replace(self, values=self.values[:, order], names=tuple(names))
 
 
 def as_table(data: Any, expected: tuple[str, ...] = ()) -> Table:
@@ -145,14 +139,14 @@ def _frame_table(frame: nw.DataFrame[Any], index: Any) -> Table:
     values = np.empty((len(frame), len(channels)), np.float32 if single else np.float64)
     for i, name in enumerate(channels):
         values[:, i] = frame[name].cast(nw.Float32 if single else nw.Float64).to_numpy()
+    time, zone = None, None
     if times:
+        zone = getattr(schema[times[0]], "time_zone", None)
         time = _nanoseconds(_in_utc(frame[times[0]]).to_numpy())
     elif getattr(getattr(index, "dtype", None), "kind", "") == "M":  # a pandas datetime index
-        plain = index if index.tz is None else index.tz_convert(None)  # in UTC
-        time = _nanoseconds(plain.to_numpy())
-    else:
-        time = None
-    return Table(values, tuple(str(name) for name in channels), time)
+        zone = None if index.tz is None else str(index.tz)
+        time = _nanoseconds((index if zone is None else index.tz_convert(None)).to_numpy())
+    return Table(values, tuple(str(name) for name in channels), time, zone=zone)
 
 
 def _in_utc(column: nw.Series[Any]) -> nw.Series[Any]:

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, NamedTuple
 from vace_ad.caller import option
 from vace_ad.errors import ConfigError, TableReadError
 from vace_ad.frames.limits import check_cells
-from vace_ad.frames.panics import without_panic_words
 from vace_ad.frames.sniff import (
     MISSING,
     Dialect,
@@ -71,8 +70,7 @@ def read_text(
         rows = split(lines[dialect.skip :], dialect.delimiter)
         if most is not None:
             check_cells(name, len(rows), max(map(len, rows)), most)
-        with without_panic_words():
-            frame = _parse(name, data, dialect, rows)
+        frame = _parse(name, data, dialect, rows)
     except UnicodeError as error:
         if encoding is not None or compression == "zstd":
             raise TableReadError(

@@ -1,4 +1,4 @@
-"""The time of a table: which column it is, whether it runs forward, its step, its gaps."""
+"""The time of a table: which column it is, whether it runs forward, its step."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 from vace_ad.caller import option
 from vace_ad.errors import InputError
 from vace_ad.frames.stamps import Stamps, parse_stamps
-from vace_ad.frames.zones import skips_an_hour
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,9 +25,7 @@ _CLOCK_ONLY = r"^\s*\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?\s*$"
 _JITTER = 0.1
 # ... and a table is when more than this share of its stamps are.
 _IRREGULAR = 0.05
-# A pause is a gap above this many steps; where stamps are irregular, above the second number.
-_GAP_STEPS, _GAP_STEPS_IRREGULAR = 1.5, 10.0
-_MOST_SUMMERS, _YEAR = 1, 365.25 * 86_400e9  # a clock skips an hour at most once a year
+_HOUR = 3600e9
 
 
 @dataclass(frozen=True)
@@ -39,7 +36,6 @@ class TimeReport:
     zone: str | None  # the one they came in, where it is known; times are kept in UTC then
     step: int | None  # nanoseconds from row to row, as a rule
     irregular: float = 0.0  # share of rows that are off the step
-    gaps: tuple[int, ...] = ()  # rows before which time jumped
     notes: tuple[str, ...] = ()
 
 
@@ -78,56 +74,55 @@ def check_time(
     zone: str | None = None,
     notes: Sequence[str] = (),
 ) -> TimeReport:
-    """Find the step of a table's times, and what departs from it.
+    """Find the step of a table's times, and say what departs from it.
 
     Times out of order, or twice, are refused with the fix.
     """
     said = list(notes)
-    check_order(time, zone)
+    check_order(time, zone, strict=True)
     pauses = np.diff(time).astype("timedelta64[ns]").astype(np.int64)  # (n - 1,)
-    if (pauses == 0).any():
-        raise InputError(_twice(time, pauses))
     if not len(pauses):
         return TimeReport(column, zone, None, notes=tuple(said))
-    step, irregular, limit = step_of(pauses)
-    jumps = np.flatnonzero(pauses > limit) + 1
-    summer = (
-        [] if zone else [g for g in jumps.tolist() if skips_an_hour(time[g - 1], time[g], step)]
-    )
-    if len(summer) > _MOST_SUMMERS * (1 + float(time[-1] - time[0]) / _YEAR):
-        summer = []
-    gaps = np.setdiff1d(jumps, summer)
-    if summer:
-        said.append(
-            f"the clock skips an hour at {_words(time[summer[0] - 1])}, as when summer time "
-            "begins: not taken as missing data; name the time zone to be sure, for example "
-            f"{option('time_zone', 'Europe/Berlin')}"
-        )
-    if irregular > _IRREGULAR:
+    step, off, regular = off_step(pauses)
+    irregular = float(off.mean())
+    if not regular:
         said.append(
             f"the step is irregular: {irregular:.0%} of rows are off {duration_words(step)}; "
             f"resampling evens it out, for example {option('resample', _round_step(step))}"
         )
-    if len(gaps):
-        longest = duration_words(float(pauses[gaps - 1].max()))
-        said.append(f"{len(gaps):,} gap{'s' * (len(gaps) > 1)} in time, the longest {longest}")
-    return TimeReport(column, zone, round(step), irregular, tuple(gaps.tolist()), tuple(said))
+    holes = pauses[(pauses > 1.5 * step) & (regular | (pauses > 10 * step))]
+    if len(holes):
+        longest = duration_words(float(holes.max()))
+        said.append(f"{len(holes):,} gap{'s' * (len(holes) > 1)} in time, the longest {longest}")
+    if zone is None and (np.abs(holes - step - _HOUR) <= _JITTER * step).any():
+        said.append(
+            "a gap of one hour may be the clock that was put forward; then name the time zone, "
+            f"for example {option('time_zone', 'Europe/Berlin')}"
+        )
+    return TimeReport(column, zone, round(step), irregular, tuple(said))
 
 
-def step_of(pauses: NDArray[np.int64]) -> tuple[float, float, float]:
-    """The step of so many pauses, the share that is off it, and the longest that is no gap."""
-    step = float(np.median(pauses))
-    off = np.abs(pauses - np.maximum(1, np.round(pauses / step)) * step)
-    irregular = float((off > _JITTER * step).mean())
-    steps = _GAP_STEPS if irregular <= _IRREGULAR else _GAP_STEPS_IRREGULAR
-    return step, irregular, steps * step
+def off_step(
+    pauses: NDArray[np.int64], step: float | None = None
+) -> tuple[float, NDArray[np.bool_], bool]:
+    """The step, their median; which are off a whole number of steps; whether few enough are."""
+    step = float(np.median(pauses)) if step is None else step
+    off = np.abs(pauses - np.maximum(1, np.round(pauses / step)) * step) > _JITTER * step
+    return step, off, float(off.mean()) <= _IRREGULAR
 
 
-def check_order(time: NDArray[np.datetime64], zone: str | None = None) -> None:
-    """Refuse times that go backwards; rows of the same time may pass, as for resampling."""
+def check_order(
+    time: NDArray[np.datetime64], zone: str | None = None, *, strict: bool = False, first: int = 0
+) -> None:
+    """Refuse times that go backwards; `strict` refuses rows of the same time too.
+
+    `first` is the number of the first row.
+    """
     pauses = np.diff(time).astype("timedelta64[ns]").astype(np.int64)
     if (pauses < 0).any():
-        raise InputError(_backwards(time, pauses, zone))
+        raise InputError(_backwards(time, pauses, zone, first))
+    if strict and (pauses == 0).any():
+        raise InputError(_twice(time, pauses, first))
 
 
 def duration_words(nanoseconds: float) -> str:
@@ -210,13 +205,15 @@ def _with_clock(
     return name, stamps, [name]
 
 
-def _backwards(time: NDArray[np.datetime64], pauses: NDArray[np.int64], zone: str | None) -> str:
+def _backwards(
+    time: NDArray[np.datetime64], pauses: NDArray[np.int64], zone: str | None, first: int
+) -> str:
     back = np.flatnonzero(pauses < 0)
-    if len(back) == len(pauses):
+    if len(back) == len(pauses) > 1:
         return f"the newest row comes first; put the oldest first, or pass {option('sort', True)}"
     row = int(back[0])
     message = f"time goes backwards: {_words(time[row + 1])} follows {_words(time[row])}"
-    message += f" (row {row + 1})"
+    message += f" (row {first + row + 1})"
     hours = -pauses[row] / 3600e9
     if zone is None and len(back) <= 3 and 0.5 <= hours <= 1.5:
         return (
@@ -226,12 +223,12 @@ def _backwards(time: NDArray[np.datetime64], pauses: NDArray[np.int64], zone: st
     return f"{message}; sort the rows, or pass {option('sort', True)}"
 
 
-def _twice(time: NDArray[np.datetime64], pauses: NDArray[np.int64]) -> str:
-    row = int(np.flatnonzero(pauses == 0)[0])
+def _twice(time: NDArray[np.datetime64], pauses: NDArray[np.int64], first: int) -> str:
+    row, count = int(np.flatnonzero(pauses == 0)[0]), int((pauses == 0).sum())
     return (
-        f"{int((pauses == 0).sum()):,} rows have the time of the row before, the first at "
-        f"{_words(time[row])} (row {row + 1}); {option('sort', True)} averages rows of the same "
-        "time"
+        f"{count:,} row{'s have' if count > 1 else ' has'} the time of the row before, the first "
+        f"at {_words(time[row])} (row {first + row + 1}); {option('sort', True)} averages rows of "
+        "the same time"
     )
 
 

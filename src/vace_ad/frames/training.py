@@ -16,8 +16,8 @@ from vace_ad.errors import InputError, TooShortError, VaceWarning
 from vace_ad.frames.chunks import open_parquet
 from vace_ad.frames.columns import clean_frame
 from vace_ad.frames.segments import CUT, Rebuild, Segments, missing_cells
+from vace_ad.frames.steps import StepRule, StepTracker, with_missing
 from vace_ad.frames.table import Table, as_table
-from vace_ad.frames.time import step_of
 
 
 class Part(NamedTuple):
@@ -75,19 +75,28 @@ def _parquet_pieces(path: Path, config: VACEConfig) -> tuple[list[Any], int]:
 
 
 def training_parts(
-    tables: Sequence[Table], names: Sequence[str], config: VACEConfig, learn: Learn
+    tables: Sequence[Table],
+    names: Sequence[str],
+    config: VACEConfig,
+    learn: Learn,
+    rule: StepRule | None = None,
 ) -> list[NDArray[np.float64]]:
     """The rows of `placed_parts`."""
-    return [part.rows for part in placed_parts(tables, names, config, learn)]
+    return [part.rows for part in placed_parts(tables, names, config, learn, rule)]
 
 
 def placed_parts(
-    tables: Sequence[Table], names: Sequence[str], config: VACEConfig, learn: Learn
+    tables: Sequence[Table],
+    names: Sequence[str],
+    config: VACEConfig,
+    learn: Learn,
+    rule: StepRule | None = None,
 ) -> list[Part]:
     """The stretches of all training tables that hold a patch and its neighbour.
 
-    Where channels are missing for long, `learn` makes of roughly filled rows the function that
-    rebuilds them, as it does in scoring.
+    `rule` says what cuts rows, by default what their own times say. Where channels are missing for
+    long, `learn` makes of roughly filled rows the function that rebuilds them, as it does in
+    scoring.
     """
     dead = np.all([missing_cells(table.values).all(axis=0) for table in tables], axis=0)
     if dead.any() and sum(map(len, tables)):
@@ -96,11 +105,12 @@ def placed_parts(
         )
         raise InputError(f"channels without one finite value: {listing}; drop them")
     needed = config.least_rows
-    parts = _stretches(tables, config, None)
+    rule = rule or StepRule.of([table.time for table in tables], config.max_gap)
+    parts = _stretches(tables, config, None, rule)
     used, present = sum(len(part.rows) for part in parts), sum(map(len, tables))
     if used < present:  # missing cells that no short gap explains
         rebuild = learn([_roughly_filled(table.values) for table in tables])
-        parts = _stretches(tables, config, rebuild)
+        parts = _stretches(tables, config, rebuild, rule)
     long_enough = [part for part in parts if len(part.rows) >= needed]
     if not long_enough:
         longest = max(map(len, tables))
@@ -119,19 +129,23 @@ def placed_parts(
     return _thinned(long_enough, config.max_fit_rows, needed)
 
 
-def _stretches(tables: Sequence[Table], config: VACEConfig, rebuild: Rebuild | None) -> list[Part]:
+def _stretches(
+    tables: Sequence[Table], config: VACEConfig, rebuild: Rebuild | None, rule: StepRule
+) -> list[Part]:
     """Rows of pieces that follow each other, joined, with the place of their first row."""
     parts, first = [], 0
     for table in tables:
-        values = np.ascontiguousarray(table.values, np.float64)
+        steps = StepTracker(rule).add(table.time, len(table))
+        values, steps, real = with_missing(table.block(0, len(table)), steps)
+        places = np.arange(len(values)) if real is None else np.cumsum(real) - real
         segments = Segments(values.shape[1], config.max_gap, config.max_missing, rebuild)
-        at, together = first, list[NDArray[np.float64]]()
-        for piece in [*segments.add(values, table.cuts()), *segments.finish(), CUT]:
+        at, together = 0, list[NDArray[np.float64]]()
+        for piece in [*segments.add(values, steps.cuts(), steps.off), *segments.finish(), CUT]:
             if piece.rows is not None:
                 together.append(piece.rows)
             elif together:
                 rows = np.concatenate(together)
-                parts.append(Part(at - len(rows), rows))
+                parts.append(Part(first + int(places[at - len(rows)]), rows))
                 together = []
             at += piece.n
         first += len(table)
@@ -167,15 +181,3 @@ def _evenly(n_rows: int, count: int, size: int) -> list[slice]:
         return [slice(0, n_rows)]
     starts = np.linspace(0, n_rows - size, count).astype(np.intp)
     return [slice(start, start + size) for start in starts.tolist()]
-
-
-def step_and_pause(tables: Sequence[Table]) -> tuple[float | None, float | None]:
-    """Seconds: the usual time between two rows, and the longest that is no gap; None without time.
-
-    Streams cut by the second, so that irregular stamps are no gaps there either.
-    """
-    pauses = [np.diff(table.time) for table in tables if table.time is not None and len(table) > 1]
-    if not pauses:
-        return None, None
-    step, _, longest = step_of(np.concatenate(pauses).astype("timedelta64[ns]").astype(np.int64))
-    return step / 1e9, longest / 1e9

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from vace_ad.errors import TableReadError
 from vace_ad.frames.limits import check_cells
-from vace_ad.frames.panics import without_panic_words
 from vace_ad.frames.text import first_line
 
 if TYPE_CHECKING:
@@ -21,13 +20,12 @@ def read_typed(name: str, data: bytes | Path, kind: str, most: int) -> pl.DataFr
 
     source = io.BytesIO(data) if isinstance(data, bytes) else data
     try:
-        with without_panic_words():
-            if kind == "Parquet":
-                lazy = pl.scan_parquet(source, hive_partitioning=False)
-                rows = lazy.select(pl.len()).collect().item()
-                check_cells(name, rows, len(lazy.collect_schema()), most)
-                return pl.read_parquet(source, hive_partitioning=False)
-            return pl.read_ipc_stream(source) if kind == "Arrow stream" else pl.read_ipc(source)
+        if kind == "Parquet":
+            lazy = pl.scan_parquet(source, hive_partitioning=False)
+            rows = lazy.select(pl.len()).collect().item()
+            check_cells(name, rows, len(lazy.collect_schema()), most)
+            return pl.read_parquet(source, hive_partitioning=False)
+        return pl.read_ipc_stream(source) if kind == "Arrow stream" else pl.read_ipc(source)
     except TableReadError:
         raise
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:

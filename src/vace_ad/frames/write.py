@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from vace_ad.drafts import whole_file as whole_file  # for those who write other files
 from vace_ad.errors import ConfigError, InputError
+from vace_ad.frames.table import Table
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,6 +44,8 @@ def zone_of(data: Any) -> str | None:
     """The time zone of a table's time: of its first column of times, else of a pandas index."""
     import narwhals.stable.v2 as nw
 
+    if isinstance(data, Table):
+        return data.zone
     try:
         native = nw.from_native(data, eager_only=True)
     except (TypeError, ValueError):

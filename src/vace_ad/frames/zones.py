@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,19 +15,6 @@ if TYPE_CHECKING:
 
 _OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?")
 _FIXED = re.compile(r"Etc/GMT([+-])(\d{1,2})")
-
-# Zones that stand for all that skip an hour on the same night: where clocks stand when it begins
-# differs between west, middle and east of Europe, and north and south of the equator.
-_CHANGING = (
-    "Europe/London",
-    "Europe/Berlin",
-    "Europe/Athens",
-    "America/New_York",
-    "America/Santiago",
-    "Australia/Sydney",
-    "Pacific/Auckland",
-)
-_HOUR = 3600 * 10**9
 
 
 def check_zone(zone: str) -> None:
@@ -78,44 +64,32 @@ def wall_clock(time: NDArray[np.datetime64], zone: str | None) -> NDArray[np.dat
     return local.to_numpy().astype("datetime64[ns]").reshape(np.shape(time))
 
 
-def steady_clock(
-    time: NDArray[np.datetime64] | None, zone: str | None
-) -> tuple[NDArray[np.datetime64] | None, str | None]:
-    """Local times that never go back, for an axis, and the words for their zone.
-
-    Over a change of summer time the offset of the first row holds throughout.
-    """
-    if time is None or zone is None or zone == "UTC" or not len(time):
-        return time, zone
-    local = wall_clock(time, zone)
-    offsets = local - time
-    if (offsets == offsets[0]).all():
-        return local, zone_words(zone)
-    hours = float(offsets[0] / np.timedelta64(1, "h"))
-    sign, rest = "-" if hours < 0 else "+", abs(hours)
-    words = f"UTC{sign}{int(rest):02}:{round(rest % 1 * 60):02} ({zone} as at the start)"
-    return time + offsets[0], words
+def offset_words(minutes: int) -> str:
+    """What a clock is ahead of UTC, e.g. +01:00."""
+    hours, rest = divmod(abs(minutes), 60)
+    return f"{'-' if minutes < 0 else '+'}{hours:02}:{rest:02}"
 
 
-def skips_an_hour(before: np.datetime64, after: np.datetime64, step: float) -> bool:
-    """Whether a clock without zone jumped from one row to the next as summer time begins.
-
-    The hour that is missing must be one that clocks skip somewhere; an hour of lost data in that
-    very night of a clock that does not change would be taken for it.
-    """
-    pause = float((after - before) / np.timedelta64(1, "ns"))
-    if abs(pause - step - _HOUR) > 0.1 * step or step > _HOUR:
-        return False
-    middle = before + np.timedelta64(round(step) + _HOUR // 2, "ns")  # of the missing hour
-    return any(_is_skipped(str(middle.astype("datetime64[s]")), zone) for zone in _CHANGING)
+def offsets(time: NDArray[np.datetime64] | None, zone: str | None) -> list[tuple[int, int]]:
+    """From which row on local clocks are how many minutes ahead of UTC; empty without a zone."""
+    if time is None or zone is None or not len(time):
+        return []
+    ahead = (wall_clock(time, zone) - time).astype("timedelta64[m]").astype(np.int64)
+    rows = np.flatnonzero(np.diff(ahead, prepend=ahead[0] + 1))
+    return [(int(row), int(ahead[row])) for row in rows]
 
 
-@lru_cache(maxsize=1024)
-def _is_skipped(clock: str, zone: str) -> bool:
-    """Whether a wall clock in this zone never shows this time."""
-    from datetime import datetime
-    from zoneinfo import ZoneInfo
+def local_time(time: np.datetime64, zone: str | None) -> tuple[np.datetime64, str]:
+    """A time as the clock showed it, and its offset from UTC; as it stands without a zone."""
+    ahead = offsets(np.array([time]), zone)
+    if not ahead:
+        return time, ""
+    minutes = ahead[0][1]
+    return time + np.timedelta64(minutes, "m"), offset_words(minutes)
 
-    there = datetime.fromisoformat(clock).replace(tzinfo=ZoneInfo(zone))
-    back = there.astimezone(ZoneInfo("UTC")).astimezone(ZoneInfo(zone))
-    return back.replace(tzinfo=None) != there.replace(tzinfo=None)
+
+def time_words(time: np.datetime64, zone: str | None) -> str:
+    """A time as people write it: no seconds, or fractions of them, where there are none."""
+    local, offset = local_time(time, zone)
+    text = str(local.astype("datetime64[ms]")).replace("T", " ")
+    return text.removesuffix(".000").removesuffix(":00") + offset

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-ANOMALY, NO_DATA = "anomaly", "no data"
+ANOMALY, NO_DATA, NO_SCORE = "anomaly", "no data", "no score"
 _CHANNELS = 5  # named in a message
 _PATTERNS = 8  # kept of one alarm
 
@@ -22,7 +22,7 @@ class Alarm:
 
     id: str
     entity: str  # "" is the source itself
-    kind: str  # ANOMALY or NO_DATA
+    kind: str  # ANOMALY, NO_DATA or NO_SCORE
     channel: str  # the sensor that is silent, else ""
     onset: int
     events: list[str] = field(default_factory=list)  # of the stream, still open
@@ -35,6 +35,7 @@ class Alarm:
     signal: str | None = None
     shares: list[tuple[str, float]] = field(default_factory=list)
     patterns: list[Any] = field(default_factory=list)  # of its events that have ended
+    reason: str | None = None  # why rows have no score, and what to do
 
     def gist(self) -> tuple[Any, ...]:
         """What is news when it changes."""
@@ -144,16 +145,31 @@ class Life:
         self.open[NO_DATA, ""] = alarm
         return [self._message(alarm, "open", now)]
 
-    def silent(self, since: int, now: int, channel: str = "") -> list[Message]:
-        """Nothing has come since a time: of the entity, or of one of its sensors."""
-        if (NO_DATA, channel) in self.open:
+    def silent(
+        self, since: int, now: int, channel: str = "", *, reason: str | None = None
+    ) -> list[Message]:
+        """Nothing has come since a time: of the entity, or of one of its sensors.
+
+        With a `reason`, rows come and have no score.
+        """
+        kind = NO_DATA if reason is None else NO_SCORE
+        if (kind, channel) in self.open:
             return []
-        alarm = Alarm(
-            identity(self._entity, NO_DATA, channel, str(since)),
-            self._entity, NO_DATA, channel, since,
-        )  # fmt: skip
-        self.open[NO_DATA, channel] = alarm
+        name = identity(self._entity, kind, channel, str(since))
+        alarm = Alarm(name, self._entity, kind, channel, since, reason=reason)
+        self.open[kind, channel] = alarm
         return [self._message(alarm, "open", now)]
+
+    @property
+    def blind(self) -> str | None:
+        """Why no row has a score; None while rows have."""
+        alarm = self.open.get((NO_SCORE, ""))
+        return None if alarm is None else alarm.reason
+
+    def scored(self, now: int) -> list[Message]:
+        """A row has a score again."""
+        alarm = self.open.get((NO_SCORE, ""))
+        return [] if alarm is None else [self._resolve(alarm, now)]
 
     def heard(self, now: int, channel: str = "") -> list[Message]:
         """Something has come again."""
@@ -214,6 +230,7 @@ def body(message: Message, link: str | None) -> dict[str, Any]:
         "score": alarm.score,
         "signal": alarm.signal,
         "channels": [{"name": name, "share": share} for name, share in alarm.shares],
+        "reason": alarm.reason,
         "summary": summary(alarm),
         "link": None if link is None else f"{link}/#alarm={alarm.id}",
     }
@@ -224,6 +241,8 @@ def summary(alarm: Alarm) -> str:
     who = alarm.entity or "source"
     if alarm.kind == NO_DATA:
         what = f"no data from sensor {alarm.channel}" if alarm.channel else "no data"
+    elif alarm.kind == NO_SCORE:
+        what = f"no score, so no alarm can come: {alarm.reason}"
     else:
         blamed = ", ".join(f"{name} {share:.0%}" for name, share in alarm.shares[:3])
         what = f"anomaly{f' in {blamed}' if blamed else ''}"

@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-import re
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from vace_ad.alarms.budget import UNDERSTOOD, Budget
 from vace_ad.errors import ConfigError
 from vace_ad.live import fields as f
 from vace_ad.live.fields import REQUIRED, Field, Secret, check_table, read_secret
 from vace_ad.live.plugins import kinds
 
-if TYPE_CHECKING:
-    from vace_ad.alarms.budget import Budget
-
 SECOND, MINUTE, DAY = 10**9, 60 * 10**9, 86_400 * 10**9
-_BUDGET = re.compile(r"(\d+\.?\d*)\s*(?:per|a|an|/)\s*(day|week|month)")
 
 
-def budget(value: Any) -> tuple[float, str]:
-    """So many alarms a day, week or month."""
-    match = _BUDGET.fullmatch(value.strip()) if isinstance(value, str) else None
-    if match is None or float(match[1]) <= 0:
-        raise ValueError('so many alarms a span, such as "1 per week" or "2 per day"')
-    return float(match[1]), match[2]
+def budget(value: Any) -> Budget:
+    """So many alarms, in the words that every door takes."""
+    try:
+        return Budget.of(str(value))
+    except ConfigError:
+        raise ValueError(UNDERSTOOD) from None
 
 
 ALIGN = {
@@ -55,7 +51,9 @@ MODEL = {
     "random_state": Field(f.whole(0, 2**31 - 1), 0, "the random seed of what is learned"),
 }
 ALARMS = {
-    "budget": Field(budget, (1.0, "week"), "false alarms that an entity may raise"),
+    "budget": Field(
+        budget, None, "false alarms that an entity may raise; by default this", '"1 per week"'
+    ),
     "resolve_after": Field(
         f.pause, 10 * MINUTE, "an alarm resolves when all was quiet for so long"
     ),
@@ -133,10 +131,7 @@ class Config:
     @property
     def budget(self) -> Budget:
         """The budget of false alarms."""
-        from vace_ad.alarms.budget import Budget
-
-        amount, per = self.alarms["budget"]
-        return Budget(amount, per)
+        return self.alarms["budget"] or Budget()
 
     @property
     def link(self) -> str | None:
@@ -321,6 +316,4 @@ def _toml(key: str, one: Field) -> str:
         return next(
             (f'"{value // n}{unit}"' for n, unit in units if value and value % n == 0), '"0s"'
         )
-    if one.check is budget:
-        return f'"{value[0]:g} per {value[1]}"'
     return f'"{value}"' if isinstance(value, str | Path) else str(value)

@@ -39,6 +39,11 @@ class Stream(Protocol):
         """Add rows."""
         ...
 
+    @property
+    def trouble(self) -> str | None:
+        """Why the last rows can have no score, and what to do; None where nothing is known."""
+        ...
+
     def finish(self) -> Added:
         """The rest."""
         ...
@@ -54,6 +59,11 @@ class Model(Protocol):
     @property
     def channels(self) -> tuple[str, ...]:
         """The channels it knows, in the order of its rows."""
+        ...
+
+    @property
+    def reach(self) -> int:
+        """Rows that a stretch needs to be scored."""
         ...
 
     @property

@@ -27,6 +27,7 @@ log = logging.getLogger("vace_ad.live")
 LEARNING, FITTING, WATCHING = "learning", "fitting", "watching"
 ELSEWHERE = "watched elsewhere"  # its partition went to another member of the group
 _ACCEPTED = 50  # patterns kept of one entity, the newest ones
+BLIND = 2  # times the rows that a first score needs, none of which has one: an alarm
 _RETRY = 10  # after a fit that failed, a tenth of the time to learn is added
 
 
@@ -67,6 +68,8 @@ class Entity:
         self.accepted: list[tuple[str, Any]] = []  # the alarm and how it looked, called normal
         self._hushed: str | None = None  # the alarm whose event is still going on, called normal
         self.n_accepted = 0  # stretches that looked like something accepted
+        self._blind = 0  # the last rows, none of which has a score
+        self._blind_since = 0  # time of the first of them
         self._again: int | None = None  # after a restart: records up to this time may come again
 
     # -------------------------------------------------------------------- rows
@@ -130,7 +133,7 @@ class Entity:
         at = 0
         while at < len(rows):
             n = len(rows) - at if self._many else 1
-            messages += self._block(rows[at : at + n])
+            messages += self._block(rows[at : at + n], counts)
             at += n
         counts["rows"] += len(rows)
         counts["accepted"] += self.n_accepted
@@ -142,7 +145,7 @@ class Entity:
         """Whether rows that wait can be scored at once: a tenth of the time a row, and less."""
         return self.phase == WATCHING and getattr(self.stream, "tells_rows", False)
 
-    def _block(self, rows: Sequence[Row]) -> list[Message]:
+    def _block(self, rows: Sequence[Row], counts: Counter[str]) -> list[Message]:
         """Rows that are scored together; what comes of them is told row by row."""
         cells = np.full((len(rows), len(self.channels)), np.nan)  # (n, n_channels)
         for i, row in enumerate(rows):
@@ -150,7 +153,8 @@ class Entity:
                 cells[i, self._place[channel]] = value
         first, changes = self.n_rows, None
         if self.phase == WATCHING:
-            changes = self._score(cells, [row.time for row in rows], first)
+            changes, scored = self._score(cells, [row.time for row in rows], first)
+            counts["unscored"] += scored.count(False)
         messages: list[Message] = []
         for i, row in enumerate(rows):
             line = JournalRow(self.name, self.n_rows, row.time, cells[i].tobytes())
@@ -162,14 +166,33 @@ class Entity:
             if changes is not None:
                 self._count_accepted(changes[i])
                 messages += self.life.changes(changes[i], row.time, self.origin)
+                messages += self._watched(scored[i], row.time)
                 continue
             self.start = row.time if self.start is None else self.start
             if self.phase == LEARNING and row.time - self.start >= self.learn:
                 self.phase, self.learned = FITTING, self.n_rows
         return messages
 
-    def _score(self, cells: Rows, times: Sequence[int], number: int) -> list[list[Any]]:
-        """What rows change, row by row; `number` is that of the first."""
+    def _watched(self, scored: bool, time: int) -> list[Message]:
+        """Whether rows have scores: where none of many has, that is an alarm of its own."""
+        if scored:
+            self._blind = 0
+            return self.life.scored(time)
+        self._blind_since = self._blind_since if self._blind else time
+        self._blind += 1
+        assert self.model is not None
+        if self._blind < BLIND * self.model.reach or self.stream is None:
+            return []
+        reason = self.stream.trouble or (
+            f"too many channels are missing, or rows come in stretches of fewer than "
+            f"{self.model.reach} rows; look at what the source sends"
+        )
+        return self.life.silent(self._blind_since, time, reason=reason)
+
+    def _score(
+        self, cells: Rows, times: Sequence[int], number: int
+    ) -> tuple[list[list[Any]], list[bool]]:
+        """What rows change, row by row, and whether they have a score; `number`: of the first."""
         if self.stream is None:
             assert self.model is not None
             self.stream, self._base, self.origin = self.model.stream(), number, times[0]
@@ -177,12 +200,13 @@ class Entity:
                 self.model.accept(self.stream, self.accepted)
         added = self.stream.add(cells, np.array(times, "datetime64[ns]"))
         self.scores.extend(times, added.provisional.tolist())
+        scored = (~np.isnan(added.provisional)).tolist()
         if len(times) == 1:
-            return [list(added.changes)]
+            return [list(added.changes)], scored
         changes: list[list[Any]] = [[] for _ in times]
         for change in added.changes:
             changes[change.row - (number - self._base)].append(change)
-        return changes
+        return changes, scored
 
     def _count_accepted(self, changes: Sequence[Any]) -> None:
         """Stretches like an accepted one; the end of one that was called normal as it went on."""
@@ -275,9 +299,10 @@ class Entity:
         cells, times = _matrix(store.journal(self.name, self.learned), len(self.channels))
         messages = []
         for i, time in enumerate(times.astype(np.int64).tolist()):
-            (changes,) = self._score(cells[i : i + 1], [time], self.learned + i)
+            (changes,), (scored,) = self._score(cells[i : i + 1], [time], self.learned + i)
             self._count_accepted(changes)
             messages += self.life.changes(changes, time, self.origin)
+            messages += self._watched(scored, time)
         return messages
 
     def learn_longer(self) -> None:
@@ -299,6 +324,7 @@ class Entity:
                 "seen": self.seen, "start": self.start, "learn": self.learn,
                 "learned": self.learned, "running": self.stream is not None,
                 "heard": self._heard, "accepted": self.accepted, "hushed": self._hushed,
+                "blind": [self._blind, self._blind_since],
             }
         )  # fmt: skip
         pending.entities[self.name] = (self.seen, self.words, small)
@@ -334,6 +360,7 @@ class Entity:
         entity.learned, entity._heard = small["learned"], small["heard"]
         entity.accepted = [(name, one) for name, one in small.get("accepted", [])]
         entity._hushed = small.get("hushed")
+        entity._blind, entity._blind_since = small.get("blind", (0, 0))
         if small["running"] and model is not None:
             entity._restore_stream(model, store)
         return entity

@@ -6,17 +6,17 @@ import hashlib
 import logging
 import os
 from collections.abc import Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from vace_ad.errors import FeedbackError, ModelFileError
+from vace_ad.errors import ConfigError, FeedbackError, InputError, ModelFileError
 from vace_ad.live.core import Model, Rows, Stream, Times
 
 if TYPE_CHECKING:
     from vace_ad.alarms.budget import Budget
+    from vace_ad.detector import VACE
 
 log = logging.getLogger("vace_ad.live")
 _USUAL = 3.0  # deviations either side of the mean that are shown as a channel's range
@@ -25,22 +25,32 @@ _USUAL = 3.0  # deviations either side of the mean that are shown as a channel's
 class VaceModel:
     """A fitted VACE, as live operation sees it."""
 
-    def __init__(self, detector: Any, identity: str, budget: Budget) -> None:
-        self._detector, self._budget = detector, budget
+    def __init__(
+        self, detector: VACE, identity: str, budget: Budget, step: int | None = None
+    ) -> None:
+        self._detector, self._budget, self._step = detector, budget, step
+        try:
+            detector.model_.alarming(budget, None, step)  # refused now, not at the first row
+        except InputError:
+            raise ConfigError(
+                f"alarms.budget is {budget.words}, and the model was fitted on rows without time; "
+                'say how often rows come by [align] step = "10s", or write budget = "1 in 10000 '
+                'rows"'
+            ) from None
         self.identity = identity
         self.step: int | None = detector.model_.step  # nanoseconds between the rows of the fit
+        self.reach = detector.model_.reach
         self.channels: tuple[str, ...] = tuple(detector.channels_)
 
     def stream(self) -> Stream:
         """A new stream."""
-        stream: Stream = self._detector.stream(budget=self._budget)
-        return stream
+        return self._detector.stream(budget=self._budget, step=self._step)
 
     def restore(self, data: bytes) -> Stream:
         """A stream from its state, as our own store kept it; that of another model is refused."""
-        kind = import_module("vace_ad.stream").Stream
-        stream: Stream = kind.from_bytes(data, self._detector, trusted=True)
-        return stream
+        from vace_ad.stream import Stream
+
+        return Stream.from_bytes(data, self._detector, trusted=True)
 
     def accept(self, stream: Stream, own: Sequence[tuple[str, Any]], *, hush: bool = False) -> None:
         """Take what people accepted, of all entities in the file beside the model and of this one.
@@ -78,8 +88,9 @@ class VaceModel:
 class VaceCore:
     """Loads and fits VACE detectors."""
 
-    def __init__(self, budget: Budget, random_state: int = 0) -> None:
-        self._budget, self._random_state = budget, random_state
+    def __init__(self, budget: Budget, random_state: int = 0, step: int | None = None) -> None:
+        """`step` is the time between aligned rows, for models whose rows had no time."""
+        self._budget, self._random_state, self._step = budget, random_state, step
 
     def load(self, path: Path) -> Model:
         """Read a model file."""
@@ -91,7 +102,7 @@ class VaceCore:
             raise ModelFileError(
                 f"the model {path} cannot be read ({error.strerror}); make it with `vace fit`"
             ) from None
-        return VaceModel(load(path), digest, self._budget)
+        return VaceModel(load(path), digest, self._budget, self._step)
 
     def fit(self, rows: Rows, channels: tuple[str, ...], time: Times, path: Path) -> Model:
         """Learn normal operation from rows; the file is there whole or not at all."""

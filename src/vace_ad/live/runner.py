@@ -14,7 +14,7 @@ from vace_ad.live.align import Rule as AlignRule
 from vace_ad.live.config import Config
 from vace_ad.live.core import Core
 from vace_ad.live.delivery import Delivery
-from vace_ad.live.entity import ELSEWHERE, FITTING, Setup
+from vace_ad.live.entity import ELSEWHERE, FITTING, Entity, Setup
 from vace_ad.live.keeper import Keeper
 from vace_ad.live.models import Models, check_model
 from vace_ad.live.parts import drained, make_sink, make_source
@@ -56,6 +56,7 @@ class Watch:
         )
         self.roster = Roster(config, setup, self.models, self.store)
         self.entities, self.known = self.roster.entities, self.roster.known
+        self._no_score: dict[str, str] = {}  # entities, and why
         self._to_fit: set[str] = set()  # entities that have all rows to learn from
         self._stopping, self._stop_at = threading.Event(), float("inf")
         self._keeper = Keeper(config, self.store, self.status, self.deliveries, self._stopping)
@@ -164,6 +165,7 @@ class Watch:
                 continue
             self._keeper.alarm(entity.take(records, counts, now if self.source.live else None))
             self._keeper.dirty[name] = entity
+            self._blind(entity)
             if entity.phase == FITTING:
                 self._to_fit.add(name)
             if self._keeper.overdue:
@@ -172,6 +174,20 @@ class Watch:
                     return False
         self._keeper.end(batch.position)
         return True
+
+    def _blind(self, entity: Entity) -> None:
+        """A watch that can give an entity no score is not ready, and says why."""
+        reason = entity.life.blind
+        before = entity.name in self._no_score
+        if reason is None:
+            self._no_score.pop(entity.name, None)
+        else:
+            self._no_score[entity.name] = reason
+        if before == (reason is None):
+            name, why = next(iter(self._no_score.items()), ("", ""))
+            words = f"{len(self._no_score)} entities have no score; {name!a}: {why}"
+            self.status.problem("score", words if self._no_score else None)
+            log.warning("%s: %s", ascii(entity.name), reason or "has scores again")
 
     def _finish(self) -> None:
         """The source has ended: the rest of every entity in memory."""

@@ -24,13 +24,20 @@ from vace_ad.live.store import Store
 
 log = logging.getLogger("vace_ad.live")
 MakeCore = Callable[[Config], Core]
+FILES = ("csv", "jsonl")  # kinds of source that can be read again
+TRIED = 2_000  # rows of a file that a dry run scores
+_UNUSED = {
+    "bad": "lines that are no records",
+    "no_model": "readings of entities without a model",
+    "unknown_channel": "readings of channels that the model does not know",
+}
 
 
 def vace_core(config: Config) -> Core:
     """The real detector."""
     from vace_ad.live.glue import VaceCore
 
-    return VaceCore(config.budget, config.model["random_state"])
+    return VaceCore(config.budget, config.model["random_state"], config.align["step"])
 
 
 class Service:
@@ -93,7 +100,10 @@ class Service:
 
 
 def plan(config: Config, make_core: MakeCore = vace_core) -> list[str]:
-    """What a watch would read, learn and send; nothing is opened but the model and the state."""
+    """What a watch would read, learn and send, and what becomes of the first rows of a file.
+
+    Nothing is written, sent or taken from a broker.
+    """
     lines = [f"reads   {config.source.kind}: {_shown(config.source.settings)}"]
     align = config.align
     step = "as they come" if align["step"] is None else f"every {duration_words(align['step'])}"
@@ -108,18 +118,47 @@ def plan(config: Config, make_core: MakeCore = vace_core) -> list[str]:
         model = make_core(config).load(config.model["file"])
         channels = ", ".join(model.channels[:8]) + (", …" if len(model.channels) > 8 else "")
         lines.append(f"model   {config.model['file']}: {len(model.channels)} channels: {channels}")
-    amount, per = config.alarms["budget"]
     quiet = (
         duration_words(config.alarms["resolve_after"]) if config.alarms["resolve_after"] else "0"
     )
-    lines.append(f"alarms  about {amount:g} false ones a {per} and entity; resolved after {quiet}")
+    lines.append(f"alarms  {config.budget.words}, for each entity; resolved after {quiet}")
     for part in config.sinks:
         lines.append(f"sends   {part.name}: {_shown(part.settings)}")
     if not config.sinks:
         lines.append("sends   nothing: there is no [[sink]]")
+    lines += _tried(config, make_core)
     lines.append(f"state   {config.state['path']}: {_state_words(Path(config.state['path']))}")
     lines.append(f"serves  {config.link or 'nothing: [server] has no address'}")
     return lines
+
+
+def _tried(config: Config, make_core: MakeCore) -> list[str]:
+    """The first rows of a file through the real stream."""
+    if config.model["learn"] is not None:
+        return []
+    if config.source.kind not in FILES or str(config.source.settings["path"]) == "-":
+        return [f"tries   nothing: {config.source.kind} gives its rows to a watch that runs only"]
+    with _aside(config) as alone:
+        watch = Watch(alone, make_core(alone), _past(alone, 0, 0))
+        watch.start()
+        try:
+            while watch.status.counts["rows"] < TRIED and watch.step():
+                pass
+        finally:
+            watch.close()
+    counts, problem = watch.status.counts, watch.status.problems.get("score")
+    found = f"{counts['rows']:,} rows: {counts['rows'] - counts['unscored']:,} with a score"
+    used = [f"{counts[why]:,} {words}" for why, words in _UNUSED.items() if counts[why]]
+    return [f"tries   {', '.join([found, *used])}", *([f"        {problem}"] if problem else [])]
+
+
+@contextmanager
+def _aside(config: Config) -> Iterator[Config]:
+    """The same watch with a state that goes again, and nothing to send to or to serve."""
+    with tempfile.TemporaryDirectory() as folder:
+        state = {**config.state, "path": Path(folder) / "state"}
+        server = {**config.server, "address": None}
+        yield replace(config, state=state, sinks=(), server=server)
 
 
 def _state_words(path: Path) -> str:
@@ -151,14 +190,11 @@ def backtest(
     config: Config, span: int, make_core: MakeCore = vace_core, now: int | None = None
 ) -> tuple[list[dict[str, Any]], Watch]:
     """The alarms that the last `span` nanoseconds would have raised, the oldest first."""
-    with tempfile.TemporaryDirectory() as folder:
-        state = {**config.state, "path": Path(folder) / "state"}
-        server = {**config.server, "address": None}
-        config = replace(config, state=state, sinks=(), server=server)
+    with _aside(config) as config:
         watch = Watch(config, make_core(config), _past(config, span, now or time.time_ns()))
         watch.run()
         newest = max((entity.seen for entity in watch.entities.values()), default=0)
-        store = Store(state["path"])
+        store = Store(config.state["path"])
         found = store.alarms(limit=100_000)
         store.close()
     from vace_ad.live.records import read_time
@@ -170,7 +206,7 @@ def backtest(
 def _past(config: Config, span: int, now: int) -> Any:
     """The source, set to look back and then end."""
     kind = config.source.kind
-    if kind in ("csv", "jsonl") and str(config.source.settings["path"]) != "-":
+    if kind in FILES and str(config.source.settings["path"]) != "-":
         settings = {**config.source.settings, "follow": False}
         return make_source(replace(config, source=replace(config.source, settings=settings)))
     source: Any = make_source(config)

@@ -14,7 +14,7 @@ COUNTED = (
     "readings", "rows", "late", "twice", "replayed", "future", "empty", "reordered", "bad",
     "unknown_channel", "too_many_channels", "too_many_entities", "no_model", "sent", "send_failed",
     "refused", "outbox_dropped", "accepted", "checkpoints", "rounds", "alarms_opened",
-    "alarms_resolved",
+    "alarms_resolved", "unscored",
 )  # fmt: skip
 
 
@@ -59,8 +59,8 @@ class Status:
 
     @property
     def ready(self) -> bool:
-        """Whether readings come and can be kept; a sink that is down does not stop that."""
-        return not {"source", "state", "start"} & set(self.problems)
+        """Whether readings come, are scored and kept; a sink that is down does not stop that."""
+        return not {"source", "state", "start", "score"} & set(self.problems)
 
     def listen(self, listener: Callable[[str, Any], None]) -> Callable[[], None]:
         """Hear of news; returns what ends it."""

@@ -57,8 +57,9 @@ class ReportData:
     values: NDArray[np.floating]  # (n, D), NaN where missing
     scores: NDArray[np.floating]  # (n,), high = anomalous, NaN where no patch covers the row
     threshold: float | NDArray[np.floating]  # or one a row, (n,)
-    time: NDArray[np.datetime64] | None = None  # (n,) never decreasing; shown as it stands
-    time_zone: str | None = None  # a label beside the axis, e.g. "UTC"
+    time: NDArray[np.datetime64] | None = None  # (n,) never decreasing; in UTC with `offsets`
+    time_zone: str | None = None  # a label beside the axis, e.g. "Europe/Berlin"
+    offsets: Sequence[tuple[int, int]] = ()  # from which row on clocks are how many minutes ahead
     signals: Mapping[str, NDArray[np.floating]] = field(default_factory=dict)  # name -> (n,)
     signal_words: Mapping[str, str] = field(default_factory=dict)  # name -> what it watches
     events: Sequence[ReportEvent] = ()  # in order of start

@@ -50,6 +50,7 @@ def document(
         "time": {
             "origin": clock.origin_ms, "zone": data.time_zone, "step": clock.step,
             "gap": clock.gap, "knots": len(clock.rows),
+            "offsets": [[np.interp(r, clock.rows, clock.at), m] for r, m in data.offsets],
         },
         "layout": {"tile": TILE, "block": BLOCK, "factor": FACTOR, "bits": embedding.bits},
         "blobs": {name: len(blob) for name, blob in blobs.items()},

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from datetime import timedelta
 from itertools import pairwise
 
 import numpy as np
 
+from vace_ad.frames.zones import offset_words
 from vace_ad.report.clock import Clock
 from vace_ad.report.data import ReportData, ReportEvent
 
@@ -97,17 +99,19 @@ def duration(ms: float) -> str:
 
 
 def stamp(data: ReportData, row: int, clock: Clock) -> str:
-    """Return when a row was, e.g. "14 Mar 2026 03:20", as finely as the table is sampled."""
+    """Return when a row was, e.g. "14 Mar 2026 03:20+01:00", as finely as the table is sampled."""
     if data.time is None:
         return f"row {row:,}"
-    when = data.time[row].astype("datetime64[ms]").item()
+    ahead = max((one for one in data.offsets if one[0] <= row), default=None)
+    minutes, offset = (0, "") if ahead is None else (ahead[1], offset_words(ahead[1]))
+    when = data.time[row].astype("datetime64[ms]").item() + timedelta(minutes=minutes)
     text = f"{when.day} {MONTHS[when.month - 1]} {when.year}"
     if clock.step >= 86_400_000 and when.hour == when.minute == when.second == 0:
         return text
     text += f"{when: %H:%M}"
     if clock.step < 60_000 or when.second:
         text += f"{when::%S}"
-    return text + (f".{when.microsecond // 1000:03d}" if clock.step < 100 else "")
+    return text + (f".{when.microsecond // 1000:03d}" if clock.step < 100 else "") + offset
 
 
 def length(event: ReportEvent, data: ReportData, clock: Clock) -> str:

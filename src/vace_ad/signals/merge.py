@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 from numpy.typing import NDArray
@@ -60,15 +61,14 @@ def merged_edges(
     edge: float,
 ) -> tuple[Array, Array]:
     """The quantiles `edge` and 1 − edge of old and new values together."""
-    from scipy.special import ndtr, ndtri
-
-    middle, deviation = (low + high) / 2, (high - low) / (2 * ndtri(1 - edge)) + 1e-12
+    law = NormalDist()
+    middle, deviation = (low + high) / 2, (high - low) / (2 * law.inv_cdf(1 - edge)) + 1e-12
 
     def below(x: Array) -> Array:
-        return np.asarray(ndtr((x - middle) / deviation))
+        return np.array([law.cdf(each) for each in ((x - middle) / deviation).tolist()])
 
     def at(share: Array) -> Array:
-        return np.asarray(middle + deviation * ndtri(share))
+        return np.asarray(middle + deviation * [law.inv_cdf(each) for each in share.tolist()])
 
     rising = np.sort(np.ascontiguousarray(values.T), axis=1)  # (k, n)
     return (

@@ -21,6 +21,7 @@ _DROPPED = ("late", "twice", "replayed", "future", "empty", "bad", "unknown_chan
             "too_many_channels", "too_many_entities", "no_model")  # fmt: skip
 _COUNTERS = {
     "readings": "readings put in place", "rows": "rows worked off",
+    "unscored": "rows that a model could give no score",
     "reordered": "readings that came late and were put in place", "sent": "messages delivered",
     "send_failed": "deliveries that failed and are tried again",
     "refused": "messages that a sink refused for good",

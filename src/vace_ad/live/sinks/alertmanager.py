@@ -13,6 +13,7 @@ from vace_ad.live.request import CONNECTION, Caller
 from vace_ad.live.sinks import Body
 from vace_ad.live.sinks.webhook import post
 
+_NAMES = {"anomaly": "VaceAnomaly", "no data": "VaceNoData", "no score": "VaceNoScore"}  # by kind
 _ALIVE = 4  # repeats that may fail before an alert counts as resolved
 
 
@@ -42,7 +43,7 @@ class AlertmanagerSink:
         until = time.time_ns() + _ALIVE * self._settings["repeat"]
         labels = {
             **self._settings["labels"],
-            "alertname": "VaceNoData" if message["kind"] == "no data" else "VaceAnomaly",
+            "alertname": _NAMES[message["kind"]],
             "entity": message["entity"] or "source",
             "alarm": message["alarm"],
             "incident": message.get("incident") or message["alarm"],  # to group by

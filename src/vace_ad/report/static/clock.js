@@ -7,6 +7,7 @@ class Clock {
     this.count = count;
     this.origin = time.origin;
     this.zone = time.zone;
+    this.offsets = time.offsets; // [place, minutes ahead of UTC], by place
     this.step = time.step;
     this.gap = time.gap;
     this.first = at[0] - time.step / 2;
@@ -47,12 +48,23 @@ class Clock {
   /** A place as text, as finely as `step` asks for. */
   text(place, step = this.step) {
     if (this.origin === null) return `row ${Math.round(Math.min(Math.max(place, 0), this.count - 1)).toLocaleString("en-US")}`;
-    return moment(this.origin + place, step < 100 ? step : Math.max(step, SECOND));
+    const ahead = this.ahead(place);
+    const text = moment(this.origin + place + (ahead ?? 0) * MINUTE, step < 100 ? step : Math.max(step, SECOND));
+    if (ahead === null) return text;
+    const size = Math.abs(ahead);
+    return `${text}${ahead < 0 ? "-" : "+"}${two(Math.floor(size / 60))}:${two(size % 60)}`;
+  }
+
+  /** How many minutes local clocks are ahead of UTC at a place; null where nobody knows. */
+  ahead(place) {
+    if (!this.offsets.length) return null;
+    return (this.offsets.findLast(([at]) => at <= place) ?? this.offsets[0])[1];
   }
 
   ticks(from, to, count) {
     if (this.origin !== null) {
-      return timeTicks(this.origin + from, this.origin + to, count).map((tick) => ({ ...tick, at: tick.at - this.origin }));
+      const origin = this.origin + (this.ahead(from) ?? 0) * MINUTE;
+      return timeTicks(origin + from, origin + to, count).map((tick) => ({ ...tick, at: tick.at - origin }));
     }
     return roundTicks(from, to, count).ticks
       .filter((at) => Number.isInteger(at))

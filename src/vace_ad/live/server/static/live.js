@@ -11,19 +11,20 @@ const post = (path) => fetch(path, { method: "POST", headers: { "Content-Type": 
 const when = (iso) => moment(Date.parse(iso), SECOND);
 
 function alarmCard(alarm) {
-  const silent = alarm.kind === "no data";
+  const silent = alarm.kind !== "anomaly";
   const card = make("li", { className: `alarm${silent ? " nodata" : ""}${alarm.resolved ? " resolved" : ""}` });
   card.dataset.alarm = alarm.alarm;
   if (location.hash === `#alarm=${alarm.alarm}`) card.classList.add("chosen");
   const name = make("button", { className: "link", type: "button" }, alarm.entity || "source");
   name.onclick = () => alarm.entity && choose(alarm.entity);
   const severity = alarm.severity === null ? "" : `severity ${Math.round(alarm.severity)}`;
-  card.append(make("div", { className: "top" }, name, make("b", {}, silent ? "no data" : severity)));
+  card.append(make("div", { className: "top" }, name, make("b", {}, silent ? alarm.kind : severity)));
   const until = alarm.resolved ? ` to ${when(alarm.resolved)}` : "";
   card.append(make("div", { className: "what" }, `${alarm.resolved ? "" : "since "}${when(alarm.onset)}${until}`));
   const blamed = alarm.channels.slice(0, 3).map(({ name, share }) => `${name} ${Math.round(100 * share)} %`);
   if (alarm.channel) blamed.unshift(alarm.channel);
   if (blamed.length) card.append(make("div", { className: "what blame" }, blamed.join(", "), alarm.signal ? ` (${alarm.signal})` : ""));
+  if (alarm.reason) card.append(make("div", { className: "what" }, alarm.reason));
   const marks = [alarm.acknowledged && "acknowledged", alarm.normal && "called normal", alarm.fault && "called a fault"].filter(Boolean);
   const acts = make("div", { className: "acts" });
   if (!alarm.resolved && !alarm.acknowledged) acts.append(act(alarm, "acknowledge", "Acknowledge"));
@@ -77,7 +78,7 @@ async function loadAlarms() {
 async function loadStatus() {
   const { counts, entities, phases, problems, source } = await get("/api/status");
   const facts = [`${entities.toLocaleString("en-US")} entities`, ...Object.entries(phases).filter(([, n]) => n).map(([phase, n]) => `${n} ${phase}`),
-    `source ${source}`, `${counts.rows.toLocaleString("en-US")} rows`, `${counts.late} late`];
+    `source ${source}`, `${counts.rows.toLocaleString("en-US")} rows`, `${counts.unscored.toLocaleString("en-US")} without a score`, `${counts.late} late`];
   $("summary").replaceChildren(...facts.map((fact) => make("li", {}, fact)));
   const wrong = Object.entries(problems).map(([part, words]) => `${part}: ${words}`);
   $("problems").hidden = !wrong.length;

@@ -8,14 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.app.thresholds import told
 from vace_ad.errors import MissingExtraError
+from vace_ad.frames.write import zone_of
+from vace_ad.frames.zones import time_words
 from vace_ad.plain import plain_text
 from vace_ad.report.words import plural, shortened
+from vace_ad.views.thresholds import told
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Event
-    from vace_ad.alarms.detection import Detection
+    from vace_ad.detection import Detection
 
 LISTED = 5  # events in the text and the card
 POINTS = 2000  # of the plotted score; more cannot be told apart
@@ -65,9 +67,9 @@ def headline(found: Detection) -> str:
 
 def text(found: Detection) -> str:
     """Return what was found in a few lines: the headline, then the most severe events."""
-    lines = [f"Detection: {headline(found)}"]
+    lines, zone = [f"Detection: {headline(found)}"], zone_of(found.data)
     for event in _strongest(found):
-        cells = [_when(event), _rows(event), _severity(event), _suspects(event)]
+        cells = [_when(event, zone), _rows(event), _severity(event), _suspects(event)]
         lines.append("  " + "  ".join(cell for cell in cells if cell))
     hidden = len(found.events) - LISTED
     return "\n".join([*lines, f"  and {hidden:,} more"] if hidden > 0 else lines)
@@ -75,12 +77,13 @@ def text(found: Detection) -> str:
 
 def html(found: Detection) -> str:
     """Return a card for notebooks: the headline, a small picture, the most severe events."""
+    zone = zone_of(found.data)
     rows = "".join(
         "<tr>"
         + "".join(
             f'<td style="text-align:left;padding-right:1em;white-space:{wrap}">{escape(cell)}</td>'
             for cell, wrap in (
-                (_when(event), "nowrap"),
+                (_when(event, zone), "nowrap"),
                 (_rows(event), "nowrap"),
                 (_severity(event), "nowrap"),
                 (_suspects(event), "normal"),
@@ -172,10 +175,10 @@ def _strongest(found: Detection) -> list[Event]:
     return sorted(ranked[:LISTED], key=lambda event: event.start)
 
 
-def _when(event: Event) -> str:
-    if event.start_time is None:
-        return f"row {event.start:,}"
-    return str(np.datetime_as_string(event.start_time, unit="s")).replace("T", " ")
+def _when(event: Event, zone: str | None) -> str:
+    return (
+        f"row {event.start:,}" if event.start_time is None else time_words(event.start_time, zone)
+    )
 
 
 def _rows(event: Event) -> str:

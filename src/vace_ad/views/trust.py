@@ -10,7 +10,7 @@ from vace_ad.frames.segments import missing_cells
 from vace_ad.report.words import duration, plural
 
 if TYPE_CHECKING:
-    from vace_ad.alarms.detection import Detection
+    from vace_ad.detection import Detection
     from vace_ad.detector import VACE
     from vace_ad.frames.table import Table
 

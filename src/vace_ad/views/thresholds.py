@@ -15,7 +15,7 @@ from vace_ad.report.words import threshold_words
 
 if TYPE_CHECKING:
     from vace_ad.alarms.budget import Budget, Threshold
-    from vace_ad.alarms.detection import Detection
+    from vace_ad.detection import Detection
     from vace_ad.detector import VACE
 
 

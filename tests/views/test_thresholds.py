@@ -13,8 +13,8 @@ import pytest
 from cli.runs import Runner, frame
 from vace_ad import VACE
 from vace_ad.alarms import Budget
-from vace_ad.alarms.detection import Detection
-from vace_ad.app.thresholds import at_start, ends, told
+from vace_ad.detection import Detection
+from vace_ad.views.thresholds import at_start, ends, told
 
 FIRST = 700  # rows that train
 

@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 
 from vace_ad.alarms.budget import Threshold
-from vace_ad.alarms.detection import Detection
 from vace_ad.alarms.events import Event
-from vace_ad.app.figure import LISTED, envelope, html, picture, plot, text
+from vace_ad.detection import Detection
 from vace_ad.errors import MissingExtraError
+from vace_ad.views.figure import LISTED, envelope, html, picture, plot, text
 
 N = 5000
 HOSTILE = "<script>alert(1)</script>"

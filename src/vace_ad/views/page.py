@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from vace_ad.alarms import Event, Rules
     from vace_ad.alarms.blame import Wander
-    from vace_ad.alarms.detection import Detection
+    from vace_ad.detection import Detection
     from vace_ad.detector import VACE
     from vace_ad.frames.table import Table
     from vace_ad.report import ReportData, ReportEvent, WhatIf
@@ -37,7 +37,6 @@ def report_data(
     found: Detection,
     *,
     training: tuple[int, int] | None,
-    zone: str | None,
     notes: list[str],
     facts: dict[str, str],
     command: str,
@@ -45,11 +44,12 @@ def report_data(
 ) -> ReportData:
     """Everything the page shows."""
     from vace_ad.alarms import Rules
-    from vace_ad.app.trust import trust
+    from vace_ad.frames.zones import offsets, zone_words
     from vace_ad.report import ReportData
+    from vace_ad.views.trust import trust
 
     model = detector.model_
-    rules = rules or Rules(join=detector.config.length // 2)
+    rules = rules or Rules(join=model.config.length // 2)
     first = 0 if training is None else training[1]
     nearly = _blamed_near_misses(detector, table, found)
     points, rows = trajectory(detector, table)
@@ -62,12 +62,13 @@ def report_data(
         scores=found.scores,
         threshold=found.limits,
         time=table.time,
-        time_zone=zone,
+        time_zone=zone_words(table.zone) or None,
+        offsets=offsets(table.time, table.zone),
         signals=found.signals,
         signal_words=model.lines,
         events=_events(found.events, table, model.wander, model.normal.mean),
         near_misses=_events(nearly, table, model.wander, model.normal.mean, near_miss=True),
-        what_if=_what_if(detector, table, found, first, rules),
+        what_if=_what_if(detector, found, first, rules),
         trust=trust(detector, table, found),
         training=training,
         trajectory=points,
@@ -115,9 +116,10 @@ def plain_report_data(title: str, found: Detection, *, first: int = 0) -> Report
     """What the page can show of a detection alone, without the detector that made it."""
     import numpy as np
 
-    from vace_ad.app.band import wander_of_table
     from vace_ad.frames.table import as_table
+    from vace_ad.frames.zones import offsets, zone_words
     from vace_ad.report import ReportData
+    from vace_ad.views.band import wander_of_table
 
     table = as_table(found.data)
     nearly = sorted(found.near_misses, key=lambda event: event.start)
@@ -129,6 +131,8 @@ def plain_report_data(title: str, found: Detection, *, first: int = 0) -> Report
         scores=found.scores,
         threshold=found.limits,
         time=table.time,
+        time_zone=zone_words(table.zone) or None,
+        offsets=offsets(table.time, table.zone),
         signals=found.signals,
         events=_events(found.events, table, wander, usual),
         near_misses=_events(nearly, table, wander, usual, near_miss=True),
@@ -167,7 +171,6 @@ def write_detection(
         table,
         found,
         training=(0, first) if first else None,
-        zone=None,
         notes=list(found.notes),
         facts=facts,
         command="",
@@ -186,23 +189,16 @@ def _blamed_near_misses(detector: VACE, table: Table, found: Detection) -> list[
     return blamed
 
 
-def _what_if(
-    detector: VACE, table: Table, found: Detection, first: int, rules: Rules
-) -> list[WhatIf]:
-    import numpy as np
+def _what_if(detector: VACE, found: Detection, first: int, rules: Rules) -> list[WhatIf]:
+    from vace_ad.views.whatif import what_if
 
-    from vace_ad.app.whatif import what_if
-
-    seconds = detector.facts_.get("step_seconds")
-    if table.time is not None and len(table) > 1:
-        seconds = float(np.median(np.diff(table.time).astype(np.int64))) / 1e9
     return what_if(
         found.scores,
         found.limits,
         rules,
         detector.calibration_,
         first=first,
-        step_seconds=seconds,
+        step_seconds=detector.facts_.get("step_seconds"),
     )
 
 
@@ -214,8 +210,8 @@ def _events(
     *,
     near_miss: bool = False,
 ) -> list[ReportEvent]:
-    from vace_ad.app.band import expected_band
     from vace_ad.report import ReportEvent
+    from vace_ad.views.band import expected_band
 
     return [
         ReportEvent(

@@ -5,7 +5,7 @@ import pytest
 
 from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.events import Event
-from vace_ad.app.band import BANDS, expected_band, wander_of_table
+from vace_ad.views.band import BANDS, expected_band, wander_of_table
 
 NAMES = ("a", "b")
 

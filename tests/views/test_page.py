@@ -12,10 +12,10 @@ import pytest
 
 from vace_ad import VACE
 from vace_ad.alarms import Budget
-from vace_ad.alarms.detection import Detection
-from vace_ad.app.page import plain_report_data, report_data
-from vace_ad.app.trust import rhythm_words, trust
+from vace_ad.detection import Detection
 from vace_ad.frames.table import as_table
+from vace_ad.views.page import plain_report_data, report_data
+from vace_ad.views.trust import rhythm_words, trust
 
 TRAIN = 2400
 Fitted = tuple[VACE, pd.DataFrame, Detection]
@@ -30,13 +30,13 @@ def fitted() -> Fitted:
     index = pd.date_range("2026-01-01", periods=4000, freq="15min")
     frame = pd.DataFrame(values, columns=["a", "b", "c"], index=index)
     detector = VACE(random_state=0).fit(frame[:TRAIN])
-    return detector, frame, detector.detect(frame, first=TRAIN)
+    return detector, frame, detector.detect(frame, first=TRAIN, budget="1 in 10000 rows")
 
 
 def test_the_page_gets_bands_near_misses_other_thresholds_and_trust(fitted: Fitted) -> None:
     detector, frame, found = fitted
     data = report_data(
-        "t", detector, as_table(frame), found, training=(0, TRAIN), zone=None, notes=[], facts={},
+        "t", detector, as_table(frame), found, training=(0, TRAIN), notes=[], facts={},
         command="",
     )  # fmt: skip
     event = max(data.events, key=lambda event: event.severity)

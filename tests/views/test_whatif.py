@@ -5,7 +5,7 @@ import pytest
 
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.runs import Rules
-from vace_ad.app.whatif import what_if
+from vace_ad.views.whatif import what_if
 
 N = 4000
 

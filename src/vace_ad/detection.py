@@ -1,0 +1,49 @@
+"""What was found in a table, as a person meets it: printed, plotted, reported, as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from os import PathLike
+from typing import Any, Self
+
+from vace_ad.alarms.detection import Found
+from vace_ad.alarms.events import event_columns
+from vace_ad.frames.write import frame_like
+from vace_ad.views import figure, page
+
+
+@dataclass(frozen=True, repr=False)
+class Detection(Found):
+    """What was found in a table, and the table."""
+
+    data: Any = field(default=None, compare=False)  # as the caller gave it
+
+    @classmethod
+    def of(cls, found: Found, data: Any, notes: Sequence[str]) -> Self:
+        """With the table, and what else there is to say."""
+        given = {each.name: getattr(found, each.name) for each in fields(found)}
+        return cls(**{**given, "notes": (*notes, *found.notes)}, data=data)
+
+    def to_frame(self) -> Any:
+        """The events as a table of the caller's kind: pandas, polars or Arrow."""
+        return frame_like(self.data, event_columns(self.events))
+
+    def plot(self, ax: Any = None) -> Any:
+        """Draw score, threshold and events; takes and returns matplotlib axes."""
+        return figure.plot(self, ax)
+
+    def report(self, path: str | PathLike[str], detector: Any = None, *, first: int = 0) -> None:
+        """Write the report page; the `detector` adds how far it can be trusted here.
+
+        Rows before `first` are those of the training, as in `detect`.
+        """
+        page.write_detection(self, path, detector, first=first)
+
+    def __repr__(self) -> str:
+        """What was found, in a few lines."""
+        return figure.text(self)
+
+    def _repr_html_(self) -> str:
+        """The same with a small picture, for notebooks."""
+        return figure.html(self)
