@@ -8,10 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from vace_ad.bench import published
+from vace_study import published
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS = ROOT / "study" / "results"
 FIGURES = ROOT / "docs" / "figures"
 
 HEAD = """---
@@ -19,10 +19,11 @@ hide: [navigation]
 ---
 # The study: every system, every table
 
-Made from the rows in `benchmarks/results/reproduce-rows.csv`, which carry seed, settings, commit
-and kind of machine. `make reproduce` goes on where they stop, stage by stage in order of worth, and
-writes rows, tables and figures anew; `python benchmarks/reproduce.py --list` says what is left,
-`python benchmarks/study_tables.py` makes tables and figures again without running anything.
+Made from the rows in `study/results/reproduce-rows.csv`, which carry seed, settings, commit and
+kind of machine. `make reproduce` goes on where they stop, stage by stage in order of worth, and
+writes rows, tables and figures anew; `python study/benchmarks/reproduce.py --list` says what is
+left, `python study/benchmarks/study_tables.py` makes tables and figures again without running
+anything.
 
 - Not every system has run on every series: each line says on how many, and only tables "on the
   series that all have" compare systems with each other.
@@ -33,7 +34,7 @@ writes rows, tables and figures anew; `python benchmarks/reproduce.py --list` sa
   180" is the VACE paper's main table, VACE's own number there test-only, all others tsb-ad.
 - "against vace" is VUS-PR less that of `vace` on the series both have, with the 95 % interval of a
   paired bootstrap over series. Seconds are processor time of a fit and a score on one core.
-- All six measures of every line stand in `benchmarks/results/main-*.csv`.
+- All six measures of every line stand in `study/results/main-*.csv`.
 - Numbers of the two [protocols](../bench.md#two-protocols) do not compare.
 """
 
