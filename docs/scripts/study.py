@@ -57,6 +57,14 @@ SECTIONS = (
         ("critical-difference-tsb-ad", "cost-tsb-ad", "critical-difference-many-test-only"),
     ),
     Section(
+        "Newer systems",
+        "AxonAD and SHADE came after the paper. Their published values stand beside ours on the "
+        "same series; the diagram has every published system with a value for each series. SHADE "
+        "is a hosted service and its makers' own claim: see the [errata](../errata.md).",
+        ("rivals-tsb-ad",),
+        ("scatter-rivals-tsb-ad", "critical-difference-rivals-tsb-ad"),
+    ),
+    Section(
         "All rows",
         "Means over each system's own series.",
         ("main-tsb-ad", "main-test-only"),

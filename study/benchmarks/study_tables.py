@@ -21,7 +21,7 @@ from vace_study import published
 from vace_study.baselines.vace import ABLATION, SENSITIVITY
 from vace_study.compare import paired
 from vace_study.figures import FIGURES
-from vace_study.figures.style import save
+from vace_study.figures.style import save, values_of
 from vace_study.ranks import rank
 from vace_study.results import Results
 from vace_study.rows import Row
@@ -65,8 +65,12 @@ def write_tables(path: Path, out: Path) -> None:
         _table(lambda r=results: TABLES["main"](r), out / f"main-{protocol}")
         _table(lambda r=common: TABLES["main"](r), out / f"main-common-{protocol}")
         _table(lambda r=results: TABLES["category"](r), out / f"category-{protocol}")
-        _ranks(common, out / f"ranks-{protocol}.csv")
-        _ranks(results.common(MANY), out / f"ranks-many-{protocol}.csv")
+        _ranks(common, common.methods, out / f"ranks-{protocol}.csv")
+        many = results.common(MANY)
+        _ranks(many, many.methods, out / f"ranks-many-{protocol}.csv")
+        if protocol == "tsb-ad":  # published values by series are
+            _table(lambda r=results: TABLES["rivals"](r), out / f"rivals-{protocol}")
+            _ranks(results, _with_rivals(results), out / f"ranks-rivals-{protocol}.csv")
     for name, split in STUDIES.items():
         _table(
             lambda name=name, split=split: TABLES[name](Results.load(path, "test-only", split)),
@@ -101,10 +105,15 @@ def _table(make: Callable[[], Any], path: Path) -> None:
     path.with_suffix(".md").write_text(table.to_markdown())
 
 
-def _ranks(results: Results, path: Path) -> None:
+def _with_rivals(results: Results) -> list[str]:
+    """The default, and every published system that has a value for each series."""
+    return ["vace", *published.per_series()] if "vace" in results.methods else []
+
+
+def _ranks(results: Results, methods: Iterable[str], path: Path) -> None:
     """Mean ranks, and of each pair of methods the p-value by Wilcoxon and Holm."""
     try:
-        found = rank({name: results.values(name, "VUS-PR") for name in results.methods})
+        found = rank({name: values_of(results, name) for name in methods})
     except VaceError as error:
         print(f"{path.name} is left out: {error}")
         return
@@ -198,6 +207,10 @@ def draw_figures(path: Path, out: Path) -> None:
         }
         files = {name: (name, *of) for name, of in wanted.items()}
         files["critical-difference-many"] = ("critical-difference", many, list(many.methods))
+        if results.protocol == "tsb-ad" and "vace" in results.methods:
+            files["scatter-rivals"] = ("scatter", results, ["vace", *published.RIVALS])
+            every = _with_rivals(results)
+            files["critical-difference-rivals"] = ("critical-difference", results, every)
         for file, (name, of, methods) in files.items():
             _figure(name, of, methods, out, file)
 

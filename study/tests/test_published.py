@@ -38,6 +38,17 @@ def test_family_means_average_to_the_papers_overall():
         assert total / 180 == pytest.approx(overall, abs=0.001)
 
 
+def test_the_newest_systems_have_the_means_that_they_state():
+    stated = {"AxonAD": 0.4954, "SHADE": 0.6506}
+    assert set(stated) == set(published.RIVALS)
+    for system, mean in stated.items():
+        assert sum(published.per_series()[system].values()) / 180 == pytest.approx(mean, abs=1e-4)
+    values, means = published.per_series()["AxonAD"], published.by_family()["AxonAD", "tsb-ad"]
+    for family, mean in means.items():
+        mine = [v for name, v in values.items() if SeriesName.parse(name).family == family]
+        assert sum(mine) / len(mine) == pytest.approx(mean, abs=0.001)
+
+
 def test_counterparts_exist():
     names = {row["method"] for row in published.table("main")} | set(published.per_series())
     assert set(published.COUNTERPARTS.values()) <= names
@@ -54,7 +65,8 @@ def test_our_copy_says_what_the_source_says(data_folder):
         "TSPulse-FT (time)": "TSPulse-ft-time",
     }
     rows = {}
-    for path in (source, source.with_name("tsb-ad-m-per-series-extra.csv")):
+    further = ("tsb-ad-m-per-series-extra.csv", "tsb-ad-m-2026-rivals.csv")
+    for path in (source, *(source.with_name(name) for name in further)):
         for row in csv.DictReader(path.read_text().splitlines()):
             rows.setdefault(row["file"].removesuffix(".csv"), {}).update(row)
     for system, values in published.per_series().items():

@@ -11,6 +11,7 @@ from vace_study.baselines.vace import ABLATION, SENSITIVITY
 from vace_study.results import Results
 from vace_study.tables import TABLES
 from vace_study.tables.main import main_table
+from vace_study.tables.rivals import _mean_ranks
 from vace_study.tables.table import Table
 
 
@@ -68,7 +69,12 @@ def test_main_sets_published_values_beside_ours(tmp_path):
     assert rows[rows.index(ours["pca"]) + 1] == same
     whole = {row["method"]: row for row in rows if row["source"] == "published"}
     assert (whole["VACE"]["VUS-PR"], whole["VACE"]["protocol"]) == ("0.480000", "test-only")
-    assert len(whole) == 16
+    assert len(whole) == 16 + len(published.RIVALS)
+    assert float(whole["AxonAD"]["VUS-PR"]) == pytest.approx(0.4954, abs=1e-4)
+    beside = {row["method"]: row for row in rows if row["source"] == "published, same series"}
+    known = published.per_series()["SHADE"]
+    expected = sum(known[stem] for stem in STEMS if stem in known) / 4
+    assert float(beside["SHADE"]["VUS-PR"]) == pytest.approx(expected, abs=1e-6)
 
 
 def test_main_with_a_system_published_by_series_alone(tmp_path):
@@ -98,6 +104,34 @@ def test_main_needs_its_reference(tmp_path):
         main_table(results(tmp_path, ["pca"]), "usad")
     with pytest.raises(InputError, match="no row with measures"):
         main_table(Results("tsb-ad", [made_row("pca", STEMS[0], status="failed", measures={})]))
+
+
+def test_rivals_by_family_on_the_same_series(tmp_path):
+    table = TABLES["rivals"](results(tmp_path, ["vace"], split="eval"))
+    lines = {line["family"]: line for line in cells(table)}
+    assert list(lines) == ["GECCO", "MSL", "Genesis", "all"]
+    known = published.per_series()
+    two = STEMS[1:3]
+    ours = {STEMS[1]: 0.205, STEMS[2]: 0.305}  # the mean of two seeds
+    row = lines["MSL"]
+    assert row["series"] == "2"
+    for name in published.RIVALS:
+        theirs = [known[name][stem] for stem in two]
+        assert float(row[name]) == pytest.approx(sum(theirs) / 2, abs=1e-6)
+        gap = sum(ours.values()) / 2 - sum(theirs) / 2
+        assert float(row[f"difference {name}"]) == pytest.approx(gap, abs=1e-6)
+        wins = sum(ours[stem] > known[name][stem] for stem in two)
+        assert int(row[f"wins {name}"]) == wins
+    systems = ("vace", *published.RIVALS)
+    assert sum(float(row[f"rank {name}"]) for name in systems) == pytest.approx(6.0, abs=1e-5)
+    assert lines["all"]["series"] == "4"
+    with pytest.raises(InputError, match="no row of vace"):
+        TABLES["rivals"](results(tmp_path / "pca", ["pca"]))
+
+
+def test_equal_values_share_a_rank():
+    values = {"a": {"s": 0.5}, "b": {"s": 0.5}, "c": {"s": 0.1}}
+    assert _mean_ranks(values, ["s"]) == [1.5, 1.5, 3.0]
 
 
 @pytest.mark.parametrize(

@@ -159,7 +159,9 @@ def run_command(
 def table_command(
     name: Annotated[
         str,
-        typer.Argument(help="main, ablation, sensitivity, category, geometry, msl or operating."),
+        typer.Argument(
+            help="main, ablation, sensitivity, category, geometry, msl, operating or rivals."
+        ),
     ],
     run: Run,
     format: Annotated[Format, typer.Option(help="How it is written.")] = Format.table,

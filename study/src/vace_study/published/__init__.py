@@ -2,8 +2,9 @@
 
 Sources: the VACE paper (main, ablation, sensitivity, category, geometry, msl; VACE's own numbers
 there are `test-only`, the others `tsb-ad`), the result tables of the TSB-AD repository (per_series,
-the newer systems of category; `tsb-ad`) and those of TSPulse's authors (per_series, head "time").
-See docs/bench.md for their cautions.
+the newer systems of category; `tsb-ad`), those of TSPulse's authors (per_series, head "time"), and
+two pull requests to that repository: 76, merged (AxonAD), and 71, open, its makers' own claim about
+a hosted service (SHADE). See docs/bench.md and docs/errata.md for their cautions.
 """
 
 from __future__ import annotations
@@ -46,6 +47,8 @@ COUNTERPARTS = {
     "crossad-quick": "CrossAD",
     "catch-quick": "CATCH",
 }
+
+RIVALS = ("AxonAD", "SHADE")  # newer than the paper, with a value for each series; not run by us
 
 # The families in the order of the paper's category table, with their evaluation series.
 FAMILIES = {

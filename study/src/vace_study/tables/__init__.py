@@ -8,6 +8,7 @@ from vace_study.results import Results
 from vace_study.tables.category import category_table
 from vace_study.tables.main import main_table
 from vace_study.tables.operating import operating_table
+from vace_study.tables.rivals import rivals_table
 from vace_study.tables.studies import (
     ablation_table,
     geometry_table,
@@ -24,6 +25,7 @@ TABLES: dict[str, Callable[[Results], Table]] = {
     "geometry": geometry_table,
     "msl": msl_table,
     "operating": operating_table,
+    "rivals": rivals_table,
 }
 SPLITS = {"sensitivity": "tuning"}  # whose split is not all that ran
 

@@ -44,10 +44,11 @@ def main_table(results: Results, reference: str | None = None) -> Table:
             rows += _same_series(results, system, results.values(method, "VUS-PR"), base)
             rows += [] if system in shown else _published_rows(system)
             shown.add(system)
-    for line in published.table("main"):
-        if line["method"] not in shown:
-            rows += _same_series(results, line["method"], results.families, base)
-            rows += _published_rows(line["method"])
+    listed = [line["method"] for line in published.table("main")]
+    for system in dict.fromkeys([*listed, *published.RIVALS]):
+        if system not in shown:
+            rows += _same_series(results, system, results.families, base)
+            rows += _published_rows(system)
     notes = [
         f"difference: VUS-PR minus that of {reference} on the series both have, with the 95 % "
         "interval of a paired bootstrap over series",
@@ -120,6 +121,10 @@ def _published_rows(system: str) -> list[list[Cell]]:
         numbers: list[Cell] = [float(line[column]) for column in COLUMNS]
         origin: list[Cell] = ["published", line["protocol"], 180, *[None] * 7]
         rows.append([line["category"], system, *numbers, *origin])
+    if system in published.RIVALS:
+        mean = fmean(published.per_series()[system].values())
+        blank: list[Cell] = [None] * (len(COLUMNS) - 1)
+        rows.append([None, system, mean, *blank, "published", "tsb-ad", 180, *[None] * 7])
     return rows
 
 
