@@ -32,9 +32,10 @@ anything.
 - A published number that ours contradicts stands beside it as it is. Where per-series values are
   published, "published, same series" is their mean over the very series of our line; "published,
   180" is the VACE paper's main table, VACE's own number there test-only, all others tsb-ad.
+- PATE and DQE stand where every row of a system has them; the oldest rows do not.
 - "against vace" is VUS-PR less that of `vace` on the series both have, with the 95 % interval of a
   paired bootstrap over series. Seconds are processor time of a fit and a score on one core.
-- All six measures of every line stand in `study/results/main-*.csv`.
+- All measures of every line stand in `study/results/main-*.csv`.
 - Numbers of the two [protocols](../bench.md#two-protocols) do not compare.
 """
 
@@ -114,7 +115,7 @@ def _tables(section: Section) -> Iterator[str]:
         text = path.read_text(encoding="utf-8")
         if name.startswith("main-"):
             title, _, *notes = text.split("\n\n")
-            explained = ("difference:", "std:", "seconds:", "VACE's published row")
+            explained = ("difference:", "PATE and DQE", "std:", "seconds:", "VACE's published row")
             kept = [
                 note
                 for note in "\n\n".join(notes).splitlines()
@@ -127,10 +128,10 @@ def _tables(section: Section) -> Iterator[str]:
 def _systems(name: str) -> Iterator[str]:
     """The main table for readers: a line a system, published numbers in columns beside ours."""
     yield (
-        "| system | VUS-PR | published, same series | published, 180 | series | seeds: std | "
-        "against vace | seconds | MB |"
+        "| system | VUS-PR | PATE | DQE | published, same series | published, 180 | series | "
+        "seeds: std | against vace | seconds | MB |"
     )
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     printed = {line["method"]: line["VUS-PR"] for line in published.table("main")}
     with (RESULTS / f"{name}.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
@@ -142,8 +143,8 @@ def _systems(name: str) -> Iterator[str]:
         system = published.COUNTERPARTS.get(line["method"], "")
         spread = f":\N{NO-BREAK SPACE}{float(line['std']):.3f}" if line["std"] else ""
         cells = [
-            line["method"], _short(line["VUS-PR"]), _short(same), printed.get(system, ""),
-            line["series"], line["seeds"] + spread, _interval(line),
+            line["method"], *(_short(line[name]) for name in ("VUS-PR", "PATE", "DQE")),
+            _short(same), printed.get(system, ""), line["series"], line["seeds"] + spread, _interval(line),
             f"{float(line['seconds']):.3g}", line["memory_mb"],
         ]  # fmt: skip
         yield f"| {' | '.join(cells)} |"

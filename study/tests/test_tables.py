@@ -77,6 +77,17 @@ def test_main_sets_published_values_beside_ours(tmp_path):
     assert float(beside["SHADE"]["VUS-PR"]) == pytest.approx(expected, abs=1e-6)
 
 
+def test_a_newer_measure_stands_where_every_row_has_it(tmp_path):
+    rows = full_rows(["vace", "pca"], seeds=1)
+    older = replace(rows[0], measures={k: v for k, v in rows[0].measures.items() if k != "PATE"})
+    ours = {
+        row["method"]: row
+        for row in cells(main_table(Results.load(make_run(tmp_path, [older, *rows[1:]]))))
+        if row["source"] == "ours"
+    }
+    assert (ours["pca"]["PATE"], ours["vace"]["PATE"]) == ("0.250000", "")
+
+
 def test_main_with_a_system_published_by_series_alone(tmp_path):
     rows = cells(main_table(results(tmp_path, ["lstmad"])))
     assert [row["source"] for row in rows[:2]] == ["ours", "published, same series"]

@@ -3,7 +3,7 @@ import pytest
 
 from toys import make_folder, make_table, write
 from vace_ad import __version__
-from vace_ad.metrics import evaluate
+from vace_ad.metrics import dqe, evaluate, pate
 from vace_study.baselines import resolve
 from vace_study.results import Results
 from vace_study.rows import MEASURES
@@ -32,7 +32,12 @@ def test_a_row_says_everything(path):
     assert whole.version == __version__
     assert set(whole.measures) == set(MEASURES)
     labels = pl.read_csv(path)["Label"].to_numpy()
-    assert whole.measures == evaluate(labels, scores, window=whole.window)
+    near = whole.window
+    assert whole.measures == {
+        **evaluate(labels, scores, window=near),
+        "PATE": pate(labels, scores, early=near, late=near),
+        "DQE": dqe(labels, scores, near=near),
+    }
     assert whole.peak_memory_mb > 10
     assert min(whole.fit_seconds, whole.score_seconds, whole.evaluate_seconds) >= 0
     assert 0 < whole.cpu_seconds < 60

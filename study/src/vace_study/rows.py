@@ -16,6 +16,8 @@ MEASURES = (
     "Event-based-F1",
     "R-based-F1",
     "Affiliation-F",
+    "PATE",  # this and the next are not in rows from before they were measured
+    "DQE",
 )
 GEOMETRY = ("effective_rank_pr", "effective_rank_entropy", "active_dims", "top1_variance")
 

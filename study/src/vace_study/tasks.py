@@ -166,10 +166,14 @@ def _checked(scores: Any, paper: Exam) -> NDArray[np.float64]:
 
 
 def _measures(paper: Exam, scores: NDArray[np.float64]) -> dict[str, float]:
-    """The nine; one that is not defined for these scores is left out, with a warning."""
-    from vace_ad.metrics import evaluate
+    """All measures; one that is not defined for these scores is left out, with a warning."""
+    from vace_ad.metrics import dqe, evaluate, pate
 
-    found = evaluate(paper.labels, scores, window=paper.window)
+    found = {
+        **evaluate(paper.labels, scores, window=paper.window),
+        "PATE": pate(paper.labels, scores, early=paper.window, late=paper.window),
+        "DQE": dqe(paper.labels, scores, near=paper.window),
+    }
     undefined = [name for name, value in found.items() if not isfinite(value)]
     if undefined:
         warnings.warn(f"{', '.join(undefined)} is not defined here", VaceWarning, stacklevel=2)

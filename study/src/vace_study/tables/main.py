@@ -22,6 +22,7 @@ COLUMNS = {
     "F1": "Standard-F1",
     "Range-F1": "R-based-F1",
 }
+NEWER = ("PATE", "DQE")  # measures that are younger than the paper, and than some rows
 _EXTRA = ("source", "protocol", "series", "seeds", "std", "difference", "low", "high")
 _COSTS = ("seconds", "memory_mb")
 
@@ -54,12 +55,13 @@ def main_table(results: Results, reference: str | None = None) -> Table:
         "interval of a paired bootstrap over series",
         "VACE's published row is test-only, the other published rows are tsb-ad; the two do not "
         "compare",
+        "PATE and DQE stand where every row of the method has them; older rows do not",
         "std: of the mean over series, between seeds",
         "seconds: processor time of a fit and a score (wall clock in rows from before that was "
         "taken); memory_mb: peak of the process; both are means over the method's own series",
         *results.notes(),
     ]
-    columns = ("category", "method", *COLUMNS, *_EXTRA, *_COSTS)
+    columns = ("category", "method", *COLUMNS, *NEWER, *_EXTRA, *_COSTS)
     return Table(f"Main results, protocol {results.protocol}", columns, rows, notes)
 
 
@@ -69,7 +71,7 @@ def _mean(results: Results, method: str) -> float:
 
 def _our_row(results: Results, method: str, base: Mapping[str, float]) -> list[Cell]:
     values = results.values(method, "VUS-PR")
-    means = [fmean(results.values(method, name).values()) for name in COLUMNS.values()]
+    means = [_whole_mean(results, method, name) for name in (*COLUMNS.values(), *NEWER)]
     return [
         _category(method),
         method,
@@ -82,6 +84,14 @@ def _our_row(results: Results, method: str, base: Mapping[str, float]) -> list[C
         *_difference(values, base),
         *costs(results, method),
     ]
+
+
+def _whole_mean(results: Results, method: str, measure: str) -> float | None:
+    """The mean over series; None where some row of the method lacks the measure."""
+    rows = [row for row in results.good if row.method == method]
+    if not all(measure in row.measures for row in rows):
+        return None
+    return fmean(results.values(method, measure).values())
 
 
 def costs(results: Results, method: str) -> tuple[float | None, int | None]:
@@ -108,7 +118,7 @@ def _same_series(
     same = {name: known[name] for name in series if name in known}
     if not same or results.protocol != "tsb-ad":
         return []
-    blank: list[Cell] = [None] * (len(COLUMNS) - 1)
+    blank: list[Cell] = [None] * (len(COLUMNS) + len(NEWER) - 1)
     head: list[Cell] = [_published_category(system), system, fmean(same.values()), *blank]
     tail: list[Cell] = ["published, same series", "tsb-ad", len(same), None, None]
     return [[*head, *tail, *_difference(same, base), None, None]]
@@ -120,10 +130,10 @@ def _published_rows(system: str) -> list[list[Cell]]:
     for line in _lines(system):
         numbers: list[Cell] = [float(line[column]) for column in COLUMNS]
         origin: list[Cell] = ["published", line["protocol"], 180, *[None] * 7]
-        rows.append([line["category"], system, *numbers, *origin])
+        rows.append([line["category"], system, *numbers, *[None] * len(NEWER), *origin])
     if system in published.RIVALS:
         mean = fmean(published.per_series()[system].values())
-        blank: list[Cell] = [None] * (len(COLUMNS) - 1)
+        blank: list[Cell] = [None] * (len(COLUMNS) + len(NEWER) - 1)
         rows.append([None, system, mean, *blank, "published", "tsb-ad", 180, *[None] * 7])
     return rows
 
