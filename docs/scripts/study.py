@@ -144,8 +144,8 @@ def _systems(name: str) -> Iterator[str]:
         spread = f":\N{NO-BREAK SPACE}{float(line['std']):.3f}" if line["std"] else ""
         cells = [
             line["method"], *(_short(line[name]) for name in ("VUS-PR", "PATE", "DQE")),
-            _short(same), printed.get(system, ""), line["series"], line["seeds"] + spread, _interval(line),
-            f"{float(line['seconds']):.3g}", line["memory_mb"],
+            _short(same), printed.get(system, ""), line["series"], line["seeds"] + spread,
+            _interval(line), f"{float(line['seconds']):.3g}", line["memory_mb"],
         ]  # fmt: skip
         yield f"| {' | '.join(cells)} |"
 

@@ -109,8 +109,8 @@ def _cut(runs: Events, borders: Array) -> _Pieces:
     zones, begin, end = zones[some], begin[some], end[some]
 
     shape = (len(borders), _ZONES)
-    time: Array = np.bincount(zones, end - begin, minlength=edges.size)
-    squares: Array = np.bincount(zones, (end - begin) ** 2, minlength=edges.size)
+    time = np.bincount(zones, end - begin, minlength=edges.size).astype(np.float64)
+    squares = np.bincount(zones, (end - begin) ** 2, minlength=edges.size).astype(np.float64)
     begins, stops = np.full(edges.size, np.inf), np.full(edges.size, -np.inf)
     np.minimum.at(begins, zones, begin)
     np.maximum.at(stops, zones, end)
