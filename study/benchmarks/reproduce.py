@@ -47,6 +47,9 @@ STUDIES = ("002", "010", "012", "013", "016", "017")  # short, of MSL
 SMD = ("059", "065", "075", "078")  # of few training rows
 TUNING = ("004", "011", "149", "164")
 
+CHARTS = (
+    "shewhart", "ewma", "cusum", "hotelling-t2", "pca-q", "t2-and-q", "var-reduced-rank",
+)  # fmt: skip
 LIGHT = ("usad", "deepant", "omnianomaly", "timesnet")
 CHECKED = ("xlstmad-quick", "anomaly-transformer-quick")
 CAPPED = (
@@ -91,6 +94,7 @@ class Stage(NamedTuple):
 
 STAGES = (
     Stage(("pca", "iforest"), (*SHORT, *ECG)),
+    Stage(CHARTS, (*SHORT, *ECG)),
     Stage(("vace",), SHORT, seeds=5),
     Stage(LIGHT, CORE),
     Stage((*CHECKED, *CAPPED), CORE),

@@ -21,6 +21,8 @@ _MODULES = (  # of this package, each with a tuple METHODS
     "vace",
     "pca",
     "iforest",
+    "charts",
+    "var",
     "paano",
     "deepant",
     "omnianomaly",
