@@ -32,7 +32,8 @@ anything.
 - A published number that ours contradicts stands beside it as it is. Where per-series values are
   published, "published, same series" is their mean over the very series of our line; "published,
   180" is the VACE paper's main table, VACE's own number there test-only, all others tsb-ad.
-- PATE and DQE stand where every row of a system has them; the oldest rows do not.
+- PATE and DQE are means over the rows that have them, which older rows do not; they stand where
+  every series of a system has such a row.
 - "against vace" is VUS-PR less that of `vace` on the series both have, with the 95 % interval of a
   paired bootstrap over series. Seconds are processor time of a fit and a score on one core.
 - All measures of every line stand in `study/results/main-*.csv`.
@@ -70,6 +71,11 @@ SECTIONS = (
         "Means over each system's own series.",
         ("main-tsb-ad", "main-test-only"),
         ("scatter-test-only", "density-test-only"),
+    ),
+    Section(
+        "Newer measures",
+        "Whether PATE and DQE order systems as VUS-PR does, on the series that all of these have.",
+        ("measures-tsb-ad", "measures-test-only"),
     ),
     Section(
         "By category", "", ("category-tsb-ad", "category-test-only"), ("categories-test-only",)
@@ -115,7 +121,7 @@ def _tables(section: Section) -> Iterator[str]:
         text = path.read_text(encoding="utf-8")
         if name.startswith("main-"):
             title, _, *notes = text.split("\n\n")
-            explained = ("difference:", "PATE and DQE", "std:", "seconds:", "VACE's published row")
+            explained = ("difference:", "PATE and DQE:", "std:", "seconds:", "VACE's published row")
             kept = [
                 note
                 for note in "\n\n".join(notes).splitlines()

@@ -65,6 +65,7 @@ def write_tables(path: Path, out: Path) -> None:
         _table(lambda r=results: TABLES["main"](r), out / f"main-{protocol}")
         _table(lambda r=common: TABLES["main"](r), out / f"main-common-{protocol}")
         _table(lambda r=results: TABLES["category"](r), out / f"category-{protocol}")
+        _table(lambda r=results: TABLES["measures"](r), out / f"measures-{protocol}")
         _ranks(common, common.methods, out / f"ranks-{protocol}.csv")
         many = results.common(MANY)
         _ranks(many, many.methods, out / f"ranks-many-{protocol}.csv")

@@ -77,15 +77,53 @@ def test_main_sets_published_values_beside_ours(tmp_path):
     assert float(beside["SHADE"]["VUS-PR"]) == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_newer_measure_stands_where_every_row_has_it(tmp_path):
-    rows = full_rows(["vace", "pca"], seeds=1)
-    older = replace(rows[0], measures={k: v for k, v in rows[0].measures.items() if k != "PATE"})
-    ours = {
-        row["method"]: row
-        for row in cells(main_table(Results.load(make_run(tmp_path, [older, *rows[1:]]))))
-        if row["source"] == "ours"
-    }
-    assert (ours["pca"]["PATE"], ours["vace"]["PATE"]) == ("0.250000", "")
+def without(row, *names):
+    return replace(row, measures={k: v for k, v in row.measures.items() if k not in names})
+
+
+def test_a_newer_measure_stands_where_every_series_has_it(tmp_path):
+    rows = full_rows(["vace", "pca", "iforest"], seeds=2, protocols=("tsb-ad",))
+    # vace lacks it on one series, pca in one of two seeds of each series
+    rows = [
+        without(row, "PATE")
+        if (row.method, row.series) == ("vace", STEMS[0]) or (row.method, row.seed) == ("pca", 0)
+        else row
+        for row in rows
+    ]
+    table = main_table(Results.load(make_run(tmp_path, rows)))
+    ours = {row["method"]: row["PATE"] for row in cells(table) if row["source"] == "ours"}
+    assert ours == {"vace": "", "pca": "0.250000", "iforest": "0.250000"}
+
+
+def with_measures(method, stem, vus, pate, dqe):
+    row = made_row(method, stem, vus_pr=vus)
+    return replace(row, measures={**row.measures, "PATE": pate, "DQE": dqe})
+
+
+def test_measures_side_by_side(tmp_path):
+    values = {"vace": (0.5, 0.4, 0.2), "pca": (0.3, 0.6, 0.1), "iforest": (0.2, 0.5, 0.3)}
+    rows = [
+        with_measures(method, stem, *(x + 0.01 * i for x in found))
+        for method, found in values.items()
+        for i, stem in enumerate(STEMS)
+    ]
+    rows += [without(made_row("usad", stem), "PATE", "DQE") for stem in STEMS]  # an older one
+    table = TABLES["measures"](Results.load(make_run(tmp_path, rows)))
+    lines = {line["method"]: line for line in cells(table)}
+    assert list(lines) == ["vace", "pca", "iforest"]
+    places = [[line[f"{m} place"] for m in ("VUS-PR", "PATE", "DQE")] for line in lines.values()]
+    assert places == [["1", "3", "2"], ["2", "1", "3"], ["3", "2", "1"]]
+    assert lines["pca"]["PATE difference"] == "0.200000"
+    assert float(lines["pca"]["PATE low"]) == pytest.approx(0.2)
+    assert lines["vace"]["PATE difference"] == ""
+    assert any(note.startswith("PATE orders 2 of the 3 pairs") for note in table.notes)
+    assert any(note.startswith("DQE orders 2 of the 3 pairs") for note in table.notes)
+
+
+def test_measures_need_two_methods_that_have_them(tmp_path):
+    rows = [made_row("vace", STEMS[0]), without(made_row("pca", STEMS[0]), "DQE")]
+    with pytest.raises(InputError, match="fewer than two methods with VUS-PR, PATE, DQE"):
+        TABLES["measures"](Results.load(make_run(tmp_path, rows)))
 
 
 def test_main_with_a_system_published_by_series_alone(tmp_path):

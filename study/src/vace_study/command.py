@@ -160,7 +160,8 @@ def table_command(
     name: Annotated[
         str,
         typer.Argument(
-            help="main, ablation, sensitivity, category, geometry, msl, operating or rivals."
+            help="main, ablation, sensitivity, category, geometry, msl, measures, operating "
+            "or rivals."
         ),
     ],
     run: Run,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from vace_study.results import Results
 from vace_study.tables.category import category_table
 from vace_study.tables.main import main_table
+from vace_study.tables.measures import measures_table
 from vace_study.tables.operating import operating_table
 from vace_study.tables.rivals import rivals_table
 from vace_study.tables.studies import (
@@ -24,6 +25,7 @@ TABLES: dict[str, Callable[[Results], Table]] = {
     "category": category_table,
     "geometry": geometry_table,
     "msl": msl_table,
+    "measures": measures_table,
     "operating": operating_table,
     "rivals": rivals_table,
 }

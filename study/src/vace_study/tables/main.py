@@ -55,7 +55,8 @@ def main_table(results: Results, reference: str | None = None) -> Table:
         "interval of a paired bootstrap over series",
         "VACE's published row is test-only, the other published rows are tsb-ad; the two do not "
         "compare",
-        "PATE and DQE stand where every row of the method has them; older rows do not",
+        "PATE and DQE: of the rows that have them, which older ones do not; they stand where every "
+        "series of the method has such a row",
         "std: of the mean over series, between seeds",
         "seconds: processor time of a fit and a score (wall clock in rows from before that was "
         "taken); memory_mb: peak of the process; both are means over the method's own series",
@@ -87,11 +88,11 @@ def _our_row(results: Results, method: str, base: Mapping[str, float]) -> list[C
 
 
 def _whole_mean(results: Results, method: str, measure: str) -> float | None:
-    """The mean over series; None where some row of the method lacks the measure."""
-    rows = [row for row in results.good if row.method == method]
-    if not all(measure in row.measures for row in rows):
+    """The mean over series; None where a series of the method has no row with the measure."""
+    found = results.values(method, measure)
+    if len(found) < len(results.values(method, "VUS-PR")):
         return None
-    return fmean(results.values(method, measure).values())
+    return fmean(found.values())
 
 
 def costs(results: Results, method: str) -> tuple[float | None, int | None]:
