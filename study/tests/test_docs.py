@@ -1,5 +1,6 @@
-"""The detector shown in docs/bench.md does what the page says."""
+"""The detector shown in docs/bench.md does what the page says, and its figures are the results'."""
 
+import csv
 import re
 from pathlib import Path
 
@@ -7,7 +8,8 @@ import numpy as np
 
 from vace_study.baselines.registry import _as_method
 
-PAGE = Path(__file__).parents[2] / "docs" / "bench.md"
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "bench.md"
 
 
 def test_the_example_detector_keeps_the_contract(rng):
@@ -21,3 +23,22 @@ def test_the_example_detector_keeps_the_contract(rng):
     detector.fit(table[:20])
     assert method.seeded
     assert np.argmax(detector.score(table)) == 30
+
+
+def test_the_charts_have_the_figures_of_the_results():
+    with (ROOT / "study" / "results" / "category-tsb-ad.csv").open() as file:
+        measured = {line["method"]: line for line in csv.DictReader(file)}
+    page = PAGE.read_text()
+    start = page.index("| | SMAP |")
+    head, _, series, *lines = page[start : page.index("\n\n", start)].splitlines()
+    names = ["Overall" if name == "all" else name for name in cells(head)[1:]]
+    assert cells(series)[1:] == [measured["n"][name] for name in names]
+    assert len(lines) == 12
+    for line in lines:
+        method, *figures = cells(line)
+        expected = [f"{float(measured[method.strip('`')][name]):.3f}" for name in names]
+        assert figures == expected, method
+
+
+def cells(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
