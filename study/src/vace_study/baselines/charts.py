@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from vace_ad.errors import ConfigError, NotFittedError, TooShortError, needs
 from vace_study.baselines.contract import Detector, Method
+from vace_study.baselines.limits import LimitAlarms
 from vace_study.baselines.networks.scaling import Scale
 
 Array = NDArray[np.float64]
@@ -25,19 +26,24 @@ Statistic = Literal["t2", "q", "both"]
 
 
 @dataclass
-class Shewhart:
+class Shewhart(LimitAlarms):
     """The largest deviation of a row from the training mean, in standard deviations."""
 
     def fit(self, table: Array) -> Shewhart:
         """Mean and standard deviation of each channel."""
         self.scale_ = training_scale(table)
+        self.training_scores_ = self.score(table)
         return self
 
     def score(self, table: Array) -> Array:
         """The charted statistic of the worst channel, row by row."""
+        return np.asarray(self.contributions(table).max(axis=1))
+
+    def contributions(self, table: Array) -> Array:
+        """The charted statistic of each channel, row by row."""
         if not hasattr(self, "scale_"):
             raise NotFittedError("the chart has no training rows yet; call fit first")
-        return np.asarray(self._statistic(self.scale_(table)).max(axis=1))
+        return self._statistic(self.scale_(table))
 
     def _statistic(self, z: Array) -> Array:
         """By row and channel, from standardised rows. (n, C) → (n, C)."""
@@ -72,7 +78,7 @@ class CUSUM(Shewhart):
 
 
 @dataclass
-class TrainedPCA:
+class TrainedPCA(LimitAlarms):
     """T² and Q of a row under a PCA of the standardised training rows."""
 
     statistic: Statistic = "t2"  # both: the larger of the two, in shares of training quantiles
@@ -91,26 +97,36 @@ class TrainedPCA:
         shares = np.cumsum(values) / max(float(values.sum()), np.finfo(np.float64).tiny)
         kept = int(np.searchsorted(shares, self.explained)) + 1 if values[0] > 0 else 0
         self.variances_, self.components_ = values[:kept], vectors[:, :kept]  # (k,), (C, k)
-        limits = np.quantile(np.stack(self._both(z)), 0.99, axis=1)  # the usual limit of 1 %
+        sums = [part.sum(axis=1) for part in self._both(table)]
+        limits = np.quantile(np.stack(sums), 0.99, axis=1)  # the usual limit of 1 %
         self.limits_ = np.where(limits > 0, limits, 1.0)
+        self.training_scores_ = self.score(table)
         return self
 
     def score(self, table: Array) -> Array:
         """The charted statistic, row by row."""
-        if not hasattr(self, "scale_"):
-            raise NotFittedError("the chart has no training rows yet; call fit first")
-        within, beside = self._both(self.scale_(table))
+        within, beside = (part.sum(axis=1) for part in self._both(table))
         if self.statistic == "t2":
-            return within
+            return np.asarray(within)
         if self.statistic == "q":
-            return beside
+            return np.asarray(beside)
         return np.asarray(np.maximum(within / self.limits_[0], beside / self.limits_[1]))
 
-    def _both(self, z: Array) -> tuple[Array, Array]:
-        """T² and Q of standardised rows, each (n,)."""
+    def contributions(self, table: Array) -> Array:
+        """What each channel adds to the statistic; to both, in shares of their quantiles."""
+        within, beside = self._both(table)
+        if self.statistic == "both":
+            return np.asarray(within / self.limits_[0] + beside / self.limits_[1])
+        return within if self.statistic == "t2" else beside
+
+    def _both(self, table: Array) -> tuple[Array, Array]:
+        """Parts of T² and of Q by row and channel, each (n, C)."""
+        if not hasattr(self, "scale_"):
+            raise NotFittedError("the chart has no training rows yet; call fit first")
+        z = self.scale_(table)
         placed = z @ self.components_  # (n, k)
-        within = (placed**2 / self.variances_).sum(axis=1)
-        return within, ((z - placed @ self.components_.T) ** 2).sum(axis=1)
+        within = z * ((placed / self.variances_) @ self.components_.T)
+        return within, (z - placed @ self.components_.T) ** 2
 
 
 def training_scale(table: Array) -> Scale:

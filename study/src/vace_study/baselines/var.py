@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from vace_ad.errors import NotFittedError, TooShortError
 from vace_study.baselines.charts import training_scale
 from vace_study.baselines.contract import Method
+from vace_study.baselines.limits import LimitAlarms
 
 Array = NDArray[np.float64]
 
@@ -24,7 +25,7 @@ _BATCH = 20_000  # rows that are predicted at a time
 
 
 @dataclass
-class ReducedRankVAR:
+class ReducedRankVAR(LimitAlarms):
     """Squared residual of a one-step linear forecast of all channels together."""
 
     lags: int = 16  # rows
@@ -50,18 +51,22 @@ class ReducedRankVAR:
         kept = vectors[:, :rank]  # (C, rank)
         self.rank_ = rank
         self.coefficients_ = full @ kept @ kept.T
+        self.training_scores_ = self.score(table)
         return self
 
     def score(self, table: Array) -> Array:
         """Squared residuals; the first rows, which have too few before them, get the first one."""
+        return np.asarray(self.contributions(table).sum(axis=1))
+
+    def contributions(self, table: Array) -> Array:
+        """The squared residual of each channel."""
         if not hasattr(self, "coefficients_"):
             raise NotFittedError("the model has no training rows yet; call fit first")
         self._check(table, 1)
-        z = self.scale_(table)
         found = [
-            ((now - past @ self.coefficients_) ** 2).sum(axis=1) for past, now in self._pairs(z)
+            (now - past @ self.coefficients_) ** 2 for past, now in self._pairs(self.scale_(table))
         ]
-        return np.pad(np.concatenate(found), (self.lags, 0), mode="edge")
+        return np.pad(np.concatenate(found), ((self.lags, 0), (0, 0)), mode="edge")
 
     def _check(self, table: Array, more: int) -> None:
         if len(table) < self.lags + more:
