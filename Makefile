@@ -19,11 +19,11 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 # Where requirements.lock was written for this system, each file's hash is checked; torch, which is
 # not in it, and other systems go by constraints.txt. aeon, sktime and TSB-AD ask for older versions
 # than they work with, so they come without what they name.
-.venv/ready: .venv/base requirements.lock
+.venv/ready: .venv/base requirements.lock study/pyproject.toml
 	if [ "$$(head -n 1 requirements.lock)" = "# $$($(BIN)/python tools/lock.py --here)" ]; then \
 	    $(PIP) --require-hashes --no-deps --requirement requirements.lock; fi
 	$(PIP) --constraint constraints.txt \
-	    --editable '.[paper,train,plot,ray,excel,sql,xlstm,live,docs,dev]'
+	    --editable '.[paper,train,plot,ray,excel,sql,live,docs,dev]' --editable './study[xlstm]'
 	$(PIP) --constraint constraints.txt --no-deps \
 	    TSB-AD==1.5 aeon pyod sktime scikit-base numba llvmlite Deprecated
 	touch $@
@@ -49,7 +49,7 @@ fuzz: .venv/ready  ## damaged inputs of every kind, MINUTES=5; findings go to te
 docs: .venv/ready  ## the site, in runs/site; needs no network once .venv is there
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
-dist: .venv/base  ## wheel, sdist and bill of materials in dist/, checked, installed and run
+dist: .venv/base  ## wheels, sdists and bill of materials in dist/, checked, installed and run
 	$(PIP) --constraint constraints.txt --editable '.[release]'
 	$(BIN)/python .ci/dist.py
 	$(BIN)/python tools/bom.py dist/vace-ad.cdx.json
@@ -58,7 +58,7 @@ bench: .venv/ready  ## fit and score side by side with a naive version, under te
 	$(BIN)/python benchmarks/speed.py --series MSL_id_7 SMAP_id_26 --out runs/bench
 
 reproduce: .venv/ready  ## an hour of the study, on from where it stopped; needs the TSB-AD-M series
-	$(BIN)/python benchmarks/reproduce.py
+	$(BIN)/python study/benchmarks/reproduce.py
 
 lock: .venv/ready  ## requirements.lock anew, after a change of constraints.txt
 	$(BIN)/python tools/lock.py

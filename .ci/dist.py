@@ -1,8 +1,8 @@
-"""Build wheel and sdist, check them, install each afresh on every Python here, run the README.
+"""Build wheel and sdist of product and study, check them, try them out on every Python here.
 
     make dist
 
-Leaves the two files in dist/; ends with an error at the first thing that is wrong.
+Leaves the four files in dist/; ends with an error at the first thing that is wrong.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ def run(*command: object, cwd: Path = ROOT) -> str:
 def build() -> list[Path]:
     """The files that go to the index, wheel and sdist, checked."""
     shutil.rmtree(DIST, ignore_errors=True)
-    run(sys.executable, "-m", "build", "--outdir", DIST)
+    for source in (ROOT, ROOT / "study"):
+        run(sys.executable, "-m", "build", "--outdir", DIST, source)
     files = sorted(DIST.iterdir())
     run(sys.executable, "-m", "twine", "check", "--strict", *files)
     run(sys.executable, "-m", "check_wheel_contents", *DIST.glob("*.whl"))
@@ -69,26 +70,37 @@ def _runs(python: str) -> bool:
 
 
 def try_out(python: str, file: Path) -> None:
-    """Install one file in a fresh environment; run the demo and all that the README shows."""
+    """Install one file in a fresh environment and use it."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         run(python, "-m", "venv", folder / "venv")
         fresh = folder / "venv" / "bin"
-        constraints = ROOT / "constraints.txt"
-        run(fresh / "pip", "install", "--quiet", "--constraint", constraints, file)
+        given = ("--constraint", ROOT / "constraints.txt", "--find-links", DIST)
+        run(fresh / "pip", "install", "--quiet", *given, file)
         version = run(fresh / "vace", "--version", cwd=folder).split()[-1]
         if version not in file.name:
             sys.exit(f"{file.name} says that it is version {version}")
-        said = run(fresh / "vace", "demo", cwd=folder)
-        if not (folder / "demo-results" / "report.html").exists():
-            sys.exit(f"{file.name} on {python}: the demo left no report\n{said}")
-        run(fresh / "python", "-c", TABLES, cwd=folder)
-        commands, code = readme()
-        for command in commands:
-            run(fresh / command[0], *command[1:], cwd=folder)
-        run(fresh / "python", "-c", code, cwd=folder)
-    found = next(line for line in said.splitlines() if "faults found" in line)
-    print(f"{file.name} on {Path(python).name}: {found}", flush=True)
+        use = list_methods if file.name.startswith("vace_ad_study-") else find_faults
+        print(f"{file.name} on {Path(python).name}: {use(fresh, folder)}", flush=True)
+
+
+def find_faults(fresh: Path, folder: Path) -> str:
+    """Run the demo and all that the README shows; the line that says what the demo found."""
+    said = run(fresh / "vace", "demo", cwd=folder)
+    if not (folder / "demo-results" / "report.html").exists():
+        sys.exit(f"the demo left no report\n{said}")
+    run(fresh / "python", "-c", TABLES, cwd=folder)
+    commands, code = readme()
+    for command in commands:
+        run(fresh / command[0], *command[1:], cwd=folder)
+    run(fresh / "python", "-c", code, cwd=folder)
+    return next(line for line in said.splitlines() if "faults found" in line)
+
+
+def list_methods(fresh: Path, folder: Path) -> str:
+    """How many methods the study's command lists."""
+    listed = run(fresh / "vace", "bench", "methods", cwd=folder).splitlines()
+    return f"{len(listed)} methods"
 
 
 def readme() -> tuple[list[list[str]], str]:

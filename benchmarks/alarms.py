@@ -26,9 +26,9 @@ import polars as pl
 from record import DATA, RESULTS, Line, write
 
 from vace_ad import VACE
-from vace_ad.bench.operating import blame, operate, read_causes
 from vace_ad.errors import VaceWarning
 from vace_ad.metrics import Operating, blame_hits
+from vace_ad.metrics.backtest import blame, operate, read_causes
 
 MOST_ROWS = 40_000  # test rows of a series
 SEED = 0

@@ -14,9 +14,9 @@ from record import DATA, RESULTS, write
 
 from alarms import MOST_ROWS, SEED, series
 from vace_ad import VACE
-from vace_ad.bench.operating import operate
 from vace_ad.errors import VaceWarning
 from vace_ad.metrics import sliding_window, vus
+from vace_ad.metrics.backtest import operate
 
 CHANNELS = (0, 12, 24)  # that are missing, one at a time
 

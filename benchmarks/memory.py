@@ -24,8 +24,8 @@ from record import RESULTS, write
 from speed import SEED
 
 from vace_ad import VACE
-from vace_ad.bench.memory import peak_mb
 from vace_ad.frames.chunks import parquet_chunks
+from vace_study.memory import peak_mb
 
 PIECE = 100_000  # rows written to a file at a time
 OVERHEAD_MB = 600  # of libraries and buffers, beside three times the table

@@ -24,7 +24,7 @@ from rich.box import SIMPLE
 from rich.console import Console
 from rich.table import Table
 
-from vace_ad.metrics import evaluate, vus
+from vace_ad.metrics import dqe, evaluate, pate, vus
 
 SEED = 0
 WINDOW = 100
@@ -120,6 +120,8 @@ def scale(rows: int, events: int) -> list[dict[str, Any]]:
     for what, call in [
         ("VUS", lambda: vus(labels, scores, WINDOW)),
         ("all nine", lambda: evaluate(labels, scores, WINDOW)),
+        ("PATE", lambda: pate(labels, scores, WINDOW, WINDOW)),
+        ("DQE", lambda: dqe(labels, scores, WINDOW)),
     ]:
         taken, _ = seconds(call, repeats=5)
         lines.append(

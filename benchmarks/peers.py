@@ -25,7 +25,7 @@ import numpy as np
 from record import RESULTS, Line, write
 
 from vace_ad import VACE
-from vace_ad.bench.memory import peak_mb
+from vace_study.memory import peak_mb
 
 SEED = 0
 CHANNELS, WINDOW = 25, 32

@@ -18,7 +18,7 @@ Line = dict[str, Any]
 
 def origin() -> dict[str, str]:
     """The commit, with a plus sign where the package has other changes, and the machine's kind."""
-    dirty = "+" if _git("status", "--short", "--untracked-files=no", "src") else ""
+    dirty = "+" if _git("status", "--short", "--untracked-files=no", "src", "study/src") else ""
     return {"commit": (_git("rev-parse", "--short", "HEAD") or "unknown") + dirty} | machine()
 
 

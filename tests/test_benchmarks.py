@@ -2,18 +2,12 @@
 
 import csv
 import importlib
-import re
 import subprocess
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
-
-from bench.made_runs import made_row
-from vace_ad.baselines import resolve
-from vace_ad.bench.flat import to_line
-from vace_ad.bench.store import Store, read_rows
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"
 SCRIPTS = sorted(
@@ -31,83 +25,9 @@ def test_help(script):
     assert "usage:" in run(script, "--help")
 
 
-def write(path, lines):
-    with path.open("w", newline="") as file:
-        writer = csv.DictWriter(file, lines[0])
-        writer.writeheader()
-        writer.writerows(lines)
-
-
 def read(path):
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
-
-
-@pytest.fixture
-def data(tmp_path):
-    """A folder with series that a study finds, and has no time to look at."""
-    folder = tmp_path / "TSB-AD-M"
-    folder.mkdir()
-    for name in ("001_MSL_id_1_Sensor_tr_500_1st_900", "002_SMAP_id_1_Sensor_tr_500_1st_900"):
-        (folder / f"{name}.csv").write_text("a,Label\n")
-    for k, family in enumerate(("SMD", "Genesis", "GECCO", "Daphnet"), start=3):
-        (folder / f"00{k}_{family}_id_1_Sensor_tr_500_1st_900.csv").write_text("a,Label\n")
-    return tmp_path
-
-
-def test_the_pretexts_worth_is_a_paired_difference(data):
-    found = {("a", 0): 0.2, ("a", 1): 0.5, ("b", 0): 0.4, ("b", 1): 0.5}
-    lines = [
-        {"widths": "default", "series": series, "family": "MSL", "encoders": 1, "seed": seed,
-         "pretext": pretext, "blend": 0.95, "vus_pr": value + shift}
-        for (series, pretext), value in found.items()
-        for seed, shift in ((0, -0.1), (1, 0.1))
-    ]  # fmt: skip
-    write(data / "pretext.csv", lines)
-    run("pretext", "--data", data, "--out", data, "--minutes", 0)
-    everything, family = read(data / "pretext-summary.csv")
-    assert (everything["family"], family["family"]) == ("all", "MSL")
-    assert (family["series"], family["without"], family["with"]) == ("2", "0.3000", "0.5000")
-    assert (family["gain"], family["low"], family["high"]) == ("0.2000", "0.1000", "0.3000")
-
-
-def test_rules_are_compared_within_halves_of_the_families(data):
-    value = {"default": 0.5, "without level": 0.3}
-    lines = [
-        {"series": name, "family": family, "split": split, "seed": 0, "rule": rule,
-         "vus_pr": value[rule]}
-        for name, family, split in (
-            ("1", "SMAP", "eval"), ("2", "MSL", "eval"), ("3", "SMD", "eval"),
-            ("4", "SMD", "eval"), ("5", "MSL", "tuning"),
-        )
-        for rule in value
-    ]  # fmt: skip
-    write(data / "signals.csv", lines)
-    run("signals", "--data", data, "--out", data, "--minutes", 0)
-    summary = read(data / "signals-summary.csv")
-    counts = {line["group"]: int(line["series"]) for line in summary}
-    assert counts == {
-        "all of the evaluation split": 4, "choosing half": 3, "confirming half": 2,
-        "tuning split": 1, "MSL": 1, "SMAP": 1, "SMD": 2,
-    }  # fmt: skip
-    gains = {line["gain_default"] for line in summary if line["rule"] == "without level"}
-    assert gains == {"-0.2000"}
-
-
-def test_published_values_are_held_against_the_spread_of_seeds(data):
-    found = {"a": (0.2, 0.4, 0.3), "b": (0.2, 0.4, 0.43), "c": (0.2, 0.4, 0.9), "d": (0.2, 0.4, "")}
-    lines = [
-        {"method": "usad", "series": series, "seed": seed, "vus_pr": values[seed],
-         "published": values[2]}
-        for series, values in found.items()
-        for seed in (0, 1)
-    ]  # fmt: skip
-    write(data / "baselines-check.csv", lines)
-    run("baselines_check", "--data", data, "--out", data, "--minutes", 0)
-    summary = read(data / "baselines-check-summary.csv")
-    assert [line["verdict"] for line in summary] == ["within the seeds", "near", "apart", ""]
-    assert [line["mean"] for line in summary] == ["0.3000"] * 4
-    assert summary[2]["nearest_distance"] == "0.5000"
 
 
 def test_single_bad_readings_are_found_among_made_faults(tmp_path):
@@ -137,98 +57,3 @@ def test_clean_processes_are_clean(monkeypatch):
         np.testing.assert_array_equal(first, again)
         assert np.isfinite(first).all() or kind.name.startswith("missing"), kind.name
         assert (np.nanstd(first, axis=0) > 0).all(), kind.name
-
-
-def test_published_tables_are_looked_through(tmp_path):
-    pytest.importorskip("torch")
-    files = ["001_MSL_id_1_Sensor_tr_5_1st_9.csv", "002_MSL_id_2_Sensor_tr_5_1st_9.csv",
-             "003_TAO_id_1_Environment_tr_5_1st_9.csv"]  # fmt: skip
-    extra, table = [], []
-    for i, file in enumerate(files):
-        heads = {
-            f"TSPulse-{tag}-{head}": 0.1 * i + 0.01 * k + (tag == "ft")
-            for tag in ("zs", "ft")
-            for k, head in enumerate(("time", "fft", "future", "ensemble"))
-        }
-        used = "fft" if "MSL" in file else "future"
-        listed = {f"TSPulse-{t.upper()}": heads[f"TSPulse-{t}-{used}"] for t in ("zs", "ft")}
-        extra.append({"file": file, "xLSTMAD": 0.3, **listed, **heads})
-        equal = dict.fromkeys(("PCA", "HBOS", "COPOD", "LOF", "KNN", "OCSVM"), 0.5)
-        table.append({"file": file, "ts_len": 10_000, "anomaly_len": 490, **equal})
-    write(tmp_path / "tsb-ad-m-per-series-extra.csv", extra)
-    write(tmp_path / "tsb-ad-m-per-series-vus-pr.csv", table)
-    write(tmp_path / "vace-main.csv", [{"method": "xLSTMAD-R (MSE)", "VUS-PR": 0.37}])
-    row = {"method": "xLSTM-AD-R (MSE)", "MSL": 0.3, "TAO": 0.4, "Overall": 0.33}
-    write(tmp_path / "vace-category.csv", [row])
-    run("published_checks", "--published", tmp_path, "--out", tmp_path)
-    found = {line["item"]: line["value"] for line in read(tmp_path / "published-checks.csv")}
-    assert found["ZS: series met by one head a family"] == "3 of 3"
-    assert (found["head of MSL"], found["head of TAO"]) == ("fft", "future")
-    assert found["FT: time alone"] == "1.1000"
-    assert found["families of the category table met"] == "1 of 2"
-    assert found["MSL: different results"] == "1 of 2 series"
-    assert found["MSL: equal ids"] == "1, 2"
-    assert found["counts within 3 deviations of one"] == "1 of 1"
-    assert found["500 draws of 10000 rows"].startswith("487.7 different")
-    assert found["DCdetector: value of the loss"] == "0.0e+00"
-    assert float(found["USAD: less that of two autoencoders"]) < 1e-8
-
-
-GENESIS = "001_Genesis_id_1_Sensor_tr_4055_1st_15538"
-MSL = "002_MSL_id_1_Sensor_tr_500_1st_900"
-
-
-def committed(method, series, value, config, **more):
-    """A line of committed rows."""
-    row = made_row(method, series, vus_pr=value, protocol="test-only", config=config)
-    return {**to_line(row), "commit": "abc1234", "machine": "1 core", **more}
-
-
-@pytest.fixture
-def study(tmp_path, data):
-    """The options of a study that has no time, from committed rows of two methods."""
-    config = resolve("pca").config_hash
-    lines = [
-        committed("pca", GENESIS, 0.25, config),
-        committed("pca", MSL, 0.5, config),
-        committed("iforest", GENESIS, 0.75, "of other code"),
-    ]
-    write(tmp_path / "rows.csv", lines)
-    folders = [f"--{name}={tmp_path / name}" for name in ("run", "out", "figures")]
-    (tmp_path / "out").mkdir()
-    return ["--data", data, "--rows", tmp_path / "rows.csv", *folders, "--minutes", 0]
-
-
-def test_a_study_goes_on_from_committed_rows_of_methods_as_they_are_now(tmp_path, study):
-    pytest.importorskip("matplotlib")
-    run("reproduce", *study)
-    lines = read(tmp_path / "rows.csv")
-    assert [(line["method"], line["series"]) for line in lines] == [("pca", GENESIS), ("pca", MSL)]
-    assert {line["commit"] for line in lines} == {"abc1234"}  # they are still the same rows
-    main = read(tmp_path / "out" / "main-test-only.csv")
-    assert (main[0]["method"], float(main[0]["VUS-PR"]), main[0]["series"]) == ("pca", 0.375, "2")
-    assert not (tmp_path / "out" / "ablation-test-only.md").exists()
-
-
-def test_a_study_puts_rows_of_other_code_aside(tmp_path, study):
-    pytest.importorskip("matplotlib")
-    config = resolve("pca").config_hash
-    old = made_row("iforest", MSL, protocol="test-only", config="of other code")
-    own = made_row("pca", MSL, vus_pr=0.125, protocol="test-only", config=config)
-    with Store(tmp_path / "run") as store:
-        store.append([old, own])
-    run("reproduce", *study)
-    values = {row.series: row.measures["VUS-PR"] for row in read_rows(tmp_path / "run")}
-    assert values == {MSL: 0.125, GENESIS: 0.25}  # its own row, and what it lacked
-    (aside,) = (tmp_path / "run").glob("rows-before-*.jsonl")
-    assert "of other code" in aside.read_text()
-
-
-def test_what_is_left_of_each_stage(tmp_path, study):
-    told = subprocess.run(
-        [sys.executable, FOLDER / "reproduce.py", *map(str, study), "--list", "--methods", "pca"],
-        capture_output=True, text=True, check=True,
-    ).stderr  # fmt: skip
-    (line,) = [line for line in told.splitlines() if " rows " in line]
-    # Six series of a folder that has few, two protocols, none of them among the committed.
-    assert re.match(r" *1 +0 of +12 rows  pca, iforest", line)

@@ -65,6 +65,8 @@ def pretend(dist: Any, monkeypatch: pytest.MonkeyPatch, version: str, report: bo
         if "demo" in command and report:
             (cwd / "demo-results").mkdir()
             (cwd / "demo-results" / "report.html").touch()
+        if "methods" in command:
+            return "vace\npca\n"
         return "6 of 6 faults found, 0 false alarms in 18 days\n"
 
     monkeypatch.setattr(dist, "run", run)
@@ -77,12 +79,21 @@ def test_a_file_is_installed_afresh_under_the_constraints_and_run(
     said = pretend(dist, monkeypatch, "0.2.0", report=True)
     dist.try_out("/usr/bin/python3.11", Path("vace_ad-0.2.0-py3-none-any.whl"))
     assert said[0] == "python3.11 -m venv venv"
-    assert "--constraint constraints.txt vace_ad-0.2.0-py3-none-any.whl" in said[1]
+    assert "--constraint constraints.txt --find-links dist vace_ad-0.2.0-py3" in said[1]
     assert said[3] == "vace demo"
     for command in ("detect", "score", "feedback", "update"):
         assert any(one.startswith(f"vace {command} ") for one in said[5:])
     assert said[-1].startswith("python -c")
     assert "on python3.11: 6 of 6 faults found" in capsys.readouterr().out
+
+
+def test_the_study_adds_its_command(
+    dist: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = pretend(dist, monkeypatch, "0.2.0", report=False)
+    dist.try_out("/usr/bin/python3.11", Path("vace_ad_study-0.2.0.tar.gz"))
+    assert said[-1] == "vace bench methods"
+    assert "on python3.11: 2 methods" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

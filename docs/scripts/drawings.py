@@ -16,9 +16,6 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.bench.catalog import find_series
-from vace_ad.bench.figures.style import ANOMALY, COLOURS, GRID, TRAINING, canvas, save
-from vace_ad.bench.series import load
 from vace_ad.config import VACEConfig
 from vace_ad.engine.calibration import calibrate
 from vace_ad.engine.encoder import encode, init_encoder, stage_shapes
@@ -26,6 +23,9 @@ from vace_ad.engine.patches import PatchSet
 from vace_ad.signals.rows import patch_means_to_points
 from vace_ad.signals.shape.direction import Direction
 from vace_ad.signals.shape.position import Gaussian
+from vace_study.catalog import find_series
+from vace_study.figures.style import ANOMALY, COLOURS, GRID, TRAINING, canvas, save
+from vace_study.series import load
 
 DOCS = Path(__file__).parents[1]
 OUT = DOCS / "figures"

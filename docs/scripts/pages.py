@@ -56,12 +56,12 @@ def _statuses() -> list[str]:
 
 
 def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
-    inner = getattr(command, "commands", None)
-    if inner is None:
+    if not hasattr(command, "list_commands"):
         yield path, command
         return
-    for name, one in inner.items():
-        yield from _commands(one, f"{path} {name}")
+    context = command.make_context(path, [], resilient_parsing=True)
+    for name in command.list_commands(context):
+        yield from _commands(command.get_command(context, name), f"{path} {name}")
 
 
 def _words(text: str) -> list[str]:

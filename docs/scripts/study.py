@@ -8,10 +8,10 @@ from itertools import pairwise
 from pathlib import Path
 from typing import NamedTuple
 
-from vace_ad.bench import published
+from vace_study import published
 
 ROOT = Path(__file__).parents[2]
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS = ROOT / "study" / "results"
 FIGURES = ROOT / "docs" / "figures"
 
 HEAD = """---
@@ -19,10 +19,11 @@ hide: [navigation]
 ---
 # The study: every system, every table
 
-Made from the rows in `benchmarks/results/reproduce-rows.csv`, which carry seed, settings, commit
-and kind of machine. `make reproduce` goes on where they stop, stage by stage in order of worth, and
-writes rows, tables and figures anew; `python benchmarks/reproduce.py --list` says what is left,
-`python benchmarks/study_tables.py` makes tables and figures again without running anything.
+Made from the rows in `study/results/reproduce-rows.csv`, which carry seed, settings, commit and
+kind of machine. `make reproduce` goes on where they stop, stage by stage in order of worth, and
+writes rows, tables and figures anew; `python study/benchmarks/reproduce.py --list` says what is
+left, `python study/benchmarks/study_tables.py` makes tables and figures again without running
+anything.
 
 - Not every system has run on every series: each line says on how many, and only tables "on the
   series that all have" compare systems with each other.
@@ -31,9 +32,11 @@ writes rows, tables and figures anew; `python benchmarks/reproduce.py --list` sa
 - A published number that ours contradicts stands beside it as it is. Where per-series values are
   published, "published, same series" is their mean over the very series of our line; "published,
   180" is the VACE paper's main table, VACE's own number there test-only, all others tsb-ad.
+- PATE and DQE are means over the rows that have them, which older rows do not; they stand where
+  every series of a system has such a row.
 - "against vace" is VUS-PR less that of `vace` on the series both have, with the 95 % interval of a
   paired bootstrap over series. Seconds are processor time of a fit and a score on one core.
-- All six measures of every line stand in `benchmarks/results/main-*.csv`.
+- All measures of every line stand in `study/results/main-*.csv`.
 - Numbers of the two [protocols](../bench.md#two-protocols) do not compare.
 """
 
@@ -56,10 +59,23 @@ SECTIONS = (
         ("critical-difference-tsb-ad", "cost-tsb-ad", "critical-difference-many-test-only"),
     ),
     Section(
+        "Newer systems",
+        "AxonAD and SHADE came after the paper. Their published values stand beside ours on the "
+        "same series; the diagram has every published system with a value for each series. SHADE "
+        "is a hosted service and its makers' own claim: see the [errata](../errata.md).",
+        ("rivals-tsb-ad",),
+        ("scatter-rivals-tsb-ad", "critical-difference-rivals-tsb-ad"),
+    ),
+    Section(
         "All rows",
         "Means over each system's own series.",
         ("main-tsb-ad", "main-test-only"),
         ("scatter-test-only", "density-test-only"),
+    ),
+    Section(
+        "Newer measures",
+        "Whether PATE and DQE order systems as VUS-PR does, on the series that all of these have.",
+        ("measures-tsb-ad", "measures-test-only"),
     ),
     Section(
         "By category", "", ("category-tsb-ad", "category-test-only"), ("categories-test-only",)
@@ -105,7 +121,7 @@ def _tables(section: Section) -> Iterator[str]:
         text = path.read_text(encoding="utf-8")
         if name.startswith("main-"):
             title, _, *notes = text.split("\n\n")
-            explained = ("difference:", "std:", "seconds:", "VACE's published row")
+            explained = ("difference:", "PATE and DQE:", "std:", "seconds:", "VACE's published row")
             kept = [
                 note
                 for note in "\n\n".join(notes).splitlines()
@@ -118,10 +134,10 @@ def _tables(section: Section) -> Iterator[str]:
 def _systems(name: str) -> Iterator[str]:
     """The main table for readers: a line a system, published numbers in columns beside ours."""
     yield (
-        "| system | VUS-PR | published, same series | published, 180 | series | seeds: std | "
-        "against vace | seconds | MB |"
+        "| system | VUS-PR | PATE | DQE | published, same series | published, 180 | series | "
+        "seeds: std | against vace | seconds | MB |"
     )
-    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|"
+    yield "|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|---:|"
     printed = {line["method"]: line["VUS-PR"] for line in published.table("main")}
     with (RESULTS / f"{name}.csv").open(newline="") as file:
         lines = list(csv.DictReader(file))
@@ -133,9 +149,9 @@ def _systems(name: str) -> Iterator[str]:
         system = published.COUNTERPARTS.get(line["method"], "")
         spread = f":\N{NO-BREAK SPACE}{float(line['std']):.3f}" if line["std"] else ""
         cells = [
-            line["method"], _short(line["VUS-PR"]), _short(same), printed.get(system, ""),
-            line["series"], line["seeds"] + spread, _interval(line),
-            f"{float(line['seconds']):.3g}", line["memory_mb"],
+            line["method"], *(_short(line[name]) for name in ("VUS-PR", "PATE", "DQE")),
+            _short(same), printed.get(system, ""), line["series"], line["seeds"] + spread,
+            _interval(line), f"{float(line['seconds']):.3g}", line["memory_mb"],
         ]  # fmt: skip
         yield f"| {' | '.join(cells)} |"
 

@@ -88,19 +88,18 @@ class FeedbackError(VaceError, ValueError):
 class MissingExtraError(VaceError, ImportError):
     """An optional dependency that is not installed."""
 
-    def __init__(self, purpose: str, module: str, extra: str) -> None:
-        super().__init__(
-            f"{purpose} needs {module}, which is not installed: pip install 'vace-ad[{extra}]'"
-        )
+    def __init__(self, purpose: str, module: str, extra: str, package: str = "vace-ad") -> None:
+        line = f"'{package}[{extra}]'" if extra else package
+        super().__init__(f"{purpose} needs {module}, which is not installed: pip install {line}")
 
 
 @contextmanager
-def needs(module: str, extra: str, purpose: str) -> Iterator[None]:
+def needs(module: str, extra: str, purpose: str, package: str = "vace-ad") -> Iterator[None]:
     """Imports of an optional dependency; one that fails names the line that installs it."""
     try:
         yield
     except ImportError as error:
-        raise MissingExtraError(purpose, module, extra) from error
+        raise MissingExtraError(purpose, module, extra, package) from error
 
 
 class NotFittedError(VaceError, ValueError, AttributeError):

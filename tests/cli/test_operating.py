@@ -11,9 +11,9 @@ import pytest
 
 from cli.test_evaluate import run, run_json
 from vace_ad import VACE
-from vace_ad.bench.operating import operate
 from vace_ad.errors import InputError
 from vace_ad.metrics import evaluate, operating
+from vace_ad.metrics.backtest import operate
 
 TRAIN, ROWS = 900, 1_700
 FAULTS = ((1_200, 1_230), (1_500, 1_540))

@@ -116,9 +116,10 @@ def check_options(arguments, line):
     """Refuse a command or an option that does not exist."""
     arguments = arguments[: next((i for i, w in enumerate(arguments) if w in SHELL), None)]
     command, words = typer.main.get_command(app), list(arguments)
-    while hasattr(command, "commands"):
-        assert words[0] in command.commands, line
-        command = command.commands[words.pop(0)]
+    while hasattr(command, "get_command"):
+        inner = command.get_command(typer.Context(command), words.pop(0))
+        assert inner is not None, line
+        command = inner
     known = {option for one in command.params for option in (*one.opts, *one.secondary_opts)}
     for word in words:
         assert not word.startswith("--") or word.split("=")[0] in {*known, "--help"}, line

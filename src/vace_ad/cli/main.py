@@ -3,24 +3,54 @@
 from __future__ import annotations
 
 import sys
-from typing import Annotated
+from importlib.metadata import entry_points
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 import vace_ad
-from vace_ad.cli.bench import bench_app
 from vace_ad.cli.demo import demo_command
 from vace_ad.cli.detect import detect_command
 from vace_ad.cli.evaluate import evaluate_command
 from vace_ad.cli.feedback import feedback_command, update_command
 from vace_ad.cli.model import fit_command, inspect_command, score_command
 from vace_ad.cli.watch import watch_command
-from vace_ad.errors import VaceError
+from vace_ad.errors import MissingExtraError, VaceError
 from vace_ad.plain import plain_text
 
 UNFORESEEN = 70  # exit status where the fault is ours, as sysexits.h has it
+GROUP = "vace_ad.commands"  # entry points of other packages, each a typer.Typer
+
+
+class Commands(TyperGroup):
+    """The commands of this package, and those that installed packages add by an entry point.
+
+    Entry points are looked up only for a name that is not ours, and for the list in the help.
+    """
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Ours first, then the added ones by name."""
+        return list(
+            dict.fromkeys([*super().list_commands(ctx), *sorted(entry_points(group=GROUP).names)])
+        )
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Ours, or the added one; its package is imported now."""
+        own = super().get_command(ctx, cmd_name)
+        if own is not None:
+            return own
+        for point in entry_points(group=GROUP, name=cmd_name):
+            added = typer.main.get_command(point.load())
+            added.name = cmd_name
+            return added
+        if cmd_name == "bench":
+            raise MissingExtraError("`vace bench`", "vace_study", "", "vace-ad-study")
+        return None
+
 
 app = typer.Typer(
+    cls=Commands,
     help="Find anomalies in multivariate time series.",
     no_args_is_help=True,
     add_completion=False,
@@ -59,7 +89,6 @@ app.command("feedback")(feedback_command)
 app.command("update")(update_command)
 app.command("evaluate")(evaluate_command)
 app.command("watch")(watch_command)
-app.add_typer(bench_app, name="bench")
 
 
 def main() -> None:

@@ -81,8 +81,8 @@ def judge_model(
 
     from vace_ad.alarms import Budget
     from vace_ad.app.loading import Reading, load_table
-    from vace_ad.bench.operating import operate, read_causes
     from vace_ad.detector import load
+    from vace_ad.metrics.backtest import operate, read_causes
 
     detector = load(model)
     loaded = load_table(path, Reading(), detector.channels_)

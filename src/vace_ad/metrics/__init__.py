@@ -1,8 +1,10 @@
-"""Measures of detection quality: TSB-AD's nine, exact and quick, and those of operation."""
+"""Measures of detection quality: TSB-AD's nine, PATE and DQE, exact and quick; operation."""
 
+from vace_ad.metrics.dqe import dqe
 from vace_ad.metrics.evaluate import evaluate
 from vace_ad.metrics.operating import Operating, blame_hits, operating
 from vace_ad.metrics.operational import Operational, operational
+from vace_ad.metrics.pate import pate
 from vace_ad.metrics.vus import VUS, Surfaces, vus
 from vace_ad.metrics.window import sliding_window
 
@@ -12,9 +14,11 @@ __all__ = [
     "Operational",
     "Surfaces",
     "blame_hits",
+    "dqe",
     "evaluate",
     "operating",
     "operational",
+    "pate",
     "sliding_window",
     "vus",
 ]

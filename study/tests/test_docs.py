@@ -1,0 +1,44 @@
+"""The detector shown in docs/bench.md does what the page says, and its figures are the results'."""
+
+import csv
+import re
+from pathlib import Path
+
+import numpy as np
+
+from vace_study.baselines.registry import _as_method
+
+ROOT = Path(__file__).parents[2]
+PAGE = ROOT / "docs" / "bench.md"
+
+
+def test_the_example_detector_keeps_the_contract(rng):
+    (code,) = re.findall(r"```python\n(.*?)```", PAGE.read_text(), flags=re.DOTALL)
+    names: dict[str, type] = {"__name__": "example"}
+    exec(code, names)
+    method = _as_method("example:FarFromMean", names["FarFromMean"])
+    table = rng.normal(size=(50, 3))
+    table[30] += 20
+    detector = method.make(0)
+    detector.fit(table[:20])
+    assert method.seeded
+    assert np.argmax(detector.score(table)) == 30
+
+
+def test_the_charts_have_the_figures_of_the_results():
+    with (ROOT / "study" / "results" / "category-tsb-ad.csv").open() as file:
+        measured = {line["method"]: line for line in csv.DictReader(file)}
+    page = PAGE.read_text()
+    start = page.index("| | SMAP |")
+    head, _, series, *lines = page[start : page.index("\n\n", start)].splitlines()
+    names = ["Overall" if name == "all" else name for name in cells(head)[1:]]
+    assert cells(series)[1:] == [measured["n"][name] for name in names]
+    assert len(lines) == 12
+    for line in lines:
+        method, *figures = cells(line)
+        expected = [f"{float(measured[method.strip('`')][name]):.3f}" for name in names]
+        assert figures == expected, method
+
+
+def cells(line):
+    return [cell.strip() for cell in line.strip("|").split("|")]
