@@ -120,7 +120,8 @@ class VACEConfig(_Checked):
     encoders: int = 2  # independently seeded encoders whose evidence is averaged
     amplitude: bool = True  # whether anything but the shape of patches counts
     drift_half_life: int = 8000  # rows in which a level that stays becomes half normal
-    adapt: bool = True  # whether thresholds of alarms go on learning from what is scored
+    adapt: bool = True  # whether limits of alarms follow what is seen
+    new_normal_after: int = 1_000  # rows after which what stays off becomes normal; 0: never
     robust: bool = False  # whether training stretches that stand out are left out in a second fit,
     # where they are at most a tenth of the rows
     max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt
@@ -235,6 +236,7 @@ _RANGES: dict[str, tuple[float, float]] = {
     "prototype_neighbours": (1, 1000),
     "prototype_seed": (0, _LIMIT),
     "drift_half_life": (1, _LIMIT),
+    "new_normal_after": (0, _LIMIT),
     "random_state": (0, _LIMIT),
 }
 

@@ -7,19 +7,23 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from html import escape
+from itertools import pairwise
 from os import PathLike
 from typing import Any, Literal, Never, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.blame import Blame, blame, suspicion
-from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.blame import Blame, blame, suspicion, weighed
+from vace_ad.alarms.budget import Budget, Threshold
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.detection import find_events
+from vace_ad.alarms.detection import Judged, borne, find_events
 from vace_ad.alarms.events import Event
+from vace_ad.alarms.evidence import UNIT
 from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.runs import Rules
+from vace_ad.alarms.score_feed import ScoreFeed
+from vace_ad.alarms.watch import Expected
 from vace_ad.config import COMPUTING, Default, VACEConfig, default
 from vace_ad.detection import Detection
 from vace_ad.engine.patches import PatchSet
@@ -36,14 +40,16 @@ from vace_ad.feedback import (
 )
 from vace_ad.frames.chunks import as_chunks, gathered
 from vace_ad.frames.columns import clean_frame
+from vace_ad.frames.segments import missing_cells, run_edges
 from vace_ad.frames.steps import StepTracker
 from vace_ad.frames.table import Table, as_table
 from vace_ad.frames.training import training_tables
+from vace_ad.frames.write import frame_like
 from vace_ad.model import Model
 from vace_ad.progress import Progress, shown, silent
 from vace_ad.signals.rows import added
 from vace_ad.signals.shape import Shape
-from vace_ad.stream import Stream, run
+from vace_ad.stream import Added, Stream, run
 from vace_ad.views import learned
 
 Scores = NDArray[np.float64]
@@ -83,7 +89,10 @@ class VACE:
     drift_half_life
         Rows in which a level that stays becomes half normal.
     adapt
-        Whether thresholds of alarms go on learning from what is scored.
+        Whether limits of alarms follow what is seen: each alarm beyond the budget raises them.
+    new_normal_after
+        Rows after which an alarm ends because what stays off becomes the new normal; the event says
+        so. 0: never.
     robust
         Whether training stretches that stand out are left out in a second fit, where they are at
         most a tenth of the rows.
@@ -189,6 +198,7 @@ class VACE:
         amplitude: bool = default(True),
         drift_half_life: int = default(8_000),
         adapt: bool = default(True),
+        new_normal_after: int = default(1_000),
         robust: bool = default(False),
         max_gap: int = default(5),
         max_missing: float = default(0.5),
@@ -362,7 +372,7 @@ class VACE:
             return np.asarray(scores[np.searchsorted(ordered.time, table.time)])
         stream = Stream(self.model_, live=False)
         with shown(progress) as report:
-            parts = [added(found.values()) for found in self._run(stream, data, report)]
+            parts = [found.scores for found in self._run(stream, data, report)]
         scores = np.concatenate(parts)
         self._check_scored(scores, stream.trouble)
         return scores
@@ -376,7 +386,7 @@ class VACE:
         """
         stream = Stream(self.model_, live=False)
         with shown(progress) as report:
-            parts = list(self._run(stream, data, report))
+            parts = [found.signals for found in self._run(stream, data, report)]
         found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
         self._check_scored(next(iter(found.values())), stream.trouble)
         return found
@@ -387,7 +397,7 @@ class VACE:
         What is kept in memory does not grow with the series.
         """
         for found in self._run(Stream(self.model_, live=False), iter(chunks), silent):
-            yield added(found.values())
+            yield found.scores
 
     def stream(
         self,
@@ -406,7 +416,9 @@ class VACE:
             self.model_, budget=Budget.of(budget), rules=rules, step=step, accepted=accepted
         )
 
-    def _run(self, stream: Stream, data: Any, progress: Progress) -> Iterator[dict[str, Scores]]:
+    def _run(
+        self, stream: Stream, data: Any, progress: Progress, **how: Any
+    ) -> Iterator[Added]:
         model, n_rows = stream.model, 0
         chunks = as_chunks(data)
 
@@ -417,7 +429,7 @@ class VACE:
                 n_rows += len(table)
                 yield table
 
-        yield from run(stream, tables(), progress)
+        yield from run(stream, tables(), progress, **how)
         if n_rows < model.reach:
             raise TooShortError(
                 f"{n_rows} rows came; a score looks at {model.reach}, so at least that many are "
@@ -540,22 +552,61 @@ class VACE:
         if sort:
             table = kept = table.ordered()
         table, accepted = self._without_accepted(table)
-        with shown(progress) as report:
-            with warnings.catch_warnings(record=True) as caught:
-                warnings.simplefilter("always", VaceWarning)
-                signals = self.signals(table, progress=report)
-            found = find_events(
-                self.model_,
-                table,
-                signals,
-                budget=Budget.of(budget),
-                rules=rules,
-                first=first,
-                step=step,
-                accepted=accepted,
-                progress=report,
-            )
+        model = self.model_
+        stream = Stream(
+            model, budget=Budget.of(budget), rules=rules, step=step, live=False, alarms=True
+        )
+        bear = borne(accepted, len(table), model.config.length)
+        with shown(progress) as report, warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", VaceWarning)
+            parts = list(self._run(stream, table, report, first=first, bear=bear))
+            signals = {
+                name: np.concatenate([part.signals[name] for part in parts]) for name in model.lines
+            }
+            self._check_scored(next(iter(signals.values())), stream.trouble)
+        judged = Judged(
+            [change for part in parts for change in part.changes],
+            np.concatenate([part.evidence for part in parts]),
+            np.concatenate([part.surprise for part in parts]),
+        )
+        if not len(judged.evidence):  # a person gave the threshold
+            judged = _by_score(model, table, added(signals.values()), stream.threshold, rules, first)
+        found = find_events(
+            model, table, signals, judged, stream.threshold, first=first, accepted=accepted
+        )
         return Detection.of(found, kept, [str(warning.message) for warning in caught])
+
+    def expect(self, data: Any) -> Any:
+        """What every channel should be, given the others: a table of the caller's kind.
+
+        For each channel the columns `name`, `name expected`, `name lower` and `name upper`, with an
+        interval of three standard deviations of what is left; NaN where a row has no score.
+        """
+        table = gathered(data, self.channels_)
+        _, expected = self._cells_of(table)
+        columns: dict[str, Any] = {}
+        for i, name in enumerate(table.names):
+            columns[name] = table.values[:, i]
+            columns[f"{name} expected"] = expected.value[:, i]
+            columns[f"{name} lower"] = expected.lower[:, i]
+            columns[f"{name} upper"] = expected.upper[:, i]
+        return frame_like(data, columns)
+
+    def _cells_of(self, table: Table) -> tuple[Scores, Expected]:
+        """Nats of a table's cells (n_rows, n_channels), and what they should have been."""
+        model, n = self.model_, len(table)
+        found = np.full((4, n, len(model.channels)), np.nan)
+        rows = table.block(0, n)
+        broken = np.asarray(missing_cells(rows).any(axis=1))
+        steps = StepTracker(model.step_rule).add(table.time, n)
+        edges = np.unique([0, *steps.cuts(), n])
+        for a, b in pairwise(edges.tolist()):
+            for low, high in (run_edges(np.asarray(~broken[a:b])) + a).tolist():
+                nats, expected = model.alarm.cells_of(rows[low:high])
+                d = len(model.channels)
+                found[0, low:high] = (nats[:, :d] + nats[:, d:]) / UNIT
+                found[1:, low:high] = expected
+        return found[0], Expected(*found[1:])
 
     def predict(self, data: Any, *, budget: Budget | str | None = None) -> NDArray[np.int8]:
         """1 for each row of an event, 0 for all others, (n_rows,)."""
@@ -564,9 +615,12 @@ class VACE:
     def explain(self, data: Any, start: int, end: int) -> Blame:
         """Each channel's share of what happened in rows [start, end)."""
         table = gathered(data, self.channels_)
-        found = suspicion(
-            table.values, start, end, self.model_.normal, self.model_.wander, self.model_.period
-        )
+        model = self.model_
+        found = suspicion(table.values, start, end, model.normal, model.wander, model.period)
+        nats = self._cells_of(table)[0][start:end]
+        known = np.isfinite(nats[:, 0])
+        if known.any():
+            found = weighed(found, nats[known].mean(axis=0))
         return blame(table.names, found)
 
     # ---------------------------------------------------------------- feedback
@@ -646,6 +700,16 @@ class VACE:
         """Write the fitted detector to one file, and feedback, if there is any, beside it."""
         self.model_.save(path)
         self.feedback.move(path)
+
+
+def _by_score(
+    model: Model, table: Table, scores: Scores, threshold: Threshold, rules: Rules | None, first: int
+) -> Judged:
+    """Rows judged by a threshold of the score that a person gave."""
+    feed = ScoreFeed(model, threshold.value, rules)
+    late = np.where(np.arange(len(scores)) < first, np.nan, scores)
+    changes = [*feed.add(table.block(0, len(table)), table.time, late), *feed.finish()]
+    return Judged(changes, scores / threshold.value if threshold.value > 0 else scores, scores)
 
 
 def load(path: str | PathLike[str], **computing: Any) -> VACE:

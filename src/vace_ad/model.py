@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad import files
-from vace_ad.alarms.alarming import Alarming
 from vace_ad.alarms.blame import Wander
-from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.budget import Budget, Threshold, choose_threshold
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.pattern import Pattern
 from vace_ad.alarms.recognise import Recogniser
 from vace_ad.alarms.runs import Rules
+from vace_ad.alarms.watch import AlarmModel
 from vace_ad.alarms.training import LEAVE_OUT_MOST, Looked, standing_out, without
 from vace_ad.config import COMPUTING, VACEConfig
 from vace_ad.errors import ConfigError, ModelFileError
@@ -41,8 +41,8 @@ from vace_ad.signals.rhythm import Rhythm
 from vace_ad.signals.shape import Shape
 
 Array = NDArray[np.float64]
-KIND = files.Kind("vace-ad model", 2, "a model")
-MOST_BUDGETS = 16  # made ready and kept
+KIND = files.Kind("vace-ad model", 3, "a model")
+FAR = 0.3  # alarms expected among the training rows: for fewer, they say little about limits
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,8 @@ class Model:
     signals: tuple[Signal, ...]
     calibration_scores: Array  # (n,), of training rows, each by statistics that did not see it
     seen_scores: Array  # (2, n), final and provisional, of the last rows, by the finished signals
-    wander: Wander  # of channels in training, by which events are blamed on them
+    wander: Wander  # of channels in training, by which rows are blamed on them
+    alarm: AlarmModel  # what every channel should be, and how surprising it is where it is not
     facts: Mapping[str, Any] = field(default_factory=dict)  # what happened in the fit
 
     @classmethod
@@ -91,6 +92,7 @@ class Model:
         training, signals, held = learned.training, learned.signals, learned.held
         used, config = list(training.parts), training.config
         seen = seen_scores(signals, training.normal, used, config, held)
+        alarm = AlarmModel.fit(used)
         watch.stamp("calibration")
         facts = {
             "rows": n_rows,
@@ -113,6 +115,7 @@ class Model:
             held,
             seen,
             Wander.fit(used),
+            alarm,
             facts,
         )
 
@@ -151,6 +154,7 @@ class Model:
             seen_scores=seen,
             calibration_scores=thinned([self.calibration_scores, *held_out], config.max_fit_rows),
             wander=self.wander.merged(Wander.fit([*parts, *named]), update.weight),
+            alarm=self.alarm.updated([*parts, *named]),
             facts=facts,
         )
 
@@ -175,19 +179,20 @@ class Model:
         """The lines of evidence, and what each watches, in words."""
         return {name: words for s in self.signals for name, words in s.lines.items()}
 
-    @cached_property
-    def _ready(self) -> dict[tuple[Budget, Rules | None, int | None], Alarming]:
-        """Budgets made ready, by what was asked for."""
-        return {}
-
-    def alarming(self, budget: Budget, rules: Rules | None, step: int | None = None) -> Alarming:
-        """A budget made ready for streams; once, however many streams there are."""
-        key = budget, rules, step
-        if key not in self._ready:
-            if len(self._ready) >= MOST_BUDGETS:
-                self._ready.clear()
-            self._ready[key] = Alarming.of(self, budget, rules, step)
-        return self._ready[key]
+    def threshold(self, budget: Budget, rules: Rules | None, step: int | None = None) -> Threshold:
+        """What alarms are held against: a score, or evidence over its limit, which is 1."""
+        step = self.step or step
+        rate = budget.rate(step)
+        if rate is None:
+            return choose_threshold(budget, self.calibration, rules or Rules(), step)
+        note = None
+        n_rows = self.alarm.tails.n_rows
+        if rate * n_rows < FAR:
+            note = (
+                f"the budget is far beyond what {n_rows:,} training rows can show; the limits are "
+                "extrapolated: train on more rows, or allow more alarms"
+            )
+        return Threshold(1.0, budget.at(step).words, note)
 
     @property
     def shape(self) -> Shape | None:
@@ -262,6 +267,7 @@ class Model:
         }
         arrays |= prefixed("normal", self.normal.arrays())
         arrays |= prefixed("wander", self.wander.arrays())
+        arrays |= prefixed("alarm", self.alarm.arrays())
         for signal in self.signals:
             arrays |= prefixed(signal.key, signal.arrays())
         return arrays
@@ -293,6 +299,7 @@ class Model:
                 arrays["calibration_scores"],
                 arrays["seen_scores"],
                 Wander(**under("wander", arrays)),
+                AlarmModel.restored(under("alarm", arrays)),
                 description["facts"],
             )
             plain = replace(config, engine="numpy", precision="float32", device="cpu")

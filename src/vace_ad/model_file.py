@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from vace_ad import files
 from vace_ad.alarms.blame import LENGTHS
+from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import VACEConfig
 from vace_ad.signals import KINDS, Signal
 from vace_ad.signals.normal import Normal
@@ -40,6 +41,7 @@ def layout(description: dict[str, Any]) -> files.Layout:
         "normal.scale": ("F64", (d,)),
         "normal.matrix": ("F64", (d, d)),
         "normal.noise": ("F64", (None, d)),
+        **{f"alarm.{name}": shape for name, shape in AlarmModel.layout(d).items()},
     }
     for kind in KINDS:
         if kind.key in description["constants"]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -13,10 +13,11 @@ from numpy.typing import NDArray
 
 from vace_ad import files
 from vace_ad.alarms.budget import Budget, Threshold
-from vace_ad.alarms.feed import AlarmFeed, Change
+from vace_ad.alarms.feed import AlarmFeed, Change, Taken, accepted_change
 from vace_ad.alarms.pattern import Pattern
 from vace_ad.alarms.recognise import Recogniser, Stretch
 from vace_ad.alarms.runs import Rules
+from vace_ad.alarms.score_feed import ScoreFeed
 from vace_ad.errors import ConfigError, InputError, StateError
 from vace_ad.frames.segments import Segments
 from vace_ad.frames.steps import StepTracker, with_missing
@@ -28,7 +29,8 @@ from vace_ad.signals.rows import added
 from vace_ad.signals.together import Together
 
 Array = NDArray[np.float64]
-KIND = files.Kind("vace-ad stream", 2, "a stream's state")
+KIND = files.Kind("vace-ad stream", 3, "a stream's state")
+_NO_SCORES: Array = np.empty(0)
 SLAB = 4096  # rows worked off at a time: few enough to stay in cache
 
 
@@ -40,6 +42,8 @@ class Added:
     signals: Mapping[str, Array]  # final evidence of rows that became complete, (m,) each
     provisional: Array  # (n,), a score for each row just added, from the rows up to it alone
     changes: tuple[Change, ...] = ()  # alarms that were opened, updated or resolved
+    evidence: Array = field(default_factory=lambda: _NO_SCORES)  # of decided rows, over its limit
+    surprise: Array = field(default_factory=lambda: _NO_SCORES)  # of decided rows, in nats
 
     @property
     def scores(self) -> Array:
@@ -63,11 +67,13 @@ class Stream:
         rules: Rules | None = None,
         step: int | None = None,
         live: bool = True,
+        alarms: bool | None = None,
         accepted: Sequence[Pattern] = (),
     ) -> None:
         """Alarms keep to `budget`.
 
-        `step` is the time between rows in nanoseconds where the model's had no time. `accepted`
+        `step` is the time between rows in nanoseconds where the model's had no time. `live` streams
+        give provisional scores; `alarms` are told by those, unless said otherwise. `accepted`
         patterns are taken out of the rows of a live stream before they are scored.
         """
         config = model.config
@@ -88,9 +94,14 @@ class Stream:
         self._steps = StepTracker(model.step_rule)
         self._real = np.empty(0, bool)  # of rows not given out: whether they came, or were missing
         self._latest = np.nan  # provisional score
-        self._lead: str | None = None  # the loudest provisional evidence
         self._budget, self._rules, self._step = budget or Budget(), rules, step
-        self._feed = AlarmFeed(model.alarming(self._budget, rules, step)) if live else None
+        self._feed: AlarmFeed | None = None
+        self._score_feed: ScoreFeed | None = None
+        if live if alarms is None else alarms:
+            if self._budget.rate(model.step or step) is not None:
+                self._feed = AlarmFeed(model, self._budget, rules, step)
+            elif live:
+                self._score_feed = ScoreFeed(model, self.threshold.value, rules)
         self._recogniser: Recogniser | None = None
         if live and accepted:
             self.accept(accepted)
@@ -110,40 +121,45 @@ class Stream:
 
         `hush` says that the alarm that is open now, if any, is normal too.
         """
-        if self._feed is None:
+        if not self._live:
             raise ConfigError("only live streams take patterns; give a table to VACE.detect")
         if self._recogniser is None:
             model = self.model
             self._recogniser = model.recogniser()
             self._recogniser.begin(self._n_rows)
         self._recogniser.replace(patterns)
-        if hush:
-            self._feed.hush()
+        feed = self._feed or self._score_feed
+        if hush and feed is not None:
+            feed.hush()
 
     def add(self, rows: Any, time: Any = None) -> Added:
         """Take one row or many: an array (n_channels,) or (n, n_channels), or a table."""
         return self._add(self._table(rows, time))
 
-    def _add(self, table: Table) -> Added:
-        lines, provisional, taken, borne = [], [], [], []
-        signals: list[str | None] = []  # the loudest evidence of each row
+    def _add(self, table: Table, bear: Array | None = None) -> Added:
+        lines, provisional, taken = [], [], []
+        judged: list[Taken] = []
         ended: list[Stretch] = []
         whole = self._steps.add(table.time, len(table))
         for a in range(0, len(table), SLAB):
             b = min(a + SLAB, len(table))
             rows, steps = table.block(a, b), whole[a:b]
+            bears: Array | None = None if bear is None else bear[a:b]
             if self._recogniser is not None:
                 rows, bears, over = self._recogniser.add(rows, steps.cuts())
-                borne.append(bears)
                 ended += over
             taken.append(rows)
             rows, steps, real = with_missing(rows, steps)
             came = np.ones(len(rows), bool) if real is None else real
             self._real = np.concatenate([self._real, came])
+            if self._feed is not None:
+                self._feed.expect(came, None if table.time is None else table.time[a:b], bears)
             cuts = steps.cuts()
             undecided = self._segments.undecided(rows, cuts) if self._live else None
             now = []
             for piece in self._segments.add(rows, cuts, steps.off):
+                if self._feed is not None:
+                    judged.append(self._feed.take(piece.rows, piece.n))
                 if piece.rows is None:
                     done, newest = self._signals.cut(piece.n), self._signals.nothing(piece.n)
                 else:
@@ -152,23 +168,19 @@ class Stream:
                 now.append(newest)
             if self._live:
                 undecided = None if undecided is None else undecided & ~steps.off
-                scores, loudest = self._provisional(now, len(rows), undecided)
-                provisional.append(scores[came])
-                signals += self._leads(loudest[came])
+                provisional.append(self._provisional(now, len(rows), undecided)[came])
         self._n_rows += len(table)
         scores = _end_to_end(provisional, _NO_SCORES)
         changes: tuple[Change, ...] = ()
-        if self._feed is not None:
+        if self._score_feed is not None:
             rows = _end_to_end(taken, table.block(0, 0), axis=0)
-            every = None if self._recogniser is None else _end_to_end(borne, _NO_SCORES)
-            changes = self._feed.add(rows, table.time, scores, signals, every)
-            changes += tuple(self._feed.accepted(stretch) for stretch in ended)
-        return self._answer(lines, scores, changes)
+            changes = self._score_feed.add(rows, table.time, scores)
+        return self._answer(lines, scores, changes, judged, ended)
 
     def _provisional(
         self, now: list[Array], n: int, undecided: NDArray[np.bool_] | None
-    ) -> tuple[Array, NDArray[np.intp]]:
-        """The provisional scores of the n rows just added, and the loudest line of each or -1.
+    ) -> Array:
+        """The provisional scores of the n rows just added.
 
         `now` (n_lines, m) each ends with the rows that were decided. A row in a gap that may still
         turn out short repeats the score before it.
@@ -178,42 +190,55 @@ class Stream:
         lines = _end_to_end(now, self._signals.nothing(0))
         lines = lines[:, lines.shape[1] - n :]
         scores = added(lines)
-        loudest = np.where(np.isnan(scores), -1, lines.argmax(axis=0))
         if undecided is not None:
             place = np.maximum.accumulate(np.where(undecided, -1, np.arange(n)))
             scores = np.where(place < 0, self._latest, scores[place])
-            loudest = np.where(place < 0, -1, loudest[place])
         self._latest = float(scores[-1])
-        return scores, loudest
+        return scores
 
-    def _leads(self, loudest: NDArray[np.intp]) -> list[str | None]:
-        """The loudest evidence of rows just added; without any, that of the row before."""
-        found: list[str | None] = []
-        for line in loudest.tolist():
-            self._lead = self._lead if line < 0 else self._names[line]
-            found.append(self._lead)
-        return found
+    def judge_afresh(self) -> None:
+        """Judge what follows as if the stream began here: the rows so far were known to be normal."""
+        if self._feed is not None:
+            self._feed.restart()
 
     def finish(self) -> Added:
         """The rows that are left when the series ends."""
-        lines = []
+        lines, judged = [], []
         for piece in self._segments.finish():
+            if self._feed is not None:
+                judged.append(self._feed.take(piece.rows, piece.n))
             if piece.rows is None:
                 lines.append(self._signals.cut(piece.n))
             else:
                 lines.append(self._signals.extend(piece.rows)[0])
         lines.append(self._signals.finish())
-        changes = () if self._feed is None else self._feed.finish()
-        if self._feed is not None and self._recogniser is not None:
-            changes += tuple(self._feed.accepted(one) for one in self._recogniser.finish())
-        return self._answer(lines, np.empty(0), changes)
+        feed = self._feed or self._score_feed
+        ended = [] if self._recogniser is None else self._recogniser.finish()
+        last = [] if feed is None else [Taken(feed.finish(), _NO_SCORES, _NO_SCORES)]
+        return self._answer(lines, np.empty(0), (), judged + last, ended)
 
-    def _answer(self, lines: list[Array], provisional: Array, changes: tuple[Change, ...]) -> Added:
+    def _answer(
+        self,
+        lines: list[Array],
+        provisional: Array,
+        changes: tuple[Change, ...],
+        judged: Sequence[Taken],
+        ended: Sequence[Stretch],
+    ) -> Added:
+        changes += tuple(change for one in judged for change in one.changes)
+        changes += tuple(accepted_change(stretch, self._feed) for stretch in ended)
         whole = _end_to_end(lines, self._signals.nothing(0))
         done, self._real = np.split(self._real, [whole.shape[1]])
         whole = whole if done.all() else whole[:, done]
         first, self._n_final = self._n_final, self._n_final + whole.shape[1]
-        return Added(first, dict(zip(self._names, whole, strict=True)), provisional, changes)
+        return Added(
+            first,
+            dict(zip(self._names, whole, strict=True)),
+            provisional,
+            changes,
+            _end_to_end([one.evidence for one in judged], _NO_SCORES),
+            _end_to_end([one.surprise for one in judged], _NO_SCORES),
+        )
 
     def _table(self, rows: Any, time: Any) -> Table:
         if isinstance(rows, np.ndarray) and rows.ndim == 1:
@@ -228,8 +253,8 @@ class Stream:
 
     @property
     def threshold(self) -> Threshold:
-        """What alarms start from."""
-        return self.model.alarming(self._budget, self._rules, self._step).threshold
+        """What alarms are held against, in words."""
+        return self.model.threshold(self._budget, self._rules, self._step)
 
     @property
     def trouble(self) -> str | None:
@@ -254,9 +279,10 @@ class Stream:
             "rules": None if self._rules is None else asdict(self._rules),
             "step": self._step,
         }
-        if self._feed is not None:
-            arrays |= prefixed("feed", self._feed.state())
-            description |= {"event": self._feed.description(), "lead": self._lead}
+        feed = self._feed or self._score_feed
+        if feed is not None:
+            arrays |= prefixed("feed", feed.state())
+            description["event"] = feed.description()
         if self._recogniser is not None:
             arrays |= prefixed("accepted", self._recogniser.state())
             patterns = self._recogniser.patterns
@@ -329,9 +355,9 @@ class Stream:
         self._latest = float(arrays["latest"][0])
         self._segments.resume(under("segments", arrays))
         self._signals.resume(under("signals", arrays))
-        if self._feed is not None:
-            self._feed.resume(under("feed", arrays), description["event"])
-        self._lead = description["lead"]
+        feed = self._feed or self._score_feed
+        if feed is not None:
+            feed.resume(under("feed", arrays), description["event"])
         if "accepted" in description:
             self.accept([Pattern.from_plain(*one) for one in description["accepted"]])
             assert self._recogniser is not None
@@ -350,22 +376,34 @@ class Stream:
             raise ValueError("usual rows get no score after it")
 
 
-_NO_SCORES = np.empty(0)
-
-
 def _end_to_end(parts: list[Array], none: Array, axis: int = -1) -> Array:
     """The parts as one; `none` where there is no part."""
     return parts[0] if len(parts) == 1 else np.concatenate([none, *parts], axis=axis)
 
 
 def run(
-    stream: Stream, tables: Iterable[Table], progress: Progress = silent
-) -> Iterator[dict[str, Array]]:
-    """The signals of a series that comes in tables, as rows become complete."""
+    stream: Stream,
+    tables: Iterable[Table],
+    progress: Progress = silent,
+    *,
+    first: int = 0,
+    bear: Array | None = None,
+) -> Iterator[Added]:
+    """What a stream says of a series that comes in tables, as rows become complete.
+
+    Alarms begin at row `first`; `bear` (n_rows,) divides the evidence of each row.
+    """
     for table in tables:
-        for a in range(0, len(table), SLAB):
-            part = table[a : a + SLAB]
-            found = stream._add(part)
-            progress("scoring", a + len(part), len(table))
-            yield dict(found.signals)
-    yield dict(stream.finish().signals)
+        a = 0
+        while a < len(table):
+            if first and stream.n_rows == first:
+                stream.judge_afresh()
+            b = min(a + SLAB, len(table))
+            if stream.n_rows < first:
+                b = min(b, a + first - stream.n_rows)
+            row = stream.n_rows
+            found = stream._add(table[a:b], None if bear is None else bear[row : row + b - a])
+            progress("scoring", b, len(table))
+            yield found
+            a = b
+    yield stream.finish()

@@ -157,6 +157,14 @@ def suspicion(
     return np.asarray(found + RELATION_WEIGHT * _unrelated(past[-RELATED:], event, normal))
 
 
+def weighed(suspicion: Array, nats: Array) -> Array:
+    """Suspicions by levels, each times how surprising the channel's cells are.
+
+    `nats` (n_channels,) are the mean nats of its residuals in the rows in question.
+    """
+    return np.asarray(suspicion * np.sqrt(nats / max(float(nats.max()), 1e-9)))
+
+
 def blame(names: Sequence[str], suspicion: Array, signal: str | None = None) -> Blame:
     """Suspicions as shares: what a channel has above the middle one, squared."""
     if len(suspicion) == 1:

@@ -1,27 +1,36 @@
-"""Signals of a table to events: threshold, join, blame."""
+"""What was found in a table: its events, what came near, and the rows behind them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.alarming import Alarming, Learned, near_misses
-from vace_ad.alarms.blame import Blame, blame, suspicion
-from vace_ad.alarms.budget import Budget, Threshold
+from vace_ad.alarms.budget import Threshold
 from vace_ad.alarms.events import ANOMALY, NEAR_MISS, Event, with_time
+from vace_ad.alarms.feed import Change, Learned
 from vace_ad.alarms.recognise import Stretch
-from vace_ad.alarms.refine import sharpen
-from vace_ad.alarms.runs import Rules, runs_above
 from vace_ad.alarms.silence import no_data_events
 from vace_ad.frames.steps import StepTracker
 from vace_ad.frames.table import Table
-from vace_ad.progress import Progress, silent
 from vace_ad.signals.rows import added
 
 Array = NDArray[np.float64]
+
+NEAR_MISSES = 5  # told at most
+NEAR = 0.5  # of the limit that a near miss has at least
+NEAR_ROWS = 48  # from an event that it lies away at least
+
+
+class Judged(NamedTuple):
+    """What a stream said of all rows of a table."""
+
+    changes: Sequence[Change]
+    evidence: Array  # (n_rows,), over its limit; NaN: none
+    surprise: Array  # (n_rows,), in nats; NaN: none
 
 
 @dataclass(frozen=True)
@@ -30,13 +39,18 @@ class Found:
 
     scores: Array  # (n_rows,), NaN where a row has no score
     signals: Mapping[str, Array]  # the evidence that adds up to the score, each (n_rows,)
-    threshold: Threshold  # what held-out training scores alone would set; `limits` were applied
-    limits: Array  # (n_rows,), the threshold of each row, as a score
+    evidence: Array  # (n_rows,), alarm evidence over its limit: above 1 is an alarm; NaN: none
+    surprise: Array  # (n_rows,), nats of the most surprising cell; NaN: none
+    threshold: Threshold  # the budget in words, and what to be careful about
     events: tuple[Event, ...]  # in order of row
-    near_misses: tuple[Event, ...]  # the strongest stretches below the threshold, strongest first
-    budgets: Mapping[str, int]  # how many anomalies other budgets would have given
+    near_misses: tuple[Event, ...]  # the strongest stretches below the limit, strongest first
     notes: tuple[str, ...]
     accepted: tuple[Event, ...] = ()  # stretches like one that a person called normal: no events
+
+    @property
+    def limits(self) -> Array:
+        """What evidence is held against at each row, (n_rows,): 1; NaN where there is none."""
+        return np.where(np.isnan(self.evidence), np.nan, 1.0)
 
     @property
     def anomalies(self) -> tuple[Event, ...]:
@@ -56,38 +70,28 @@ def find_events(
     model: Learned,
     table: Table,
     signals: Mapping[str, Array],
+    judged: Judged,
+    threshold: Threshold,
     *,
-    budget: Budget | None = None,
-    rules: Rules | None = None,
     first: int = 0,
-    step: int | None = None,
     accepted: Sequence[Stretch] = (),
-    progress: Progress = silent,
 ) -> Found:
-    """The events of a table whose signals are known.
+    """What was found in a table whose rows were judged.
 
-    `rules` default to joining events nearer than half a patch. Rows before `first`, such as
-    those of the training, make no events. `step` is the time between rows in nanoseconds where
-    the table has no time. `accepted` are the stretches whose patterns were taken out of the table.
+    Rows before `first`, such as those of the training, make no events. `accepted` are the stretches
+    whose patterns were taken out of the table.
     """
     steps = StepTracker(model.step_rule).add(table.time, len(table))
-    alarming = Alarming.of(model, budget, rules, step)
-    scores = added(signals.values())
-    judged = alarming.watcher().add(scores[first:])
-    ratio = np.concatenate([np.full(first, np.nan), judged.ratio])
-    limits = np.concatenate([np.full(first, np.nan), judged.limit])
-    ratio = ratio / _borne(accepted, len(ratio), model.config.length)
-    runs = runs_above(ratio, 1.0, alarming.rules)
-    sharp = sharpen(table.values, runs, ratio, first, model)
-    events = []
-    for done, (run, (start, end)) in enumerate(zip(runs.tolist(), sharp.tolist(), strict=True)):
-        progress("explaining", done, len(runs))
-        event = alarming.event(scores, ratio, run, (start, end))
-        found = explain(model, table, signals, event.start, event.end)
-        events.append(event.with_blame(found.top(len(found.names)), found.signal))
+    evidence = np.where(np.arange(len(table)) < first, np.nan, judged.evidence)
+    events = [
+        change.event
+        for change in judged.changes
+        if change.what == "resolve" and change.event.end > first
+    ]
+    runs = np.array([[event.start, event.end] for event in events], np.intp).reshape(-1, 2)
     missed = [
-        alarming.event(scores, ratio, run, run, NEAR_MISS)
-        for run in near_misses(ratio, runs, alarming.rules.join).tolist()
+        _near_miss(start, end, evidence, judged.surprise)
+        for start, end in near_misses(evidence, runs, NEAR_ROWS).tolist()
     ]
     missing = no_data_events(
         table.values[first:],
@@ -102,22 +106,48 @@ def find_events(
         missed = [with_time(event, table.time) for event in missed]
     events += [_moved(event, first) for event in missing]
     events.sort(key=lambda event: (event.start, event.end))
-    note = alarming.threshold.note
     return Found(
-        scores,
+        added(signals.values()),
         dict(signals),
-        alarming.threshold,
-        limits,
+        evidence,
+        judged.surprise,
+        threshold,
         tuple(events),
         tuple(missed),
-        alarming.other_budgets(ratio),
-        (note,) if note else (),
+        (threshold.note,) if threshold.note else (),
         accepted=accepted_events(accepted, table, first),
     )
 
 
-def _borne(stretches: Sequence[Stretch], n: int, reach: int) -> Array:
-    """Evidence over threshold that is borne at each row (n,): more where a pattern left traces."""
+def near_misses(evidence: Array, runs: NDArray[np.intp], apart: int) -> NDArray[np.intp]:
+    """The strongest stretches (n, 2) whose evidence stayed below its limit, away from events."""
+    free = evidence.copy()
+    for start, end in runs.tolist():
+        free[max(0, start - apart) : end + apart] = np.nan
+    found: list[tuple[int, int]] = []
+    while len(found) < NEAR_MISSES and not np.isnan(free).all():
+        peak = int(np.nanargmax(free))
+        if not free[peak] >= NEAR:
+            break
+        low = np.flatnonzero(~(free >= 0.5 * free[peak]))  # where the stretch has ended
+        start = int(low[low < peak].max(initial=-1)) + 1
+        end = int(low[low > peak].min(initial=len(free)))
+        if free[peak] <= 1:  # an event's evidence falls back slowly
+            found.append((start, end))
+        free[max(0, start - apart) : end + apart] = np.nan
+    return np.array(found, dtype=np.intp).reshape(-1, 2)
+
+
+def _near_miss(start: int, end: int, evidence: Array, surprise: Array) -> Event:
+    peak = start + int(np.nanargmax(np.nan_to_num(surprise[start:end])))
+    ratio = float(np.nanmax(evidence[start:end]))
+    return Event(start, end, peak, NEAR_MISS, score=float(surprise[peak]), ratio=ratio)
+
+
+def borne(stretches: Sequence[Stretch], n: int, reach: int) -> Array | None:
+    """What divides the evidence of each row (n,): more where an accepted pattern left traces."""
+    if not stretches:
+        return None
     borne = np.ones(n)
     for stretch in stretches:
         near = borne[max(0, stretch.start - reach) : stretch.end + reach]
@@ -135,25 +165,6 @@ def accepted_events(stretches: Sequence[Stretch], table: Table, first: int) -> t
             event = stretch.event()
             found.append(event if table.time is None else with_time(event, table.time))
     return tuple(found)
-
-
-def explain(
-    model: Learned, table: Table, signals: Mapping[str, Array], start: int, end: int
-) -> Blame:
-    """The channels that rows [start, end) are due to, and the evidence that contributed most."""
-    found = suspicion(table.values, start, end, model.normal, model.wander, model.period)
-    return blame(table.names, found, leading(signals, start, end))
-
-
-def leading(signals: Mapping[str, Array], start: int, end: int) -> str | None:
-    """The signal that rose highest above its usual level in rows [start, end)."""
-    rises = {}
-    for name, line in signals.items():
-        inside = line[start:end][~np.isnan(line[start:end])]
-        known = line[~np.isnan(line)]
-        if len(inside):
-            rises[name] = float(inside.max()) - float(np.median(known))
-    return max(rises, key=lambda name: rises[name]) if rises else None
 
 
 def _moved(event: Event, rows: int) -> Event:

@@ -21,13 +21,13 @@ class Event:
 
     start: int  # when it began
     end: int
-    peak: int  # row of the highest score
+    peak: int  # its most surprising row
     kind: str = ANOMALY  # or NO_DATA, NEAR_MISS, ACCEPTED
-    score: float = float("nan")  # at the peak
-    ratio: float = float("nan")  # evidence over threshold at its highest: above 1 is an alarm
+    score: float = float("nan")  # surprise of the peak in nats
+    ratio: float = float("nan")  # evidence over its limit at its highest: above 1 is an alarm
     probability: float = float("nan")  # alarms a row, in normal data, that are as strong
     severity: float = float("nan")  # 0 at the budget, towards 100 the rarer it is in normal data
-    alarm: int | None = None  # the first row above the threshold: when it could be known
+    alarm: int | None = None  # the row whose evidence passed the limit: when it could be known
     start_time: np.datetime64 | None = None
     end_time: np.datetime64 | None = None  # of the last row; after a jump, of the row behind it
     peak_time: np.datetime64 | None = None
@@ -35,6 +35,8 @@ class Event:
     signal: str | None = None  # the evidence that contributed most
     shares: tuple[tuple[str, float], ...] = ()  # (channel, share of the suspicion), highest first
     like: str | None = None  # of an accepted stretch: the id of what a person called normal
+    partner: str | None = None  # the channel that the first suspect no longer goes with
+    lasting: bool = False  # whether it ended because what stayed became the new normal
 
     @property
     def rows(self) -> int:

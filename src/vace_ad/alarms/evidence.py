@@ -60,16 +60,21 @@ class Baseline:
 
     def add(self, residuals: Array) -> Array:
         """The next rows (n, width) in recent deviations from their recent mean."""
-        found = np.empty_like(residuals)
+        mean, spread = self.follow(residuals)
+        return np.asarray((residuals - mean) / spread)
+
+    def follow(self, residuals: Array) -> tuple[Array, Array]:
+        """The recent mean and spread that each of the next rows is judged by, (n, width) each."""
+        means, spreads = np.empty_like(residuals), np.empty_like(residuals)
         at = 0
         while at < len(residuals):
             some = residuals[at : at + BASELINE_BLOCK - len(self._block)]
-            found[at : at + len(some)] = (some - self.mean) / self.spread
+            means[at : at + len(some)], spreads[at : at + len(some)] = self.mean, self.spread
             self._block = np.concatenate([self._block, some]) if len(self._block) else some
             if len(self._block) == BASELINE_BLOCK:
                 self._move()
             at += len(some)
-        return found
+        return means, spreads
 
     def _move(self) -> None:
         most = BASELINE_CLIP * self.spread
@@ -145,7 +150,7 @@ def _nats(rows: Array) -> Array:
     past = np.maximum(GRID**2 - level, 0.0) / scale
     tail = np.log1p(shape * past) / shape if shape > 1e-6 else past
     found = np.where(GRID**2 > level, tail - math.log(TAIL_SHARE), counted)
-    return np.minimum(found, _NORMAL)
+    return np.asarray(np.minimum(found, _NORMAL))
 
 
 def _pareto(excesses: Array) -> tuple[float, float]:

@@ -1,27 +1,70 @@
-"""Alarms while rows come: opened, updated and resolved, from provisional scores alone."""
+"""Alarms of a stream: what its rows open, update and resolve, in the user's own rows and times.
+
+There is one way from rows to events, for a table and for a live stream alike. A budget of alarms is
+kept by the scan of all evidence; a threshold or a share of rows that a person gave is a plain limit
+of the score.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.alarming import Alarming
-from vace_ad.alarms.blame import blame, suspicion
+from vace_ad.alarms.blame import Wander
+from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.events import ACCEPTED, Event
 from vace_ad.alarms.pattern import BEFORE, Pattern
 from vace_ad.alarms.recognise import Stretch
-from vace_ad.alarms.refine import REACH, loudest_stretch, row_evidence
+from vace_ad.alarms.runs import Rules
+from vace_ad.alarms.scan import describe
 from vace_ad.alarms.severity import chance, severity
+from vace_ad.alarms.tracker import KEPT, Told, Tracked
+from vace_ad.alarms.watch import AlarmModel, AlarmStream
+from vace_ad.config import VACEConfig
+from vace_ad.frames.steps import StepRule
+from vace_ad.signals.normal import Normal
 from vace_ad.signals.rows import RowBuffer
 
 Array = NDArray[np.float64]
 
-RECENT = 256  # rows kept to date and blame an alarm by
-LONGEST = 4_096  # rows of an open event that are kept to know the like again
+LONGEST = 4_096  # rows of an open event that are kept, to recognise what looks like it
+NAMED = 0.01  # share of the suspicion from which on a channel is named
+
+
+class Learned(Protocol):
+    """What alarms need of a model."""
+
+    @property
+    def config(self) -> VACEConfig:
+        """The settings."""
+
+    @property
+    def channels(self) -> tuple[str, ...]:
+        """The names of the channels."""
+
+    @property
+    def normal(self) -> Normal:
+        """Units of the channels, and how they depend on each other."""
+
+    @property
+    def wander(self) -> Wander:
+        """How far channels move in training."""
+
+    @property
+    def alarm(self) -> AlarmModel:
+        """The cells, and how surprising they are."""
+
+    @property
+    def step(self) -> int | None:
+        """Nanoseconds between training rows."""
+
+    @property
+    def step_rule(self) -> StepRule:
+        """How times cut a series into stretches."""
 
 
 @dataclass(frozen=True)
@@ -35,206 +78,306 @@ class Change:
     row: int | None = field(default=None, compare=False)  # that brought it; None: no single one
 
 
+class Taken(NamedTuple):
+    """What decided rows gave."""
+
+    changes: tuple[Change, ...]
+    evidence: Array  # (n,), highest evidence over its limit; NaN for rows without any
+    surprise: Array  # (n,), nats of the most surprising cell; NaN the same
+
+
 class AlarmFeed:
-    """Judges provisional scores row by row and keeps the alarm that is open."""
+    """The events of a stream of rows that are complete, in order."""
 
-    def __init__(self, alarming: Alarming) -> None:
-        self._alarming = alarming
-        self._watcher = alarming.watcher(provisional=True)
-        self._n = 0  # rows seen
-        # The last RECENT rows, as they came, and their times.
-        self._last_rows = RowBuffer(len(alarming.model.channels))
-        self._last_times = RowBuffer(1, "datetime64[ns]")
-        self._rows, self._times = self._recent(0)
-        self._open: Event | None = None
-        self._last = 0  # the last row above the threshold
-        self._hushed = False  # whether a person called the open event normal
-        self._kept: list[Array] = []  # rows from a little before the open event on
-        self._first_kept = 0  # the number of the first of them
+    def __init__(
+        self, model: Learned, budget: Budget, rules: Rules | None, step: int | None
+    ) -> None:
+        self._model, self._rules = model, rules or Rules()
+        rate = budget.rate(model.step or step)
+        assert rate is not None  # thresholds of scores have a feed of their own
+        self.rate = rate
+        longest = model.config.new_normal_after or None
+        follow = model.config.adapt
+        self._stream = AlarmStream(model.alarm, rate, longest, self._rules.join, follow)
+        self._n = 0  # rows decided, those that were put in for missing ones included
+        self._at = -1  # the one that is spoken of
+        self._missing = 0  # of them, those that were put in
+        self._offsets: list[tuple[int, int]] = [(0, 0)]  # (row, rows put in before it)
+        self._queue = np.empty((0, 2))  # of rows not decided: whether it came, what divides it
+        self._times_queue = np.empty(0, "datetime64[ns]")
+        self._times = RowBuffer(1, "datetime64[ns]")  # of the last KEPT rows
+        self._surprise = RowBuffer(1)
+        self._rows = RowBuffer(len(model.channels))  # as they came, for patterns
+        self._open: dict[int, Event] = {}  # by the internal row that opened it
+        self._hushed: set[int] = set()
+        self._quiet_until = -1
 
-    def add(
-        self,
-        rows: Array,  # (n, n_channels)
-        times: NDArray[np.datetime64] | None,  # (n,)
-        scores: Array,  # (n,), provisional
-        signals: Sequence[str | None],  # the loudest evidence of each row
-        borne: Array | None = None,  # (n,), evidence over threshold that accepted patterns may have
-    ) -> tuple[Change, ...]:
-        """What the next rows change."""
-        if times is None:
-            times = np.full(len(rows), np.datetime64("NaT", "ns"))
-        for buffer, new in ((self._last_rows, rows), (self._last_times, times[:, None])):
-            buffer.keep(RECENT)
+    # -------------------------------------------------------------------- rows
+
+    def expect(
+        self, came: NDArray[np.bool_], times: NDArray[np.datetime64] | None, bear: Array | None
+    ) -> None:
+        """Rows that are on their way to be decided; `times` and `bear` of those that came."""
+        n = len(came)
+        queue = np.ones((n, 2))
+        queue[:, 0] = came
+        if bear is not None:
+            queue[came, 1] = bear
+        stamps = np.full(n, np.datetime64("NaT", "ns"))
+        if times is not None:
+            stamps[came] = times
+        self._queue = queue if not len(self._queue) else np.concatenate([self._queue, queue])
+        self._times_queue = np.concatenate([self._times_queue, stamps])
+
+    def take(self, rows: Array | None, n: int) -> Taken:
+        """Rows (n, n_channels) that are decided; None: n rows without evidence, or a cut."""
+        queue, self._queue = self._queue[:n], self._queue[n:]
+        times, self._times_queue = self._times_queue[:n], self._times_queue[n:]
+        came = queue[:, 0] > 0
+        for at in np.flatnonzero(~came).tolist():
+            self._missing += 1
+            self._offsets.append((self._n + at + 1, self._missing))
+        if rows is None:
+            told = self._stream.skip(n)
+            evidence = surprise = np.full(n, np.nan)
+        else:
+            bear = queue[:, 1]
+            judged = self._stream.add(rows, None if (bear == 1).all() else bear)
+            told, evidence, surprise = judged.told, judged.ratio, judged.surprise
+        for buffer, new in (
+            (self._times, times[:, None]),
+            (self._surprise, surprise[:, None]),
+            (self._rows, np.full((n, len(self._model.channels)), np.nan) if rows is None else rows),
+        ):
+            buffer.keep(KEPT)
             buffer.add(new)
-        changes = []
-        judged = self._watcher.add(scores).ratio
-        judged = judged if borne is None else judged / borne
-        for i, (ratio, score) in enumerate(zip(judged.tolist(), scores.tolist(), strict=True)):
-            if ratio > 1 or self._open is not None:
-                self._rows, self._times = self._recent(len(rows) - 1 - i)
-                if self._kept and len(self._kept) < LONGEST:
-                    self._kept.append(rows[i])
-                change = self._step(ratio, score, signals[i])
-                if change is not None and not (self._hushed and change.what != "accepted"):
-                    changes.append(replace(change, row=self._n))
-            self._n += 1
-        self._rows, self._times = self._recent(0)
-        return tuple(changes)
-
-    def _recent(self, later: int) -> tuple[Array, NDArray[np.datetime64]]:
-        """The last RECENT rows and their times before the `later` rows that came after them."""
-        rows, times = (x.last(RECENT + later) for x in (self._last_rows, self._last_times))
-        n = len(rows) - later
-        return rows[:n][-RECENT:], times[:n, 0][-RECENT:]
+        self._n += n
+        self._offsets = self._recent_offsets()
+        changes = [change for each in told for change in self._changes(each)]
+        return Taken(tuple(changes), evidence[came], surprise[came])
 
     def finish(self) -> tuple[Change, ...]:
         """Resolve what is open at the end."""
-        if self._open is None:
+        self._at = self._n - 1
+        told = self._stream.tracker.finish()
+        return tuple(change for each in told for change in self._changes(each))
+
+    def restart(self) -> None:
+        """Judge what follows afresh: limits and events start anew, rows go on."""
+        self._stream.restart()
+        self._open, self._hushed = {}, set()
+
+    # ------------------------------------------------------------------ events
+
+    def _changes(self, told: Told) -> list[Change]:
+        """What is said of a change, under the rules and after what people said."""
+        key, row = told.event.alarm, self._number(told.row)
+        self._at = told.row
+        known = self._open.get(key)
+        event = self._event(told, known)
+        if known is None:
+            if event.start < self._quiet_until:
+                return []
+            if event.rows < self._rules.min_length:
+                return []
+        found = []
+        if known is None and told.what != "open":
+            found.append(Change("open", event, row=row))
+        self._open[key] = event
+        if told.what != "resolve":
+            if told.what == "open" or known is not None:
+                found.append(Change(told.what, event, row=row))
+        else:
+            del self._open[key]
+            self._quiet_until = event.end + self._rules.cooldown if self._rules.cooldown else -1
+            pattern = self._pattern(event)
+            if key in self._hushed:
+                self._hushed.discard(key)
+                return [Change("accepted", replace(event, kind=ACCEPTED), pattern, row)]
+            found.append(Change("resolve", event, pattern, row))
+        return [] if key in self._hushed else found
+
+    def _event(self, told: Told, known: Event | None) -> Event:
+        tracked, model = told.event, self._model
+        first, last = tracked.rows
+        start, end = self._number(first), self._number(last - 1) + 1
+        peak, score = self._peak(first, last)
+        margin = tracked.margin
+        rare = chance(margin, self.rate, model.alarm.tails.n_rows)
+        needed = model.alarm.tails.needed(self.rate)
+        line = describe(tracked.strongest, len(model.channels))
+        shares = self._shares(tracked)
+        partner = None
+        if line.kind == "relation" and line.channel is not None:
+            other = int(model.alarm.cells.partner[line.channel])
+            partner = None if other == line.channel else model.channels[other]
+        start_time = self._time(first)
+        if start_time is None and known is not None:
+            start_time = known.start_time
+        return Event(
+            start,
+            end,
+            self._number(peak),
+            score=score,
+            ratio=1 + margin / needed,
+            probability=rare,
+            severity=severity(rare, self.rate),
+            alarm=self._number(tracked.alarm),
+            start_time=start_time,
+            end_time=self._time(last - 1),
+            peak_time=self._time(peak),
+            alarm_time=self._time(tracked.alarm) if known is None else known.alarm_time,
+            signal=line.kind,
+            shares=shares,
+            partner=partner,
+            lasting=tracked.lasting,
+        )
+
+    def _shares(self, tracked: Tracked) -> tuple[tuple[str, float], ...]:
+        """Channels by their share of the suspicion, highest first."""
+        weight = np.ones(len(self._model.channels))
+        for channel, margin in self._stream.tracker.kinds(tracked).items():
+            weight[channel] += max(margin, 0.0)
+        found = tracked.shares * weight * self._model.alarm.cells.varies
+        total = float(found.sum())
+        if not total > 0:
             return ()
-        return (self._resolve(),)
+        order = np.argsort(-found, kind="stable")
+        named = [(self._model.channels[i], float(found[i]) / total) for i in order.tolist()]
+        return tuple(pair for pair in named if pair[1] >= NAMED)
+
+    def _recent(self, buffer: RowBuffer) -> tuple[Any, int]:
+        """The last KEPT rows up to the one that is spoken of, and the number of the first."""
+        later = self._n - 1 - self._at
+        kept = buffer.last(KEPT + later)
+        kept = kept[: len(kept) - later]
+        return kept, self._at + 1 - len(kept)
+
+    def _peak(self, first: int, last: int) -> tuple[int, float]:
+        """The most surprising of rows [first, last), as far as they are kept."""
+        kept, begin = self._recent(self._surprise)
+        low = max(first, begin)
+        inside = kept[low - begin : max(last - begin, 0), 0]
+        if not len(inside) or np.isnan(inside).all():
+            return first, float("nan")
+        at = int(np.nanargmax(inside))
+        return low + at, float(inside[at])
+
+    def _pattern(self, event: Event) -> Pattern | None:
+        """How the channels of an event left their past; None where it is too long ago."""
+        model = self._model
+        kept, first = self._recent(self._rows)
+        at = event.start - first, event.end - first
+        if at[0] < 1 or self._missing or np.isnan(kept).any():
+            return None
+        low = max(0, at[0] - BEFORE)
+        part = kept[low : at[1]]
+        place = at[0] - low, at[1] - low
+        return Pattern.of(
+            event.id, part, place, model.channels, model.normal, model.wander, event.ratio
+        )
+
+    # ------------------------------------------------------------ what people say
 
     def hush(self) -> None:
         """What is open is normal: it says no more, and ends as accepted."""
-        self._hushed = self._open is not None
+        self._hushed |= set(self._open)
 
-    def accepted(self, stretch: Stretch) -> Change:
-        """A stretch that was recognised as accepted has ended, for the record."""
-        event = stretch.event()
-        first = self._n - len(self._times)
-        if stretch.start >= first:
-            start, end = stretch.start - first, stretch.end - 1 - first
-            stamps = [None if np.isnat(x) else x for x in self._times[[start, end]]]
-            event = replace(event, start_time=stamps[0], end_time=stamps[1])
-        return Change("accepted", event)
+    def times_of(self, event: Event) -> Event:
+        """An event of recent rows with its times."""
+        self._at = self._n - 1
+        if self._missing:
+            return event
+        stamps = [self._time(event.start), self._time(event.end - 1)]
+        return replace(event, start_time=stamps[0], end_time=stamps[1])
 
-    def _step(self, ratio: float, score: float, signal: str | None) -> Change | None:
-        """One row against its threshold."""
-        if ratio > 1:
-            self._last = self._n
-            if self._open is None:
-                self._open = self._event(ratio, score, signal)
-                kept = min(len(self._rows), self._n + 1 - self._open.start + BEFORE + REACH)
-                self._kept = list(self._rows[len(self._rows) - kept :].copy())
-                self._first_kept = self._n + 1 - kept
-                return Change("open", self._open)
-            louder = ratio > self._open.ratio
-            before = self._open.level
-            self._open = replace(self._open, end=self._n + 1, end_time=self._time(self._n))
-            if louder:
-                self._open = self._stronger(ratio, score, signal)
-            return Change("update", self._open) if self._open.level != before else None
-        if self._open is not None and self._n - self._last > self._alarming.rules.join:
-            return self._resolve()
-        return None
+    # ------------------------------------------------------------ rows and times
 
-    def _resolve(self) -> Change:
-        assert self._open is not None
-        event, self._open = self._open, None
-        what: Literal["resolve", "accepted"] = "accepted" if self._hushed else "resolve"
-        pattern = self._pattern(event)
-        self._kept, self._hushed = [], False
-        return Change(what, replace(event, kind=ACCEPTED) if what == "accepted" else event, pattern)
+    def _number(self, row: int) -> int:
+        """The user's number of an internal row."""
+        for since, before in reversed(self._offsets):
+            if row >= since:
+                return row - before
+        return row
 
-    def _pattern(self, event: Event) -> Pattern | None:
-        """How the channels of an event left their past; None where it is too long to keep."""
-        model, rows = self._alarming.model, (event.start, event.end)
-        if rows[1] - self._first_kept > len(self._kept):
-            return None
-        at = max(0, rows[0] - self._first_kept), rows[1] - self._first_kept
-        kept = np.array(self._kept)
-        return Pattern.of(
-            event.id, kept, at, model.channels, model.normal, model.wander, event.ratio
-        )
-
-    def _event(self, ratio: float, score: float, signal: str | None) -> Event:
-        """An alarm that begins now; its fault may have begun some rows ago."""
-        model, first = self._alarming.model, self._n + 1 - len(self._rows)
-        here = len(self._rows) - 1
-        low = max(0, here - REACH)
-        evidence = row_evidence(self._rows, low, here + 1, here, model)
-        found = loudest_stretch(evidence)
-        start = self._n if found is None else first + low + found[0]
-        event = Event(start, self._n + 1, self._n, alarm=self._n, start_time=self._time(start))
-        event = replace(event, end_time=self._time(self._n), alarm_time=self._time(self._n))
-        self._open = event
-        return self._stronger(ratio, score, signal)
-
-    def _stronger(self, ratio: float, score: float, signal: str | None) -> Event:
-        """The open event with its new peak, and the channels that it is due to."""
-        assert self._open is not None
-        alarming, model, first = self._alarming, self._alarming.model, self._n + 1 - len(self._rows)
-        rate = alarming.rate or 1e-4
-        rare = chance(ratio, rate, model.calibration.spacing)
-        start = max(self._open.start - first, 0)
-        found = suspicion(
-            self._rows, start, len(self._rows), model.normal, model.wander, model.period
-        )
-        named = blame(model.channels, found)
-        return replace(
-            self._open,
-            peak=self._n,
-            peak_time=self._time(self._n),
-            score=score,
-            ratio=ratio,
-            probability=rare,
-            severity=severity(rare, rate),
-            shares=named.top(len(named.names)),
-            signal=signal,
-        )
+    def _recent_offsets(self) -> list[tuple[int, int]]:
+        old = [one for one in self._offsets if one[0] <= self._n - 2 * LONGEST]
+        return [*old[-1:], *(one for one in self._offsets if one[0] > self._n - 2 * LONGEST)]
 
     def _time(self, row: int) -> np.datetime64 | None:
-        stamp = self._times[row - (self._n + 1 - len(self._times))]
-        return None if np.isnat(stamp) else stamp
+        kept, begin = self._recent(self._times)
+        if not begin <= row < begin + len(kept) or np.isnat(kept[row - begin, 0]):
+            return None
+        stamp: np.datetime64 = kept[row - begin, 0]
+        return stamp
 
     # ------------------------------------------------------------------- state
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that changes with the rows."""
-        found = {f"watcher.{name}": array for name, array in self._watcher.state().items()}
-        found |= {
-            "rows": self._rows.copy(),
-            "times": self._times.copy().view(np.int64),
-            "counts": np.array([self._n, self._last, self._open is not None]),
+        return {
+            **{f"stream.{name}": array for name, array in self._stream.state().items()},
+            "counts": np.array([self._n, self._missing, self._quiet_until], np.int64),
+            "offsets": np.array(self._offsets, np.int64),
+            "queue": self._queue,
+            "queued": self._times_queue.view(np.int64),
+            "times": self._times.last(KEPT)[:, 0].copy().view(np.int64),
+            "surprise": self._surprise.last(KEPT).copy(),
+            "rows": self._rows.last(KEPT).copy(),
         }
-        if self._kept:
-            found["kept"] = np.array(self._kept)
-            found["hushed"] = np.array([self._first_kept, self._hushed])
-        return found
 
-    def description(self) -> dict[str, Any] | None:
-        """The open event as plain values; None without one."""
-        if self._open is None:
-            return None
-        event = self._open
-        plain = {name: getattr(event, name) for name in _PLAIN}
-        stamps = {name: _stamp(getattr(event, name)) for name in _STAMPS}
-        return {**plain, **stamps, "shares": [list(pair) for pair in event.shares]}
+    def description(self) -> dict[str, Any]:
+        """The open events as plain values."""
+        return {
+            "tracked": self._stream.tracker.description(),
+            "open": [[key, plain_event(event)] for key, event in self._open.items()],
+            "hushed": sorted(self._hushed),
+        }
 
-    def resume(self, state: Mapping[str, NDArray[Any]], event: Mapping[str, Any] | None) -> None:
+    def resume(self, state: Mapping[str, NDArray[Any]], events: Mapping[str, Any]) -> None:
         """Take back a state."""
-        own = {k.removeprefix("watcher."): v for k, v in state.items() if k.startswith("watcher.")}
-        self._watcher.resume(own)
-        rows, times = state["rows"], state["times"].view("datetime64[ns]")
-        if rows.shape != (len(times), len(self._alarming.model.channels)):
+        own = {k.removeprefix("stream."): v for k, v in state.items() if k.startswith("stream.")}
+        self._stream.resume(own, events["tracked"])
+        self._n, self._missing, self._quiet_until = (int(x) for x in state["counts"])
+        self._offsets = [(int(a), int(b)) for a, b in state["offsets"]]
+        self._queue = state["queue"].copy()
+        self._times_queue = state["queued"].copy().view("datetime64[ns]")
+        rows = state["rows"]
+        if rows.shape[1:] != (len(self._model.channels),):
             raise ValueError(f"its last rows have the shape {rows.shape}")
-        self._last_rows.refill(rows.copy())
-        self._last_times.refill(times[:, None].copy())
-        self._rows, self._times = self._recent(0)
-        self._n, self._last = int(state["counts"][0]), int(state["counts"][1])
-        if "kept" in state:
-            self._kept = list(state["kept"])
-            self._first_kept, self._hushed = int(state["hushed"][0]), bool(state["hushed"][1])
-        if event is not None:
-            fields: dict[str, Any] = {name: event[name] for name in _PLAIN}
-            fields |= {name: _moment(event[name]) for name in _STAMPS}
-            shares = tuple((str(name), float(share)) for name, share in event["shares"])
-            self._open = Event(**fields, shares=shares)
+        self._rows.refill(rows.copy())
+        self._times.refill(state["times"].view("datetime64[ns]")[:, None].copy())
+        self._surprise.refill(state["surprise"].copy())
+        self._open = {int(key): restored_event(event) for key, event in events["open"]}
+        self._hushed = {int(key) for key in events["hushed"]}
+
+
+def accepted_change(stretch: Stretch, feed: AlarmFeed | None) -> Change:
+    """A stretch that was recognised as accepted has ended, for the record."""
+    event = stretch.event()
+    return Change("accepted", event if feed is None else feed.times_of(event))
 
 
 _PLAIN = (
     "start", "end", "peak", "kind", "score", "ratio", "probability", "severity", "alarm", "signal",
+    "partner", "lasting",
 )  # fmt: skip
 _STAMPS = ("start_time", "end_time", "peak_time", "alarm_time")
+
+
+def plain_event(event: Event) -> dict[str, Any]:
+    """An event as plain values; `restored_event` takes them back."""
+    plain = {name: getattr(event, name) for name in _PLAIN}
+    stamps = {name: _stamp(getattr(event, name)) for name in _STAMPS}
+    return {**plain, **stamps, "shares": [list(pair) for pair in event.shares]}
+
+
+def restored_event(plain: Mapping[str, Any]) -> Event:
+    """The reverse of `plain_event`."""
+    fields: dict[str, Any] = {name: plain[name] for name in _PLAIN}
+    fields |= {name: _moment(plain[name]) for name in _STAMPS}
+    shares = tuple((str(name), float(share)) for name, share in plain["shares"])
+    return Event(**fields, shares=shares)
 
 
 def _stamp(time: np.datetime64 | None) -> int | None:

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -107,6 +107,18 @@ class Tails:
         n_rows = sum(map(len, held_out))
         return cls(level, found + 1.0, np.maximum(count, 1).astype(np.float64), n_rows)
 
+    def updated(self, parts: Sequence[Nats], n_channels: int) -> Self:
+        """With excursions of new normal rows, (n, n_lines) each."""
+        count, height = self.count.copy(), self.count * self.excess
+        for found in (heights(part, prices(n_channels), np.int64(0)) for part in parts):
+            for line in np.flatnonzero(found.max(axis=0) > self.level).tolist():
+                above = _peaks(found[:, line])
+                above = above[above > self.level[line]] - self.level[line]
+                count[line] += len(above)
+                height[line] += above.sum()
+        n_rows = self.n_rows + sum(map(len, parts))
+        return replace(self, excess=height / count, count=count, n_rows=n_rows)
+
     @cached_property
     def n_lines(self) -> int:
         """Lines that can alarm."""
@@ -136,7 +148,8 @@ class Tails:
 class Limits:
     """The height at which each line alarms; follows the stream."""
 
-    def __init__(self, tails: Tails, rate: float) -> None:
+    def __init__(self, tails: Tails, rate: float, follow: bool = True) -> None:
+        self._follow = follow
         self.needed = tails.needed(rate)
         self._tails = tails
         self._weight = tails.count + PRIOR_PEAKS
@@ -163,13 +176,13 @@ class Limits:
 
     def raise_to(self, extra: Array, n_rows: int) -> None:
         """Set all limits anew, so many nats (n_lines,) beyond the budget, after so many rows."""
-        self.extra = extra
-        height = self._height(self.needed + extra, *self._law(slice(None), n_rows))
+        self.extra = extra if self._follow else np.zeros_like(extra)
+        height = self._height(self.needed + self.extra, *self._law(slice(None), n_rows))
         self.limit = self.level + np.minimum(height, NEVER).astype(np.int64)
 
     def learn(self, line: int, top: int, n_rows: int) -> None:
         """Take an excursion that has ended; it counts no higher than the limit."""
-        if top <= self.level[line]:
+        if top <= self.level[line] or not self._follow:
             return
         self.learned[0, line] += 1
         self.learned[1, line] += min(top, int(self.limit[line])) - int(self.level[line])
@@ -184,7 +197,7 @@ class Limits:
         return -math.log(rate) + weight * math.log1p(above) - self.needed
 
 
-def heights(nats: Nats, price: Nats, before: Nats) -> Nats:
+def heights(nats: Nats, price: Nats, before: Nats | np.int64) -> Nats:
     """W of each row (n, n_lines), from its value before them."""
     total = before + np.cumsum(nats - price, axis=0)
     return np.asarray(total - np.minimum(np.minimum.accumulate(total, axis=0), 0))
@@ -199,10 +212,13 @@ def _highest(held_out: Sequence[Nats], price: Nats) -> Nats:
             continue
         found = heights(part, price, np.zeros(n_lines, np.int64))
         for line in range(n_lines):
-            up = found[:, line] > 0
-            starts = np.flatnonzero(up & ~np.concatenate([[False], up[:-1]]))
-            if len(starts):
-                peaks = np.maximum.reduceat(found[:, line], starts)
-                peaks = np.sort(np.concatenate([best[:, line], peaks]))[::-1]
-                best[:, line] = peaks[: PEAKS + 1]
+            peaks = np.concatenate([best[:, line], _peaks(found[:, line])])
+            best[:, line] = np.sort(peaks)[::-1][: PEAKS + 1]
     return best
+
+
+def _peaks(heights: Nats) -> Nats:
+    """The peaks of the excursions of one line, (n,)."""
+    up = heights > 0
+    starts = np.flatnonzero(up & ~np.concatenate([[False], up[:-1]]))
+    return np.maximum.reduceat(heights, starts) if len(starts) else heights[:0]

@@ -1,8 +1,6 @@
 """How strong an alarm is, in one unit: how often normal data would show one as strong.
 
-At the threshold that is the budget itself, by definition. Beyond it, peaks of independent stretches
-fall off exponentially: if `ratio` is evidence over threshold and `rate` the budget in alarms a row,
-alarms as strong come at `rate · (rate · spacing)^(ratio − 1)` a row.
+At the limit that is the budget itself, by definition, and each nat beyond it makes it e times rarer.
 """
 
 from __future__ import annotations
@@ -11,18 +9,16 @@ import numpy as np
 
 LEVELS = ("low", "medium", "high", "critical")
 _DECADES = (1.0, 2.0, 4.0)  # times ten rarer than the budget at which the next level begins
-_RAREST = 1e-300
+_BEYOND = 1_000  # times the training rows: what is rarer is told as this rare
 
 
-def chance(ratio: float, rate: float, spacing: int) -> float:
-    """Alarms a row, in normal data, with at least this ratio of evidence to threshold."""
-    alone = min(rate * spacing, 0.5)  # the budget in alarms a stretch of rows that share evidence
-    return float(max(rate * alone ** (ratio - 1), _RAREST))
+def chance(margin: float, rate: float, n_rows: int) -> float:
+    """Alarms a row, in normal data, that are at least `margin` nats beyond the budget's limit.
 
-
-def ratio_at(rate: float, other: float, spacing: int) -> float:
-    """The ratio, under a budget of `rate`, of alarms that come at another rate."""
-    return float(np.log(min(other * spacing, 0.5)) / np.log(min(rate * spacing, 0.5)))
+    `n_rows` normal rows cannot show that something is more than a thousand times rarer than once
+    among them.
+    """
+    return float(max(rate * np.exp(-margin), 1 / (_BEYOND * n_rows)))
 
 
 def severity(chance: float, rate: float) -> float:

@@ -21,7 +21,7 @@ from vace_ad.alarms.scan import Limits, Tails, describe, heights, prices
 Array = NDArray[np.float64]
 
 SLAB = 256  # rows after which limits fall back a little, counted from the stream's first
-KEPT = 1024  # rows whose shares and surprise are kept for events that are dated back
+KEPT = 512  # rows whose shares and surprise are kept for events that are dated back
 TELL = 64  # rows after which an open event that grew is told again
 
 
@@ -38,8 +38,8 @@ class Tracked:
     """An event as far as it is known."""
 
     alarm: int  # the row that opened it
-    running: Array  # (n_channels,), contributions of all rows since it began
-    shares: Array  # (n_channels,), those up to its last row
+    running: Nats  # (n_channels,), contributions of all rows since it began
+    shares: Nats  # (n_channels,), those up to its last row
     lines: dict[int, Member] = field(default_factory=dict)
     open: set[int] = field(default_factory=set)  # lines that are not over
     told: float = 0.0  # margin when it was told last
@@ -80,10 +80,23 @@ class Told(NamedTuple):
 class Tracker:
     """The scan of a stream under a budget, and the events that are open."""
 
-    def __init__(self, tails: Tails, n_channels: int, rate: float, longest: int | None) -> None:
+    def __init__(
+        self,
+        tails: Tails,
+        n_channels: int,
+        rate: float,
+        longest: int | None = None,
+        join: int = 0,
+        follow: bool = True,
+    ) -> None:
+        """Under a budget of `rate` alarms a row; limits `follow` the stream.
+
+        A line is over after `longest` rows, and events `join` rows apart are one.
+        """
         n_lines = len(tails.level)
-        self._limits = Limits(tails, rate)
-        self._price, self._rate, self._longest = prices(n_channels), rate, longest
+        self._limits = Limits(tails, rate, follow)
+        self._price, self._rate = prices(n_channels), rate
+        self._longest, self._join = longest, join
         self._n_channels = n_channels
         self.n_rows = 0
         self._w = np.zeros(n_lines, np.int64)
@@ -96,12 +109,12 @@ class Tracker:
         self._shown = self._limits.limit.copy()  # limits that ratios are given against
         self._events: list[Tracked] = []
         self._spent = 0  # rows before it have had their event
-        self._shares = np.zeros((KEPT, n_channels))  # of the last rows, in turn
+        self._shares = np.zeros((KEPT, n_channels), np.int64)  # of the last rows, in turn
         self.lasted: list[int] = []  # lines whose level is to become the new baseline
 
     # ------------------------------------------------------------------- rows
 
-    def add(self, nats: Nats, shares: Array) -> tuple[list[Told], Array]:
+    def add(self, nats: Nats, shares: Nats) -> tuple[list[Told], Array]:
         """Take rows (n, n_lines) with the channels' shares (n, n_channels) of each.
 
         What they change, and each row's highest evidence over its limit, (n,).
@@ -121,7 +134,7 @@ class Tracker:
                 return told, ratios[:at]
         return told, ratios
 
-    def _slab(self, nats: Nats, shares: Array, told: list[Told]) -> Nats:
+    def _slab(self, nats: Nats, shares: Nats, told: list[Told]) -> Nats:
         """Rows between two settings of the limits; W of each, (n, n_lines)."""
         n = len(nats)
         found = heights(nats, self._price, self._w)
@@ -152,7 +165,7 @@ class Tracker:
         self._w[cold] = found[-1][cold]
 
     def _walk(
-        self, warm: NDArray[np.intp], nats: Nats, shares: Array, found: Nats, told: list[Told]
+        self, warm: NDArray[np.intp], nats: Nats, shares: Nats, found: Nats, told: list[Told]
     ) -> int:
         """Lines near or above their limits, row by row; how many rows were taken."""
         limits = self._limits
@@ -193,7 +206,8 @@ class Tracker:
                 w[i], top[i], crossed[i] = 0, 0, False
             for event in [event for event in self._events if not event.open]:
                 # A line that rose with it may still rise above its limit, and belongs to it.
-                if not ((w > level) & (start < event.span[1])).any():
+                until = event.span[1] + self._join
+                if row + 1 >= until and not ((w > level) & (start < until)).any():
                     self._events.remove(event)
                     self._spent = max(self._spent, event.span[1])
                     told.append(Told("resolve", row, event))
@@ -209,12 +223,12 @@ class Tracker:
 
     def _cross(
         self, line: int, row: int, start: int, at: int, top: int,
-        shares: Array, t: int, told: list[Told],
+        shares: Nats, t: int, told: list[Told],
     ) -> None:  # fmt: skip
         """A line rose above its limit."""
         member = Member(start, at + 1, self._limits.margin(line, top, row))
         for event in reversed(self._events):
-            if start < event.span[1]:
+            if start < event.span[1] + self._join:
                 self._wear(line, row, event)
                 event.lines[line] = member
                 event.open.add(line)
@@ -301,7 +315,7 @@ class Tracker:
         self._limits.raise_to(self._raised_by(self.n_rows), self.n_rows)
         self._shown = self._limits.limit.copy()
 
-    def _keep(self, shares: Array) -> None:
+    def _keep(self, shares: Nats) -> None:
         last = shares[-KEPT:]
         place = np.arange(self.n_rows + len(shares) - len(last), self.n_rows + len(shares)) % KEPT
         self._shares[place] = last
@@ -385,8 +399,8 @@ class Tracker:
         self._events = [
             Tracked(
                 int(one["alarm"]),
-                np.array(one["running"], np.float64),
-                np.array(one["shares"], np.float64),
+                np.array(one["running"], np.int64),
+                np.array(one["shares"], np.int64),
                 {int(line): Member(int(a), int(b), float(m)) for line, a, b, m in one["lines"]},
                 {int(line) for line in one["open"]},
                 float(one["told"]),

@@ -8,7 +8,7 @@ is that code.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -16,13 +16,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.constants import MOST_STUCK_NATS, WARM_UP
-from vace_ad.alarms.evidence import UNIT, Baseline, Nats, Surprise, whole
+from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, whole
 from vace_ad.alarms.scan import Tails, describe
 from vace_ad.alarms.tracker import Told, Tracker
-from vace_ad.signals.cells import CellModel, Residuals, learn
-from vace_ad.signals.protocol import prefixed, under
+from vace_ad.signals.cells import HALF_LIVES, WIDE, CellModel, Residuals, learn
+from vace_ad.signals.normal import within
+from vace_ad.signals.protocol import Layout, prefixed, under
 
 Array = NDArray[np.float64]
+
+MOST_SHARE = 1e6  # of a channel in a row's squared distance from normal
+WIDTH = 3.0  # deviations of a residual to either side of the expected value
 
 
 @dataclass(frozen=True)
@@ -73,6 +77,30 @@ class AlarmModel:
             **prefixed("tails", self.tails.arrays()),
         }
 
+    @staticmethod
+    def layout(d: int) -> Layout:
+        """What `arrays` gives for so many channels."""
+        f = d * (1 if d > WIDE else 1 + len(HALF_LIVES))
+        return {
+            **dict.fromkeys(("cells.mean", "cells.scale", "cells.spread"), ("F64", (d,))),
+            "cells.varies": ("BOOL", (d,)),
+            "cells.partner": ("I64", (d,)),
+            "cells.matrix": ("F64", (f, f + d)),
+            "cells.offset": ("F64", (f + d,)),
+            "surprise": ("I64", (len(GRID), 2 * d)),
+            "row_surprise": ("I64", (len(GRID), 1)),
+            "stuck": ("I64", (d,)),
+            "tails.level": ("I64", (4 * d + 2,)),
+            **dict.fromkeys(("tails.excess", "tails.count"), ("F64", (4 * d + 2,))),
+            "tails.n": ("I64", (1,)),
+        }
+
+    def updated(self, parts: Sequence[Array]) -> Self:
+        """With limits that have seen new normal rows too; the cells stay."""
+        stream = AlarmStream(self, 1e-9)
+        lines = [stream.lines_of(part) for part in parts if len(part)]
+        return replace(self, tails=self.tails.updated(lines, self.n_channels)) if lines else self
+
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The reverse of `arrays`."""
@@ -83,6 +111,29 @@ class AlarmModel:
             arrays["stuck"],
             Tails.restored(under("tails", arrays)),
         )
+
+
+    def cells_of(self, rows: Array) -> tuple[Nats, Expected]:
+        """Nats (n, 2 · n_channels) of complete rows, and what their cells should have been."""
+        residuals = self.cells.begin().add(rows)
+        baseline = Baseline(2 * self.n_channels)
+        both = np.concatenate([residuals.now, residuals.past], axis=1)
+        mean, spread = baseline.follow(both)
+        nats = self.surprise.of((both - mean) / spread)
+        d, unit = self.n_channels, self.cells.spread * self.cells.scale
+        expected = rows - (residuals.now - mean[:, :d]) * unit
+        reach = WIDTH * spread[:, :d] * unit
+        constant = ~self.cells.varies
+        expected[:, constant], reach[:, constant] = self.cells.mean[constant], 0.0
+        return nats, Expected(expected, expected - reach, expected + reach)
+
+
+class Expected(NamedTuple):
+    """What cells should be, given the other channels, each (n, n_channels)."""
+
+    value: Array
+    lower: Array  # of the interval
+    upper: Array
 
 
 class Judged(NamedTuple):
@@ -96,18 +147,33 @@ class Judged(NamedTuple):
 class AlarmStream:
     """Evidence and events along a stream of complete rows, under a budget."""
 
-    def __init__(self, model: AlarmModel, rate: float, longest: int | None) -> None:
-        self.model, self._rate, self._longest = model, rate, longest
+    def __init__(
+        self,
+        model: AlarmModel,
+        rate: float,
+        longest: int | None = None,
+        join: int = 0,
+        follow: bool = True,
+    ) -> None:
+        """Settings as those of the tracker; what is over after `longest` rows is normal then."""
+        self.model, self._how = model, (rate, longest, join, follow)
         self._cells = model.cells.begin()
         self._baseline = Baseline(2 * model.n_channels)
         self._last: Array | None = None  # the last row
         self._young = WARM_UP  # rows until the averages of the past are filled
         self._quiet = np.zeros(model.n_channels, bool)  # stuck, and taken as normal
-        self.tracker = Tracker(model.tails, model.n_channels, rate, longest)
+        self.tracker = Tracker(model.tails, model.n_channels, *self._how)
+
+    def lines_of(self, rows: Array) -> Nats:
+        """The evidence of all lines of one stretch, as a stream gives it."""
+        self._cells.cut()
+        nats, whole_row = self._nats(self._cells.add(rows))
+        nats[:WARM_UP], whole_row[:WARM_UP] = 0, 0
+        return _lines(nats, whole_row, self.model.stuck * _repeated(rows, None))
 
     def restart(self) -> None:
         """Forget alarms and limits, but not the rows: what follows is judged afresh."""
-        self.tracker = Tracker(self.model.tails, self.model.n_channels, self._rate, self._longest)
+        self.tracker = Tracker(self.model.tails, self.model.n_channels, *self._how)
 
     def add(self, rows: Array, bear: Array | None = None) -> Judged:
         """Take complete rows (n, n_channels); `bear` (n,) divides their evidence."""
@@ -131,7 +197,7 @@ class AlarmStream:
                 stuck = np.asarray(stuck / bear[at:, None], np.int64)
                 whole_row = np.asarray(whole_row / bear[at:, None], np.int64)
             lines = _lines(nats, whole_row, stuck)
-            more, ratio = self.tracker.add(lines, left.share)
+            more, ratio = self.tracker.add(lines, whole(within(left.share, MOST_SHARE)))
             told += more
             ratios.append(ratio)
             varies = np.tile(self.model.cells.varies, 2)

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from vace_ad.app.records import event_record
 from vace_ad.app.training import Training, fit_detector
 from vace_ad.progress import Progress, silent
-from vace_ad.views.thresholds import ends
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Budget, Rules
@@ -73,10 +72,7 @@ class Run:
             "geometry": geometry and asdict(geometry),
             "budget": asdict(self.budget),
             "rules": asdict(self.rules),
-            "threshold": {
-                **asdict(self.found.threshold),
-                **dict(zip(("first", "last"), ends(self.found), strict=True)),
-            },
+            "threshold": asdict(self.found.threshold),
             "notes": self.notes,
             "seconds": round(time.perf_counter() - self.started, 3),
             "events": [event_record(event, self.loaded.clock.zone) for event in self.found.events],

@@ -44,7 +44,6 @@ def demo_command(
     from vace_ad.demo import simulate
     from vace_ad.demo.picture import draw
     from vace_ad.metrics import evaluate, operational
-    from vace_ad.views.thresholds import told
 
     check_out(out)
     output = Output(as_json=False, quiet=quiet)
@@ -68,7 +67,7 @@ def demo_command(
         f"{rows - first:,}, explained {len(found.anomalies)} events, in "
         f"{time.perf_counter() - started:.1f} s"
     )
-    output.say(f"{told(found)}: {found.threshold.words}\n")
+    output.say(f"alarms: {found.threshold.words}\n")
     _print_events(output, plant, found.anomalies)
     labels = plant.labels[first:]
     measures = evaluate(labels, found.scores[first:], window=96)
@@ -86,7 +85,7 @@ def demo_command(
         plant.frame().write_csv(folder / TABLE)
         spans = [(event.start, event.end) for event in found.anomalies]
         with suppress(MissingExtraError):  # the report shows the same without matplotlib
-            draw(plant, found.scores[first:], found.limits[first:], spans, folder / "picture.png")
+            draw(plant, found.evidence[first:], found.limits[first:], spans, folder / "picture.png")
 
     write_results(run, out, "csv", add=add)
     output.say(f"\nopen {out / 'report.html'}; scores, events and the model lie beside it", "bold")

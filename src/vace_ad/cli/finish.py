@@ -78,7 +78,6 @@ def write_scores(place: str, run: Run) -> None:
 def _say(run: Run, out: Path | None, output: Output) -> None:
     from vace_ad.frames.time import duration_words
     from vace_ad.frames.zones import time_words, zone_words
-    from vace_ad.views.thresholds import told
 
     table, clock, found = run.loaded.table, run.loaded.clock, run.found
     name = Path(run.loaded.source.source).name
@@ -89,9 +88,9 @@ def _say(run: Run, out: Path | None, output: Output) -> None:
         parts.append(f"{first} to {last} {zone_words(clock.zone)}".rstrip())
     output.say(f"{name}: {', '.join(parts)}", "bold")
     output.say(f"  trained on {run.training.words}")
-    output.say(f"  {told(found)}: {found.threshold.words}")
+    output.say(f"  alarms: {found.threshold.words}")
     output.notes(run.notes)
-    output.sparkline(found.scores, found.threshold.value, found.predictions)
+    output.sparkline(found.evidence, 1.0, found.predictions)
     silent = len(found.events) - len(found.anomalies)
     words = f"{len(found.anomalies)} anomal{'y' if len(found.anomalies) == 1 else 'ies'}"
     words += f", {silent} time{'s' * (silent != 1)} without data" if silent else ""

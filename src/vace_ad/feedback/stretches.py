@@ -10,8 +10,8 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.alarming import Learned
 from vace_ad.alarms.events import Event
+from vace_ad.alarms.feed import Learned
 from vace_ad.alarms.pattern import MOST_RATIO, Pattern
 from vace_ad.alarms.recognise import Stretch
 from vace_ad.config import VACEConfig

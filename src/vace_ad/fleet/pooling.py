@@ -3,12 +3,11 @@
 Each machine's part of the budget is tiny: 3 alarms a week over 1,000 machines are one alarm in six
 years on each, and no training of some days tells what comes so rarely. So each machine is judged
 by a threshold that its training can support, and the fleet decides how far beyond it an alarm is:
-the highest scores of all stretches of all machines are one sample, in comparable units, their tail
+the highest evidence of all stretches of all machines is one sample, their tail
 is exponential, and the bar lies where all together would pass it as often as the budget allows.
 
 Where machines move together, what is expected of each adds up all the same. A fault that hits many
-is a small part of all stretches and hardly moves the bar; where it is a large one, training tells:
-the bar is never higher than training rows would set it.
+is a small part of all stretches and hardly moves the bar.
 """
 
 from __future__ import annotations
@@ -21,9 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms import Budget
-from vace_ad.alarms.severity import ratio_at
+from vace_ad.alarms.scan import Tails
 from vace_ad.app.run import Alarming
-from vace_ad.fleet.heights import comparable
 from vace_ad.fleet.rows import MachineRow
 
 LEAST = 30  # machines that tell a tail
@@ -51,12 +49,12 @@ def supported(alarming: Alarming, trained: int, step: int | None) -> Alarming:
     return replace(alarming, budget=Budget(SUPPORTED / trained * 10_000, "rows"))
 
 
-def own_bar(part: Budget, used: Budget, step: int | None, spacing: int) -> float:
-    """Evidence over the threshold in use that a machine's part of the budget asks for."""
+def own_bar(part: Budget, used: Budget, step: int | None, tails: Tails) -> float:
+    """Evidence over the limits in use that a machine's part of the budget asks for."""
     wanted, rate = part.rate(step), used.rate(step)
     if wanted is None or rate is None or wanted >= rate:
         return 1.0
-    return ratio_at(rate, wanted, spacing)
+    return tails.needed(wanted) / tails.needed(rate)
 
 
 def kept_to_budget(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[str]]:
@@ -64,36 +62,29 @@ def kept_to_budget(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[s
     pooled = [row for row in rows if row.bar > 1]
     if not pooled:
         return list(rows), []
-    heard = [row for row in pooled if row.peaks and row.limit > 0]
+    heard = [row for row in pooled if row.peaks]
     if len(heard) < LEAST:
         kept = [row if row.bar == 1 else _beyond_own(row) for row in rows]
         words = "alarms are extrapolated beyond what its training rows can show"
         return kept, [f"the budget is tiny for each of {len(pooled):,} machines: {words}"]
-    factors, bar = fleet_bar(heard)
-    of = dict(zip((row.machine for row in heard), factors.tolist(), strict=True))
-    kept = [row if row.bar == 1 else _beyond(row, bar, of.get(row.machine, 1.0)) for row in rows]
+    bar = fleet_bar(heard)
+    kept = [row if row.bar == 1 else _beyond(row, bar) for row in rows]
     note = (
         f"{len(pooled):,} machines have too few training rows for their part of the budget: alarms "
-        f"are {bar.height:.3g} times a typical threshold, as far as all of them together tell"
+        f"are {bar.height:.3g} times their limits, as far as all of them together tell"
     )
     dropped = sum(len(row.events) for row in rows) - sum(len(row.events) for row in kept)
     more = f"{dropped:,} weaker events are in the results of their machines only"
     return kept, [note, more] if dropped else [note]
 
 
-def fleet_bar(rows: Sequence[MachineRow]) -> tuple[NDArray[np.float64], Bar]:
-    """Factors (n,) that make the machines' heights comparable, and the bar for these."""
-    limits = np.array([row.limit for row in rows])
-    middles = np.array([max(float(np.median(row.peaks)), 1e-9) for row in rows])
-    factors = comparable(limits, middles)
-    scored, trained = (
-        np.concatenate([np.multiply(peaks, by) for peaks, by in zip(each, factors, strict=True)])
-        for each in ([row.peaks for row in rows], [row.trained for row in rows])
-    )
-    chance = sum(row.allowed for row in rows) / len(scored)
-    bars = [fit_bar(peaks, chance, len(rows)) for peaks in (scored, trained)]
-    lowest = min(bars, key=lambda bar: bar.height)
-    return factors, lowest if np.isfinite(lowest.height) else Bar(1.0, 1.0)  # all are alike
+def fleet_bar(rows: Sequence[MachineRow]) -> Bar:
+    """The bar that all machines together set, never below their own limits."""
+    peaks = np.concatenate([row.peaks for row in rows])
+    bar = fit_bar(peaks, sum(row.allowed for row in rows) / len(peaks), len(rows))
+    if not np.isfinite(bar.height):  # all are alike
+        return Bar(1.0, 1.0)
+    return Bar(max(bar.height, 1.0), bar.scale)
 
 
 def fit_bar(peaks: NDArray[np.float64], chance: float, machines: int) -> Bar:
@@ -140,9 +131,9 @@ def _beyond_own(row: MachineRow) -> MachineRow:
     return replace(row, events=tuple(event for event in events if event is not None))
 
 
-def _beyond(row: MachineRow, bar: Bar, factor: float) -> MachineRow:
+def _beyond(row: MachineRow, bar: Bar) -> MachineRow:
     """Only the events beyond the fleet's bar."""
-    events = [_judged(event, factor * (event["height"] or 0.0), bar) for event in row.events]
+    events = [_judged(event, event["height"] or 0.0, bar) for event in row.events]
     return replace(row, events=tuple(event for event in events if event is not None))
 
 

@@ -26,9 +26,7 @@ class MachineRow:
     seconds: float = 0.0
     bar: float = 1.0  # evidence over threshold that its part of the budget asks for
     allowed: float = 0.0  # events that its part of the budget allows in its rows
-    limit: float = 0.0  # its threshold as a score; 0 where only its own threshold counts
     peaks: tuple[float, ...] = ()  # the highest scores over threshold of stretches of its rows
-    trained: tuple[float, ...] = ()  # the same of the rows it learned from
 
     @property
     def key(self) -> str:
@@ -53,6 +51,6 @@ class MachineRow:
     def from_json(cls, line: str | bytes) -> MachineRow:
         """The row of a line."""
         fields: dict[str, Any] = json.loads(line)
-        for name in ("events", "notes", "peaks", "trained"):
+        for name in ("events", "notes", "peaks"):
             fields[name] = tuple(fields[name])
         return cls(**fields)

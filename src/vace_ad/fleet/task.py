@@ -13,6 +13,8 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from vace_ad.alarms.events import ANOMALY
 from vace_ad.app.loading import Loaded, Reading, load_frame, names_of, read_frame
 from vace_ad.app.records import event_record, plain
@@ -246,11 +248,9 @@ def row_of(
     """A machine's row from its run; `part` has its share of the fleet's budget."""
     zone, step = run.loaded.clock.zone, run.detector.model_.step or part.step
     rate, first = part.budget.rate(step), run.training.rows or 0
-    learned = run.detector.calibration_
-    bar = own_bar(part.budget, run.budget, step, learned.spacing)
-    known = Heights(0.0)
-    if bar > 1:
-        known = heights_of(run.found, first, learned, run.detector.model_.config.length)
+    model = run.detector.model_
+    bar = own_bar(part.budget, run.budget, step, model.alarm.tails)
+    known = heights_of(run.found, first, model.config.length) if bar > 1 else Heights()
     return MachineRow(
         name,
         status,
@@ -268,10 +268,10 @@ def row_of(
 
 
 def _records(run: Run) -> Iterator[dict[str, Any]]:
-    """Events for programs, each with its height: the score over the threshold at its peak."""
-    limits = run.found.limits
+    """Events for programs, each with its height: its highest evidence over the limit."""
     for event in run.found.events:
-        height = event.score / limits[event.peak] if event.kind == ANOMALY else None
+        rows = run.found.evidence[event.start : event.end]
+        height = float(np.nanmax(rows, initial=0.0)) if event.kind == ANOMALY else None
         yield plain({**event_record(event, run.loaded.clock.zone), "height": height})
 
 

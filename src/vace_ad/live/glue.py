@@ -30,7 +30,7 @@ class VaceModel:
     ) -> None:
         self._detector, self._budget, self._step = detector, budget, step
         try:
-            detector.model_.alarming(budget, None, step)  # refused now, not at the first row
+            detector.model_.threshold(budget, None, step)  # refused now, not at the first row
         except InputError:
             raise ConfigError(
                 f"alarms.budget is {budget.words}, and the model was fitted on rows without time; "

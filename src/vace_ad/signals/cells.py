@@ -97,8 +97,9 @@ class CellStream:
         z = np.empty((n, 1 + model.n_averages, d))
         z[:, 0] = x
         if model.n_averages and n:
-            averages = np.tile(x[0], (model.n_averages, 1)) if self._averages is None else None
-            averages = self._averages if averages is None else averages
+            averages = self._averages
+            if averages is None:
+                averages = np.tile(x[0], (model.n_averages, 1))
             keep, take = self._keep, self._take
             for t in range(n):
                 z[t, 1:] = averages

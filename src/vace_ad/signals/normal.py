@@ -116,7 +116,7 @@ class Normal:
         return {name: getattr(self, name) for name in ("farthest", "farthest_related", "ridge")}
 
 
-def within(rows: Array, most: float) -> Array:
+def within(rows: Array, most: float | Array) -> Array:
     """Rows no farther from zero than that; `np.clip` takes several times as long for one row."""
     return np.asarray(np.minimum(np.maximum(rows, -most), most))
 

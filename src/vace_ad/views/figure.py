@@ -13,7 +13,6 @@ from vace_ad.frames.write import zone_of
 from vace_ad.frames.zones import time_words
 from vace_ad.plain import plain_text
 from vace_ad.report.words import plural, shortened
-from vace_ad.views.thresholds import told
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Event
@@ -28,21 +27,21 @@ Array = NDArray[np.float64]
 
 
 def plot(found: Detection, ax: Any = None) -> Any:
-    """Draw score, threshold and events on matplotlib axes, new ones where none came."""
+    """Draw evidence, its limit and events on matplotlib axes, new ones where none came."""
     if ax is None:
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
             raise MissingExtraError("a plot", "matplotlib", "plot") from error
         _, ax = plt.subplots(figsize=(10, 2.8), layout="constrained")
-    rows, low, high = envelope(found.scores, POINTS)
+    rows, low, high = envelope(found.evidence, POINTS)
     time = _time(found)
     at = rows if time is None else time[rows]
     if np.array_equal(low, high, equal_nan=True):
         ax.plot(at, high, color=INK, linewidth=1, label="score")
     else:
         ax.fill_between(at, low, high, color=INK, linewidth=0.8, label="score")
-    ax.plot(*_threshold_line(found, rows, at), color=RED, linestyle="--", label="threshold")
+    ax.plot(*_threshold_line(found, rows, at), color=RED, linestyle="--", label="limit")
     for event in found.events:
         start, end = _edges(event, len(found.scores))
         color = RED if event.kind == "anomaly" else GREY
@@ -62,7 +61,7 @@ def headline(found: Detection) -> str:
     words = "1 anomaly" if anomalies == 1 else f"{anomalies:,} anomalies"
     if silent:
         words += f" and {silent:,} without data"
-    return f"{words} in {plural(len(found.scores), 'row')}, {told(found)} ({found.threshold.words})"
+    return f"{words} in {plural(len(found.scores), 'row')} ({found.threshold.words})"
 
 
 def text(found: Detection) -> str:
@@ -99,9 +98,9 @@ def html(found: Detection) -> str:
 
 
 def picture(found: Detection) -> str:
-    """Return the score with its threshold and events as an SVG that needs nothing else."""
+    """Return the evidence with its limit and events as an SVG that needs nothing else."""
     n = len(found.scores)
-    rows, low, high = envelope(found.scores, WIDTH // 2)
+    rows, low, high = envelope(found.evidence, WIDTH // 2)
     line = found.limits[rows]
     known = np.concatenate([low, high, line])
     known = known[np.isfinite(known)]
@@ -135,7 +134,7 @@ def picture(found: Detection) -> str:
     )
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
-        f'aria-label="score, threshold and events" style="max-width:100%">'
+        f'aria-label="evidence, limit and events" style="max-width:100%">'
         f'{"".join(shades)}<path d="{bars}" stroke="currentColor" stroke-width="2" fill="none"/>'
         f'<polyline points="{level}" stroke="{RED}" stroke-dasharray="5 4" fill="none"/></svg>'
     )

@@ -44,12 +44,13 @@ def report_data(
 ) -> ReportData:
     """Everything the page shows."""
     from vace_ad.alarms import Rules
+    from vace_ad.alarms.scan import WORDS
     from vace_ad.frames.zones import offsets, zone_words
     from vace_ad.report import ReportData
     from vace_ad.views.trust import trust
 
     model = detector.model_
-    rules = rules or Rules(join=model.config.length // 2)
+    rules = rules or Rules()
     first = 0 if training is None else training[1]
     nearly = _blamed_near_misses(detector, table, found)
     points, rows = trajectory(detector, table)
@@ -59,13 +60,13 @@ def report_data(
         title=title,
         channels=table.names,
         values=table.values,
-        scores=found.scores,
+        scores=found.evidence,
         threshold=found.limits,
         time=table.time,
         time_zone=zone_words(table.zone) or None,
         offsets=offsets(table.time, table.zone),
         signals=found.signals,
-        signal_words=model.lines,
+        signal_words={**model.lines, **WORDS},
         events=_events(found.events, table, model.wander, model.normal.mean),
         near_misses=_events(nearly, table, model.wander, model.normal.mean, near_miss=True),
         what_if=_what_if(detector, found, first, rules),
@@ -128,7 +129,7 @@ def plain_report_data(title: str, found: Detection, *, first: int = 0) -> Report
         title=title,
         channels=table.names,
         values=table.values,
-        scores=found.scores,
+        scores=found.evidence,
         threshold=found.limits,
         time=table.time,
         time_zone=zone_words(table.zone) or None,
@@ -180,11 +181,9 @@ def write_detection(
 
 def _blamed_near_misses(detector: VACE, table: Table, found: Detection) -> list[Event]:
     """The near misses in order of row, with their suspects."""
-    from vace_ad.alarms.detection import explain
-
     blamed = []
     for event in sorted(found.near_misses, key=lambda event: event.start):
-        who = explain(detector.model_, table, found.signals, event.start, event.end)
+        who = detector.explain(table, event.start, event.end)
         blamed.append(event.with_blame(who.top(len(who.names)), who.signal))
     return blamed
 
@@ -192,14 +191,7 @@ def _blamed_near_misses(detector: VACE, table: Table, found: Detection) -> list[
 def _what_if(detector: VACE, found: Detection, first: int, rules: Rules) -> list[WhatIf]:
     from vace_ad.views.whatif import what_if
 
-    return what_if(
-        found.scores,
-        found.limits,
-        rules,
-        detector.calibration_,
-        first=first,
-        step_seconds=detector.facts_.get("step_seconds"),
-    )
+    return what_if(found.evidence, found.limits, rules, first=first)
 
 
 def _events(

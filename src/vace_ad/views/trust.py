@@ -27,7 +27,6 @@ def trust(detector: VACE, table: Table, found: Detection) -> list[str]:
         _scored(found),
         *_threshold(detector, found),
         *_training(detector),
-        _budgets(found),
     ]
     return [sentence for sentence in sentences if sentence]
 
@@ -108,10 +107,10 @@ def _scored(found: Detection) -> str:
 def _threshold(detector: VACE, found: Detection) -> list[str]:
     if found.threshold.given:
         return [f"The threshold was given by a person ({found.threshold.words})."]
-    calibration = detector.calibration_
+    n_rows = detector.model_.alarm.tails.n_rows
     words = [
-        f"The threshold ({found.threshold.words}) rests on {plural(calibration.n_rows, 'row')} "
-        "of training that were scored as if they were new."
+        f"The limits ({found.threshold.words}) rest on {plural(n_rows, 'row')} of training that "
+        "were judged as if they were new."
     ]
     if found.threshold.note:
         words.append(f"Be careful: {found.threshold.note}.")
@@ -125,14 +124,6 @@ def _training(detector: VACE) -> list[str]:
     if not any(note["kind"] == "contaminated" for note in notes):
         words.append("No part of the training stands out as a fault.")
     return words
-
-
-def _budgets(found: Detection) -> str:
-    """What other budgets would have given."""
-    if not found.budgets:
-        return ""
-    counts = ", ".join(f"{count:,} at {budget}" for budget, count in found.budgets.items())
-    return f"Other budgets would have given these numbers of anomalies: {counts}."
 
 
 def _percent(share: float) -> str:

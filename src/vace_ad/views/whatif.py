@@ -1,31 +1,23 @@
-"""What another threshold would have given."""
+"""What higher and lower limits would have given."""
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.runs import Rules, runs_above
 from vace_ad.report.data import WhatIf
 
 Array = NDArray[np.float64]
 
-STEPS = 40  # thresholds that are tried above, and as many below
-DAY = 86_400.0  # seconds
+STEPS = 40  # limits that are tried above, and as many below
 
 
 def what_if(
-    scores: Array,
-    threshold: float | Array,
-    rules: Rules,
-    calibration: Calibration | None,
-    *,
-    first: int = 0,
-    step_seconds: float | None = None,
+    evidence: Array, limit: float | Array, rules: Rules, *, first: int = 0
 ) -> list[WhatIf]:
-    """How many events higher and lower thresholds would give, by rising shift."""
-    above = np.asarray(scores, dtype=np.float64) - threshold  # (n,)
+    """How many events higher and lower limits would give, by rising shift."""
+    above = np.asarray(evidence, dtype=np.float64) - limit  # (n,)
     above[:first] = np.nan
     known = above[np.isfinite(above)]
     if not len(known):
@@ -33,32 +25,6 @@ def what_if(
     low, high = min(float(np.median(known)), 0.0), max(float(known.max()), 0.0)
     if not high > low:
         return []
-    closer = np.linspace(0, 1, STEPS) ** 2  # to the threshold the closer, where most depends
+    closer = np.linspace(0, 1, STEPS) ** 2  # to the limit the closer, where most depends
     shifts = np.unique([*(low * closer), *(high * closer)])
-    middle = float(np.nanmedian(threshold))
-    return [
-        WhatIf(
-            shift,
-            len(runs_above(above, shift, rules)),
-            _expected(calibration, middle + shift, rules, step_seconds),
-        )
-        for shift in shifts.tolist()
-    ]
-
-
-def _expected(
-    calibration: Calibration | None, level: float, rules: Rules, step_seconds: float | None
-) -> str:
-    """What a threshold gave on the held-out training rows, as a rate."""
-    if calibration is None or level < float(calibration.scores.min()):
-        return ""
-    count = calibration.count(level, rules)
-    if count == 0:
-        return "no false alarm in the training rows"
-    if not step_seconds:
-        rate, span = count / calibration.n_rows * 10_000, "in 10,000 rows"
-    else:
-        rate, span = count / (calibration.n_rows * step_seconds) * 7 * DAY, "a week"
-        if rate > 14:
-            rate, span = rate / 7, "a day"
-    return f"about {rate:.2g} false alarms {span}" if rate < 100 else f"{rate:,.0f} {span}"
+    return [WhatIf(shift, len(runs_above(above, shift, rules)), "") for shift in shifts.tolist()]
