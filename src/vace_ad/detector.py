@@ -416,9 +416,7 @@ class VACE:
             self.model_, budget=Budget.of(budget), rules=rules, step=step, accepted=accepted
         )
 
-    def _run(
-        self, stream: Stream, data: Any, progress: Progress, **how: Any
-    ) -> Iterator[Added]:
+    def _run(self, stream: Stream, data: Any, progress: Progress, **how: Any) -> Iterator[Added]:
         model, n_rows = stream.model, 0
         chunks = as_chunks(data)
 
@@ -570,7 +568,9 @@ class VACE:
             np.concatenate([part.surprise for part in parts]),
         )
         if not len(judged.evidence):  # a person gave the threshold
-            judged = _by_score(model, table, added(signals.values()), stream.threshold, rules, first)
+            judged = _by_score(
+                model, table, added(signals.values()), stream.threshold, rules, first
+            )
         found = find_events(
             model, table, signals, judged, stream.threshold, first=first, accepted=accepted
         )
@@ -703,7 +703,12 @@ class VACE:
 
 
 def _by_score(
-    model: Model, table: Table, scores: Scores, threshold: Threshold, rules: Rules | None, first: int
+    model: Model,
+    table: Table,
+    scores: Scores,
+    threshold: Threshold,
+    rules: Rules | None,
+    first: int,
 ) -> Judged:
     """Rows judged by a threshold of the score that a person gave."""
     feed = ScoreFeed(model, threshold.value, rules)

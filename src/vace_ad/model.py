@@ -19,8 +19,8 @@ from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.pattern import Pattern
 from vace_ad.alarms.recognise import Recogniser
 from vace_ad.alarms.runs import Rules
-from vace_ad.alarms.watch import AlarmModel
 from vace_ad.alarms.training import LEAVE_OUT_MOST, Looked, standing_out, without
+from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import COMPUTING, VACEConfig
 from vace_ad.errors import ConfigError, ModelFileError
 from vace_ad.frames.steps import StepRule

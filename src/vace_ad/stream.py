@@ -177,9 +177,7 @@ class Stream:
             changes = self._score_feed.add(rows, table.time, scores)
         return self._answer(lines, scores, changes, judged, ended)
 
-    def _provisional(
-        self, now: list[Array], n: int, undecided: NDArray[np.bool_] | None
-    ) -> Array:
+    def _provisional(self, now: list[Array], n: int, undecided: NDArray[np.bool_] | None) -> Array:
         """The provisional scores of the n rows just added.
 
         `now` (n_lines, m) each ends with the rows that were decided. A row in a gap that may still

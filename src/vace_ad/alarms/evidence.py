@@ -149,7 +149,7 @@ def _nats(rows: Array) -> Array:
         scale, shape = _pareto(excesses)
     past = np.maximum(GRID**2 - level, 0.0) / scale
     tail = np.log1p(shape * past) / shape if shape > 1e-6 else past
-    found = np.where(GRID**2 > level, tail - math.log(TAIL_SHARE), counted)
+    found = np.where(level < GRID**2, tail - math.log(TAIL_SHARE), counted)
     return np.asarray(np.minimum(found, _NORMAL))
 
 

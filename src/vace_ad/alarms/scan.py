@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from vace_ad.alarms.constants import (
     HIGH_PRICE,
     LOW_PRICE,
-    MARGIN,
     MIDDLE_PRICE,
     PEAKS,
     PRIOR_PEAKS,
@@ -126,7 +125,7 @@ class Tails:
 
     def needed(self, rate: float) -> float:
         """Nats at which a line may alarm under a budget of `rate` alarms a row."""
-        return math.log(max(self.n_lines, 1) / rate) + MARGIN
+        return math.log(max(self.n_lines, 1) / rate)
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What was learned, for the model file."""

@@ -80,9 +80,7 @@ class ScoreFeed:
         kept = kept[: len(kept) - later]
         start = max(len(kept) - event.rows, 0)
         model = self._model
-        found = blame(
-            model.channels, suspicion(kept, start, len(kept), model.normal, model.wander)
-        )
+        found = blame(model.channels, suspicion(kept, start, len(kept), model.normal, model.wander))
         return event.with_blame(found.top(len(found.names)))
 
     def finish(self) -> tuple[Change, ...]:

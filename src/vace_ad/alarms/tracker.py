@@ -8,7 +8,7 @@ an event when all of its lines are. What it covers is where its strongest lines 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -30,7 +30,7 @@ class Member(NamedTuple):
 
     start: int
     end: int
-    margin: float
+    top: int  # its highest W
 
 
 @dataclass
@@ -42,30 +42,26 @@ class Tracked:
     shares: Nats  # (n_channels,), those up to its last row
     lines: dict[int, Member] = field(default_factory=dict)
     open: set[int] = field(default_factory=set)  # lines that are not over
+    end: int = 0  # of the line that reaches farthest
     told: float = 0.0  # margin when it was told last
     lasting: bool = False  # whether it ended because what stays became the new baseline
+    margins: dict[int, float] = field(default_factory=dict)  # of its lines, when it is told
 
     @property
     def margin(self) -> float:
         """Nats by which it is rarer than the budget allows."""
-        return max(member.margin for member in self.lines.values())
+        return max(self.margins.values())
 
     @property
     def strongest(self) -> int:
         """The line with the largest margin."""
-        return max(self.lines, key=lambda line: self.lines[line].margin)
-
-    @property
-    def span(self) -> tuple[int, int]:
-        """All rows that any of its lines covers."""
-        members = self.lines.values()
-        return min(m.start for m in members), max(m.end for m in members)
+        return max(self.margins, key=lambda line: self.margins[line])
 
     @property
     def rows(self) -> tuple[int, int]:
         """The rows [start, end) that its strongest lines cover."""
         least = EQUAL * self.margin
-        strong = [m for m in self.lines.values() if m.margin >= least]
+        strong = [self.lines[line] for line, margin in self.margins.items() if margin >= least]
         return min(m.start for m in strong), max(m.end for m in strong)
 
 
@@ -206,11 +202,11 @@ class Tracker:
                 w[i], top[i], crossed[i] = 0, 0, False
             for event in [event for event in self._events if not event.open]:
                 # A line that rose with it may still rise above its limit, and belongs to it.
-                until = event.span[1] + self._join
+                until = event.end + self._join
                 if row + 1 >= until and not ((w > level) & (start < until)).any():
                     self._events.remove(event)
-                    self._spent = max(self._spent, event.span[1])
-                    told.append(Told("resolve", row, event))
+                    self._spent = max(self._spent, event.end)
+                    self._tell("resolve", row, event, told)
             found[t, warm] = w
             if self.lasted:
                 n = t + 1
@@ -226,39 +222,59 @@ class Tracker:
         shares: Nats, t: int, told: list[Told],
     ) -> None:  # fmt: skip
         """A line rose above its limit."""
-        member = Member(start, at + 1, self._limits.margin(line, top, row))
+        member = Member(start, at + 1, top)
         for event in reversed(self._events):
-            if start < event.span[1] + self._join:
+            if start < event.end + self._join:
                 self._wear(line, row, event)
                 event.lines[line] = member
                 event.open.add(line)
+                event.end = max(event.end, at + 1)
                 return
         past = np.arange(max(start, self.n_rows - KEPT, 0), self.n_rows) % KEPT
         first = max(start - self.n_rows, 0)
         total = np.add.reduce(self._shares[past]) + np.add.reduce(shares[first : t + 1])
-        event = Tracked(row, total, total, {}, {line}, member.margin)
+        event = Tracked(row, total, total, {}, {line}, at + 1)
         self._raised = (self._extra(row) + RAISE, row)
         self._wear(line, row, event)
         event.lines[line] = member
         self._events.append(event)
-        told.append(Told("open", row, event))
+        self._tell("open", row, event, told)
 
     def _grow(
         self, warm: NDArray[np.intp], start: Nats, at: Nats, top: Nats,
         crossed: NDArray[np.bool_], row: int, told: list[Told],
     ) -> None:  # fmt: skip
         """Open events reach as far as their lines do; what grew much is told again."""
-        rose = np.flatnonzero(crossed & (at == row)).tolist()
+        rose = np.flatnonzero(crossed & (at == row))
+        each = zip(warm[rose].tolist(), start[rose].tolist(), top[rose].tolist(), strict=True)
+        members = {line: Member(first, row + 1, high) for line, first, high in each}
         for event in self._events:
-            for i in rose:
-                line = int(warm[i])
-                if line in event.open:
-                    margin = self._limits.margin(line, int(top[i]), row)
-                    event.lines[line] = Member(int(start[i]), row + 1, margin)
-                    event.shares = event.running
-            if row % TELL == 0 and event.margin > 2 * event.told:
-                event.told = event.margin
-                told.append(Told("update", row, event))
+            mine = members.keys() & event.open
+            if mine:
+                event.lines.update((line, members[line]) for line in mine)
+                event.shares, event.end = event.running, row + 1
+            if row % TELL == 0:
+                margins = self._margins(event, row)
+                if max(margins.values()) > 2 * event.told:
+                    self._tell("update", row, event, told)
+
+    def _margins(self, event: Tracked, row: int) -> dict[int, float]:
+        """Nats by which each line of an event is rarer than the budget allows."""
+        limits = self._limits
+        return {line: limits.margin(line, one.top, row) for line, one in event.lines.items()}
+
+    def _tell(
+        self,
+        what: Literal["open", "update", "resolve"],
+        row: int,
+        event: Tracked,
+        told: list[Told],
+    ) -> None:
+        """Say what became of an event, as it stands at this row."""
+        event.margins = self._margins(event, row)
+        event.told = event.margin
+        now = replace(event, lines=dict(event.lines), open=set(event.open))
+        told.append(Told(what, row, now))
 
     def _end(self, line: int, top: int, crossed: bool, lasting: bool, row: int) -> None:
         """An excursion is over."""
@@ -274,7 +290,9 @@ class Tracker:
 
     def finish(self) -> list[Told]:
         """Resolve what is open when the stream ends."""
-        told = [Told("resolve", self.n_rows - 1, event) for event in self._events]
+        told: list[Told] = []
+        for event in self._events:
+            self._tell("resolve", self.n_rows - 1, event, told)
         self._events = []
         return told
 
@@ -338,10 +356,10 @@ class Tracker:
     def kinds(self, event: Tracked) -> dict[int, float]:
         """The margin of each channel that has a line in the event."""
         found: dict[int, float] = {}
-        for line, member in event.lines.items():
+        for line, margin in event.margins.items():
             channel = describe(line, self._n_channels).channel
             if channel is not None:
-                found[channel] = max(found.get(channel, 0.0), member.margin)
+                found[channel] = max(found.get(channel, 0.0), margin)
         return found
 
     # ------------------------------------------------------------------- state
@@ -365,6 +383,7 @@ class Tracker:
         return [
             {
                 "alarm": event.alarm,
+                "end": event.end,
                 "told": event.told,
                 "lasting": event.lasting,
                 "running": event.running.tolist(),
@@ -375,9 +394,7 @@ class Tracker:
             for event in self._events
         ]
 
-    def resume(
-        self, state: Mapping[str, NDArray[Any]], events: list[dict[str, Any]]
-    ) -> None:
+    def resume(self, state: Mapping[str, NDArray[Any]], events: list[dict[str, Any]]) -> None:
         """Take back a state."""
         lines = state["lines"]
         if lines.shape != (7, len(self._w)) or state["learned"].shape != (2, len(self._w)):
@@ -401,8 +418,9 @@ class Tracker:
                 int(one["alarm"]),
                 np.array(one["running"], np.int64),
                 np.array(one["shares"], np.int64),
-                {int(line): Member(int(a), int(b), float(m)) for line, a, b, m in one["lines"]},
+                {int(line): Member(int(a), int(b), int(m)) for line, a, b, m in one["lines"]},
                 {int(line) for line in one["open"]},
+                int(one["end"]),
                 float(one["told"]),
                 bool(one["lasting"]),
             )

@@ -112,7 +112,6 @@ class AlarmModel:
             Tails.restored(under("tails", arrays)),
         )
 
-
     def cells_of(self, rows: Array) -> tuple[Nats, Expected]:
         """Nats (n, 2 · n_channels) of complete rows, and what their cells should have been."""
         residuals = self.cells.begin().add(rows)

@@ -13,9 +13,7 @@ Array = NDArray[np.float64]
 STEPS = 40  # limits that are tried above, and as many below
 
 
-def what_if(
-    evidence: Array, limit: float | Array, rules: Rules, *, first: int = 0
-) -> list[WhatIf]:
+def what_if(evidence: Array, limit: float | Array, rules: Rules, *, first: int = 0) -> list[WhatIf]:
     """How many events higher and lower limits would give, by rising shift."""
     above = np.asarray(evidence, dtype=np.float64) - limit  # (n,)
     above[:first] = np.nan
