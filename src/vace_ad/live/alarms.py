@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vace_ad.live.records import read_time
+
 ANOMALY, NO_DATA = "anomaly", "no data"
 _CHANNELS = 5  # named in a message
 _PATTERNS = 8  # kept of one alarm
@@ -35,6 +37,16 @@ class Alarm:
     signal: str | None = None
     shares: list[tuple[str, float]] = field(default_factory=list)
     patterns: list[Any] = field(default_factory=list)  # of its events that have ended
+
+    @classmethod
+    def told(cls, body: Mapping[str, Any]) -> Alarm:
+        """An alarm by the last message about it, where nothing else is left of it."""
+        return cls(
+            body["alarm"], body["entity"], body["kind"], body["channel"],
+            read_time(body["onset"]), revision=int(body["id"].rpartition(".")[2]),
+            sent=read_time(body["time"]), severity=body["severity"], score=body["score"],
+            signal=body["signal"], shares=[(one["name"], one["share"]) for one in body["channels"]],
+        )  # fmt: skip
 
     def gist(self) -> tuple[Any, ...]:
         """What is news when it changes."""

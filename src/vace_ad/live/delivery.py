@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
 import time
 from typing import Any
 
+from vace_ad.errors import StateError
 from vace_ad.live.sinks import Sink, SinkRefusedError
 from vace_ad.live.sources import Backoff
 from vace_ad.live.status import Status
@@ -48,12 +50,19 @@ class Delivery:
             while not self._stopping.is_set():
                 self._call.wait(_PATIENCE)
                 self._call.clear()
-                self.deliver(store)
+                self._round(store)
             self._backoff.worked()  # a last try
-            self.deliver(store)
+            self._round(store)
         finally:
             self.sink.close()
             store.close()
+
+    def _round(self, store: Store) -> None:
+        """Deliver; a state that cannot be read now is read again later, as a sink is tried."""
+        try:
+            self.deliver(store)
+        except (sqlite3.Error, StateError) as error:
+            self._failed(error)
 
     def deliver(self, store: Store) -> None:
         """Send everything that waits, then what is to be repeated."""

@@ -95,6 +95,10 @@ class Keeper:
                 self._status.counts[key] += 1
         self.pending.meta["incidents"] = self._incidents.state()
 
+    def count(self, what: str) -> None:
+        """Count something that happened."""
+        self._status.counts[what] += 1
+
     def sent(self) -> dict[str, int]:
         """Messages that sinks are done with since the last commit."""
         marks = {one.name: one.sent for one in self._deliveries}

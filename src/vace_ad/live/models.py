@@ -67,6 +67,12 @@ class Models:
         if not self.shared and path is not None:
             self._cache.pop(path, None)
 
+    def set_aside(self, name: str) -> None:
+        """Move the learned model of an entity out of the way: it cannot be read."""
+        path = self._path(name)
+        if path is not None and path.exists():
+            path.replace(path.with_suffix(".damaged"))
+
     def fit(self, entity: Entity, store: Store) -> None:
         """Start to learn in the background, once."""
         if entity.name in self._fits:

@@ -39,7 +39,14 @@ class Watch:
     def __init__(self, config: Config, core: Core, source: Source | None = None) -> None:
         self.config, self.status = config, Status()
         self.status.problem("start", "starting")
-        self.store = Store(config.state["path"], config.state["outbox"])
+        self.store = Store(config.state["path"], config.state["outbox"], alone=True)
+        try:
+            self._assemble(config, core, source)
+        except BaseException:
+            self.store.close()
+            raise
+
+    def _assemble(self, config: Config, core: Core, source: Source | None) -> None:
         self.models = Models(config, core)
         check_model(self.models.any(), config, self.store)
         self.source: Source = source or make_source(config)
@@ -54,11 +61,11 @@ class Watch:
             config.model["learn"],
             config.state["snapshot_rows"],
         )
-        self.roster = Roster(config, setup, self.models, self.store)
-        self.entities, self.known = self.roster.entities, self.roster.known
-        self._to_fit: set[str] = set()  # entities that have all rows to learn from
         self._stopping, self._stop_at = threading.Event(), float("inf")
         self._keeper = Keeper(config, self.store, self.status, self.deliveries, self._stopping)
+        self.roster = Roster(config, setup, self.models, self.store, self._keeper)
+        self.entities, self.known = self.roster.entities, self.roster.known
+        self._to_fit: set[str] = set()  # entities that have all rows to learn from
         self._people = People(self.store, self.roster, self._keeper)
         self._ticked = time.monotonic()
         self._silence = Silence(Life("", setup.alarms), config.alarms["silence_after"])
