@@ -129,6 +129,7 @@ def test_init_writes_a_file_once(tmp_path):
     run = CliRunner().invoke(app, ["watch", str(path), "--init"])
     assert run.exit_code == 0
     assert "--dry-run" in run.output
+    assert path.stat().st_mode & 0o077 == 0  # it may hold addresses that are nobody's business
     again = CliRunner().invoke(app, ["watch", str(path), "--init"])
     assert isinstance(again.exception, ConfigError)
     assert "is there already" in str(again.exception)

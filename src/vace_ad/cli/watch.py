@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import tempfile
 import time
@@ -70,7 +71,10 @@ def _write(path: Path) -> None:
 
     if path.exists():
         raise ConfigError(f"{path} is there already; remove it, or give another name")
-    path.write_text(template(), "utf-8")
+    with open(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+    ) as file:
+        file.write(template())
     typer.echo(f"wrote {path}; edit it, then: vace watch {path} --dry-run")
 
 

@@ -8,6 +8,7 @@ import time
 from collections import Counter
 from collections.abc import Sequence
 
+from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import Life
 from vace_ad.live.alarms import Rules as AlarmRules
 from vace_ad.live.align import Rule as AlignRule
@@ -31,6 +32,7 @@ _WAIT = 0.2  # seconds that a read may take
 _TICK = 1.0
 _FORGET = 3600  # ticks between looks for old alarms
 _LAST = 2.0  # seconds that a stop leaves to the batch at work
+_AHEAD = 60.0  # seconds of nothing but readings from the future: then it is the clock
 
 
 class Watch:
@@ -68,6 +70,7 @@ class Watch:
         self._to_fit: set[str] = set()  # entities that have all rows to learn from
         self._people = People(self.store, self.roster, self._keeper)
         self._ticked = time.monotonic()
+        self._used: float | None = None  # when a reading was last put in place
         self._silence = Silence(Life("", setup.alarms), config.alarms["silence_after"])
 
     # ------------------------------------------------------------------- running
@@ -165,6 +168,7 @@ class Watch:
         for record in batch.records:
             by_name.setdefault(record.entity, []).append(record)
         self._silence.heard(by_name, now)
+        before = counts["readings"], counts["future"]
         for name, records in by_name.items():
             entity = self.roster.meet(name, counts, len(records))
             if entity is None:
@@ -178,7 +182,23 @@ class Watch:
                 if time.monotonic() > self._stop_at:
                     return False
         self._keeper.end(batch.position)
+        self._check_clock(batch, now, counts["readings"] - before[0], counts["future"] - before[1])
         return True
+
+    def _check_clock(self, batch: Batch, now: int, used: int, future: int) -> None:
+        """Say so when all readings are from the future: then it is this clock that is wrong."""
+        if used:
+            self._used = time.monotonic()
+            if self.status.problem("clock", None):
+                log.warning("readings fit to the clock again")
+        elif future and (self._used is None or time.monotonic() - self._used > _AHEAD):
+            ahead = duration_words(max(record.time for record in batch.records) - now)
+            words = (
+                f"readings are up to {ahead} ahead of this machine's clock and not used; set the "
+                "clock here or on the devices, or allow it with align.future"
+            )
+            if self.status.problem("clock", words):
+                log.error("%s", words)
 
     def _finish(self) -> None:
         """The source has ended: the rest of every entity in memory."""

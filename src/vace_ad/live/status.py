@@ -59,8 +59,8 @@ class Status:
 
     @property
     def ready(self) -> bool:
-        """Whether readings come and can be kept; a sink that is down does not stop that."""
-        return not {"source", "state", "start"} & set(self.problems)
+        """Whether readings come, are used and kept; a sink that is down does not stop that."""
+        return not {"source", "state", "start", "clock"} & set(self.problems)
 
     def listen(self, listener: Callable[[str, Any], None]) -> Callable[[], None]:
         """Hear of news; returns what ends it."""

@@ -64,6 +64,8 @@ class _Lines:
         """The file of a position, also under another name beside it."""
         beside = sorted(self._path.parent.glob(f"{self._path.name}*"))
         for path in [self._path, *(p for p in beside if p != self._path)]:
+            if not path.is_file():
+                continue
             try:
                 file = path.open("rb")
             except OSError:
@@ -76,6 +78,9 @@ class _Lines:
 
     def _open_new(self) -> None:
         self.close()
+        if self._path.exists() and not self._path.is_file():  # opening a pipe might never end
+            self.problem = f'{self._path} is no file; a pipe is read with path = "-" and < PIPE'
+            return
         try:
             self._file = self._path.open("rb")
         except OSError as error:
