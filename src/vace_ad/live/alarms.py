@@ -176,6 +176,10 @@ class Life:
             self._heard = max(self._heard, now)
         return [self._resolve(alarm, now)]
 
+    def told(self, now: int) -> None:
+        """A silence up to now is told by the alarm of the source."""
+        self._heard = max(self._heard, now)
+
     def _resolve(self, alarm: Alarm, now: int) -> Message:
         alarm.resolved = max(alarm.onset, now)
         del self.open[alarm.kind, alarm.channel]

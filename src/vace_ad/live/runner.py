@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import Counter
 from collections.abc import Sequence
 
@@ -12,6 +11,7 @@ from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import Life
 from vace_ad.live.alarms import Rules as AlarmRules
 from vace_ad.live.align import Rule as AlignRule
+from vace_ad.live.clock import Clock
 from vace_ad.live.config import Config
 from vace_ad.live.core import Core
 from vace_ad.live.delivery import Delivery
@@ -38,8 +38,14 @@ _AHEAD = 60.0  # seconds of nothing but readings from the future: then it is the
 class Watch:
     """One source, many entities, some sinks."""
 
-    def __init__(self, config: Config, core: Core, source: Source | None = None) -> None:
-        self.config, self.status = config, Status()
+    def __init__(
+        self,
+        config: Config,
+        core: Core,
+        source: Source | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.config, self.status, self.clock = config, Status(), clock or Clock()
         self.status.problem("start", "starting")
         self.store = Store(config.state["path"], config.state["outbox"], alone=True)
         try:
@@ -53,7 +59,9 @@ class Watch:
         check_model(self.models.any(), config, self.store)
         self.source: Source = source or make_source(config)
         self.deliveries = [
-            Delivery(part.name, make_sink(part.kind, part.settings), self.store, self.status)
+            Delivery(
+                part.name, make_sink(part.kind, part.settings), self.store, self.status, self.clock
+            )
             for part in config.sinks
         ]
         setup = Setup(
@@ -64,12 +72,14 @@ class Watch:
             config.state["snapshot_rows"],
         )
         self._stopping, self._stop_at = threading.Event(), float("inf")
-        self._keeper = Keeper(config, self.store, self.status, self.deliveries, self._stopping)
+        self._keeper = Keeper(
+            config, self.store, self.status, self.deliveries, self._stopping, self.clock
+        )
         self.roster = Roster(config, setup, self.models, self.store, self._keeper)
         self.entities, self.known = self.roster.entities, self.roster.known
         self._to_fit: set[str] = set()  # entities that have all rows to learn from
         self._people = People(self.store, self.roster, self._keeper)
-        self._ticked = time.monotonic()
+        self._ticked = self.clock.monotonic()
         self._used: float | None = None  # when a reading was last put in place
         self._silence = Silence(Life("", setup.alarms), config.alarms["silence_after"])
 
@@ -88,7 +98,7 @@ class Watch:
         """Open everything, where the last commit left it."""
         self.roster.begin()
         here = [name for name, phase in self.known.items() if phase != ELSEWHERE]
-        self._silence.begin(here, self.store.meta("silence"), time.time_ns())
+        self._silence.begin(here, self.store.meta("silence"), self.clock.time_ns())
         self._to_fit = {name for name, phase in self.known.items() if phase == FITTING}
         self._people.look()
         self.source.open(self.store.position)
@@ -99,7 +109,7 @@ class Watch:
 
     def stop(self) -> None:
         """End soon; for signals and other threads."""
-        self._stop_at = time.monotonic() + _LAST
+        self._stop_at = self.clock.monotonic() + _LAST
         self._stopping.set()
 
     def say(self, alarm: str, what: str) -> None:
@@ -115,8 +125,8 @@ class Watch:
         self._died(drained(getattr(self.source, "silent", [])))
         self._people.heed(self.checkpoint)
         self._learn()
-        if time.monotonic() - self._ticked >= _TICK:
-            self._ticked = time.monotonic()
+        if self.clock.monotonic() - self._ticked >= _TICK:
+            self._ticked = self.clock.monotonic()
             self._tick()
         if batch is not None and batch.end:
             self._finish()
@@ -143,9 +153,9 @@ class Watch:
             self._tick()
             self.checkpoint()
         self.source.close()
-        end = time.monotonic() + 3
+        end = self.clock.monotonic() + 3
         for delivery in self.deliveries:
-            delivery.stop(max(0.1, end - time.monotonic()))
+            delivery.stop(max(0.1, end - self.clock.monotonic()))
         if self._keeper.sent() and not self.status.problems.get("state"):
             self.checkpoint()
         self.store.close()
@@ -159,7 +169,7 @@ class Watch:
 
         A long batch is kept in parts, so that no alarm waits for the rows of others.
         """
-        counts, now = self.status.counts, time.time_ns()
+        counts, now = self.status.counts, self.clock.time_ns()
         self._keeper.begin(now)
         if batch.bad:
             counts["bad"] += batch.bad
@@ -179,7 +189,7 @@ class Watch:
                 self._to_fit.add(name)
             if self._keeper.overdue:
                 self.checkpoint()
-                if time.monotonic() > self._stop_at:
+                if self.clock.monotonic() > self._stop_at:
                     return False
         self._keeper.end(batch.position)
         self._check_clock(batch, now, counts["readings"] - before[0], counts["future"] - before[1])
@@ -188,10 +198,10 @@ class Watch:
     def _check_clock(self, batch: Batch, now: int, used: int, future: int) -> None:
         """Say so when all readings are from the future: then it is this clock that is wrong."""
         if used:
-            self._used = time.monotonic()
+            self._used = self.clock.monotonic()
             if self.status.problem("clock", None):
                 log.warning("readings fit to the clock again")
-        elif future and (self._used is None or time.monotonic() - self._used > _AHEAD):
+        elif future and (self._used is None or self.clock.monotonic() - self._used > _AHEAD):
             ahead = duration_words(max(record.time for record in batch.records) - now)
             words = (
                 f"readings are up to {ahead} ahead of this machine's clock and not used; set the "
@@ -243,7 +253,7 @@ class Watch:
         if status.counts["rounds"] % _FORGET == 1:
             # by the rows' own time: a replay of last year is not old
             newest = max((one.seen for one in self.entities.values()), default=0)
-            self.store.forget(min(newest, time.time_ns()) - self.config.state["history"])
+            self.store.forget(min(newest, self.clock.time_ns()) - self.config.state["history"])
         status.phases = Counter(phase.split(",")[0] for phase in self.known.values())
         status.loaded = len(self.entities)
         status.waiting, status.n_open = self.store.waiting(), self.store.n_open()
@@ -267,16 +277,19 @@ class Watch:
             self.checkpoint()
 
     def _silent(self, problem: str | None) -> None:
-        now = time.time_ns()
+        now = self.clock.time_ns()
         silent, messages = self._silence.tick(now, problem)
         self._keeper.alarm(messages)
         self._died(silent)
+        if self._silence.told:
+            for entity in self.entities.values():
+                entity.life.told(now)  # the source's silence is theirs, and no news
         if messages:
             self._keeper.pending.meta["silence"] = self._silence.state()
 
     def _died(self, names: Sequence[str]) -> None:
         """Entities from which nothing comes any more, by the clock or by their own last word."""
-        now = time.time_ns()
+        now = self.clock.time_ns()
         if self.config.alarms["silence_after"] is None:
             return
         for name in [name for name in names if name in self.known]:
@@ -286,7 +299,7 @@ class Watch:
 
     def _to_disk(self) -> None:
         """Entities that are idle, or too many, leave memory."""
-        since = time.time_ns() - self.config.state["idle"]
+        since = self.clock.time_ns() - self.config.state["idle"]
         leaving = self.roster.to_disk(
             self._keeper.pending, lambda name: self._silence.recent(name, since)
         )
