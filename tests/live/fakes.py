@@ -48,6 +48,8 @@ class FakeAdded:
 class FakeStream:
     """Scores are summed z-scores with a running mean, so that every row before matters."""
 
+    threshold = LIMIT
+
     def __init__(self, model):
         self._model = model
         self._n = self._final = 0

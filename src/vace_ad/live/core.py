@@ -39,6 +39,11 @@ class Stream(Protocol):
         """Add rows."""
         ...
 
+    @property
+    def threshold(self) -> float | None:
+        """The score above which a row alarms now, as far as it is known."""
+        ...
+
     def finish(self) -> Added:
         """The rest."""
         ...
