@@ -1,9 +1,14 @@
+import json
 import tomllib
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pytest
 
+from live.servers import prometheus
 from vace_ad.errors import ConfigError
 from vace_ad.live.config import load_config, template
+from vace_ad.live.plugins import kinds
 
 GOOD = """
 [source]
@@ -106,6 +111,30 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(tmp_path):
         load(tmp_path, GOOD.replace("[state]", hook))
     assert "password_env" in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", kinds("source"))
+def test_the_template_of_every_kind_is_a_good_file(tmp_path, kind):
+    config = load(tmp_path, template(kind))
+    assert config.source.kind == kind
+
+
+def test_the_template_of_prometheus_has_query_sets_that_are_promql(tmp_path):
+    text = template("prometheus")
+    config = load(tmp_path, text)
+    assert list(config.source.settings["queries"]) == ["requests", "errors", "duration"]
+    assert config.model["learn"] == config.source.settings["history"]  # the past is learned from
+    both = text.replace("# cpu", "cpu").replace("# load", "load").replace("# network", "network")
+    both = (
+        both.replace("# memory", "memory").replace("# disk", "disk").replace("# paging", "paging")
+    )
+    queries = load(tmp_path, both).source.settings["queries"]
+    assert len(queries) == 9
+    with prometheus(tmp_path, 1) as url:
+        for query in queries.values():
+            address = f"{url}/api/v1/format_query?{urlencode({'query': query})}"
+            with urlopen(address, timeout=10) as answer:
+                assert json.load(answer)["status"] == "success"
 
 
 def test_the_template_is_a_good_file(tmp_path):

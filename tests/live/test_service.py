@@ -173,6 +173,21 @@ def test_init_writes_a_file_once(tmp_path):
     assert "is there already" in str(again.exception)
 
 
+def test_init_takes_the_kind_of_the_source(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for arguments, path in (
+        (["service.toml", "--init", "prometheus"], "service.toml"),
+        (["--init", "prometheus"], "watch.toml"),
+    ):
+        run = CliRunner().invoke(app, ["watch", *arguments])
+        assert run.exit_code == 0, run.exception
+        assert 'kind = "prometheus"' in Path(path).read_text()
+    run = CliRunner().invoke(app, ["watch", "a.toml", "--init", "prometeus"])
+    assert "did you mean 'prometheus'?" in str(run.exception)
+    run = CliRunner().invoke(app, ["watch", "a.toml", "prometheus"])
+    assert "a kind goes with --init" in str(run.exception)
+
+
 def test_standard_input_needs_a_model():
     run = CliRunner().invoke(app, ["watch", "-"])
     assert "--model" in str(run.exception)

@@ -32,9 +32,39 @@ _SEVERAL: Mapping[str, Callable[[list[float]], float]] = {
 }
 
 
+# Query sets for `vace watch --init prometheus`: by the names that client libraries and the node
+# exporter give; the first one is written, the others as comments.
+_RED = {
+    "requests": "sum by (instance) (rate(http_requests_total[5m]))",
+    "errors": 'sum by (instance) (rate(http_requests_total{code=~"5.."}[5m]))',
+    "duration": "sum by (instance) (rate(http_request_duration_seconds_sum[5m])) / "
+    "sum by (instance) (rate(http_request_duration_seconds_count[5m]))",
+}
+_USE = {
+    "cpu": '1 - avg by (instance) (rate(node_cpu_seconds_total{mode="idle"}[5m]))',
+    "memory": "1 - node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes",
+    "disk": "max by (instance) (rate(node_disk_io_time_seconds_total[5m]))",
+    "load": 'node_load1 / on (instance) count by (instance) (node_cpu_seconds_total{mode="idle"})',
+    "paging": "rate(node_vmstat_pgmajfault[5m])",
+    "network_errors": "sum by (instance) (rate(node_network_receive_errs_total[5m]) + "
+    "rate(node_network_transmit_errs_total[5m]))",
+}
+
+
 class PrometheusSource:
     """The results of a few queries, one a channel, evaluated at every step."""
 
+    SETS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+        "queries": {
+            "RED: requests, errors, duration of a service": _RED,
+            "USE: utilisation, saturation, errors of a machine": _USE,
+        }
+    }
+    TEMPLATE: Mapping[str, Mapping[str, str]] = {
+        "source": {"step": '"1min"', "history": '"14d"', "delay": '"30s"'},
+        "align": {"step": '"1min"'},
+        "model": {"learn": '"14d"'},
+    }
     FIELDS: Mapping[str, Field] = {
         "url": Field(f.url("http", "https"), f.REQUIRED, "the server", '"http://127.0.0.1:9090"'),
         "queries": Field(
@@ -46,7 +76,7 @@ class PrometheusSource:
         "entity": Field(f.text, "instance", "the label that names the entity"),
         "labels": Field(f.texts, (), "labels that are put before a channel's name", '["mode"]'),
         "several": Field(
-            f.choice(*_SEVERAL), "mean", "several series of one entity and channel become their"
+            f.choice(*_SEVERAL), "mean", "of several series of one cell: mean, sum, max, min"
         ),
         "step": Field(f.duration, 15 * _SECOND, "how often queries are evaluated"),
         "mode": Field(
