@@ -1,10 +1,12 @@
-import json
+import re
 import tomllib
+from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
 import pytest
 
+from live.running import until
 from live.servers import prometheus
 from vace_ad.errors import ConfigError
 from vace_ad.live.config import load_config, template
@@ -124,17 +126,23 @@ def test_the_template_of_prometheus_has_query_sets_that_are_promql(tmp_path):
     config = load(tmp_path, text)
     assert list(config.source.settings["queries"]) == ["requests", "errors", "duration"]
     assert config.model["learn"] == config.source.settings["history"]  # the past is learned from
-    both = text.replace("# cpu", "cpu").replace("# load", "load").replace("# network", "network")
-    both = (
-        both.replace("# memory", "memory").replace("# disk", "disk").replace("# paging", "paging")
-    )
+    both = re.sub(r"^# (\w+ = ')", r"\1", text, flags=re.MULTILINE)
     queries = load(tmp_path, both).source.settings["queries"]
     assert len(queries) == 9
     with prometheus(tmp_path, 1) as url:
+        until(lambda: answers(f"{url}/-/ready"))
         for query in queries.values():
-            address = f"{url}/api/v1/format_query?{urlencode({'query': query})}"
-            with urlopen(address, timeout=10) as answer:
-                assert json.load(answer)["status"] == "success"
+            assert answers(f"{url}/api/v1/format_query?{urlencode({'query': query})}"), query
+        assert not answers(f"{url}/api/v1/format_query?query=rate(")
+
+
+def answers(url):
+    try:
+        with urlopen(url, timeout=10) as answer:
+            return answer.status == 200
+    except HTTPError as error:
+        error.close()
+        return False
 
 
 def test_the_template_is_a_good_file(tmp_path):

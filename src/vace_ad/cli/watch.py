@@ -123,8 +123,9 @@ def _backtest(config: Config, words: str) -> None:
     weeks = span / (7 * 86_400 * 10**9)
     typer.echo(
         f"{plural(len(alarms), 'alarm')} in {words} ({len(alarms) / weeks:.1f} a week) of "
-        f"{len(watch.known):,} {'entity' if len(watch.known) == 1 else 'entities'}, {plural(counts['rows'], 'row')}; "
-        f"too late: {counts['late']:,}, no records: {counts['bad']:,}"
+        f"{len(watch.known):,} {'entity' if len(watch.known) == 1 else 'entities'}, "
+        f"{plural(counts['rows'], 'row')}; too late: {counts['late']:,}, "
+        f"no records: {counts['bad']:,}"
     )
 
 
