@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 
 
@@ -12,9 +13,17 @@ class Clock:
         """Nanoseconds since 1970."""
         return time.time_ns()
 
+    def monotonic_ns(self) -> int:
+        """Nanoseconds that pass as they should, whatever the clock is set to."""
+        return time.monotonic_ns()
+
     def monotonic(self) -> float:
-        """Seconds that never go back."""
-        return time.monotonic()
+        """The same in seconds."""
+        return self.monotonic_ns() / 1e9
+
+    def wait(self, event: threading.Event, seconds: float) -> bool:
+        """Wait for an event; whether it came."""
+        return event.wait(seconds)
 
 
 class SetClock(Clock):
@@ -27,9 +36,9 @@ class SetClock(Clock):
         """Nanoseconds since 1970."""
         return self._now
 
-    def monotonic(self) -> float:
-        """The same in seconds."""
-        return self._now / 1e9
+    def monotonic_ns(self) -> int:
+        """The same."""
+        return self._now
 
     def set(self, now: int) -> None:
         """It is this late now."""

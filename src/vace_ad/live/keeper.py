@@ -116,7 +116,7 @@ class Keeper:
             late = self._clock.monotonic() - started > _SNAPSHOT_SECONDS
             entity.keep(pending, snapshot=entity.due and not late)
         pending.sent = self.sent()
-        if not commit(self._store, pending, self._status, self._stopping):
+        if not commit(self._store, pending, self._status, self._stopping, self._clock):
             return None
         self._taken_out |= pending.sent
         self.pending, self.dirty = Pending(), {}

@@ -31,8 +31,7 @@ class Models:
         self._cache: dict[Path, Model] = {}
         self._fits: dict[str, Future[Model]] = {}
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        # a daemon: a fit of minutes must not hold up the end of the process
-        threading.Thread(target=self._work, name="fit", daemon=True).start()
+        self._worker: threading.Thread | None = None
         self.shared = self._file is not None and "{entity}" not in str(self._file)
         if self.shared and self._file is not None:
             self._load(self._file)  # a file that is wrong stops the start, not the first row
@@ -90,6 +89,10 @@ class Models:
             except Exception as error:  # numpy's too: one entity must not end the watch
                 fit.set_exception(error)
 
+        if self._worker is None:
+            # a daemon: a fit of minutes must not hold up the end of the process
+            self._worker = threading.Thread(target=self._work, name="fit", daemon=True)
+            self._worker.start()
         self._jobs.put(job)
 
     def _work(self) -> None:

@@ -98,7 +98,7 @@ class Watch:
         """Open everything, where the last commit left it."""
         self.roster.begin()
         here = [name for name, phase in self.known.items() if phase != ELSEWHERE]
-        self._silence.begin(here, self.store.meta("silence"), self.clock.time_ns())
+        self._silence.begin(here, self.store.meta("silence"), self.clock.monotonic_ns())
         self._to_fit = {name for name, phase in self.known.items() if phase == FITTING}
         self._people.look()
         self.source.open(self.store.position)
@@ -131,7 +131,7 @@ class Watch:
         if batch is not None and batch.end:
             self._finish()
             self.checkpoint()
-            self._stopping.wait(_WAIT / 4)
+            self.clock.wait(self._stopping, _WAIT / 4)
             fitting = {name for name, one in self.entities.items() if one.phase == FITTING}
             self._to_fit |= fitting  # what has come is enough to learn from
             return bool(fitting)
@@ -177,7 +177,7 @@ class Watch:
         by_name: dict[str, list[Record]] = {}
         for record in batch.records:
             by_name.setdefault(record.entity, []).append(record)
-        self._silence.heard(by_name, now)
+        self._silence.heard(by_name, self.clock.monotonic_ns())
         before = counts["readings"], counts["future"]
         for name, records in by_name.items():
             entity = self.roster.meet(name, counts, len(records))
@@ -278,7 +278,7 @@ class Watch:
 
     def _silent(self, problem: str | None) -> None:
         now = self.clock.time_ns()
-        silent, messages = self._silence.tick(now, problem)
+        silent, messages = self._silence.tick(self.clock.monotonic_ns(), problem, now)
         self._keeper.alarm(messages)
         self._died(silent)
         if self._silence.told:
@@ -299,7 +299,7 @@ class Watch:
 
     def _to_disk(self) -> None:
         """Entities that are idle, or too many, leave memory."""
-        since = self.clock.time_ns() - self.config.state["idle"]
+        since = self.clock.monotonic_ns() - self.config.state["idle"]
         leaving = self.roster.to_disk(
             self._keeper.pending, lambda name: self._silence.recent(name, since)
         )
