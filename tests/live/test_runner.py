@@ -445,3 +445,19 @@ def test_one_device_ahead_of_the_others_leaves_the_watch_ready(tmp_path, monkeyp
     assert watch.status.counts["future"] > 0
     assert watch.status.ready
     watch.close()
+
+
+def test_where_a_file_began_is_kept_before_its_first_line(tmp_path):
+    write(tmp_path, feed(n_rows=20))
+    watch = Watch(config(tmp_path), FakeCore())
+    watch.start()
+    assert watch.store.position["file"]["offset"] == 0
+    watch.source.close()
+    watch.store.close()  # killed before anything was read, and then the file was moved away
+    (tmp_path / "feed.jsonl").rename(tmp_path / "feed.jsonl.1")
+    write(tmp_path, feed(n_rows=40)[40:])
+    again = Watch(config(tmp_path), FakeCore())
+    again.start()
+    while again.status.counts["readings"] < 40 * 2 * 3:
+        again.step()
+    again.close()

@@ -33,9 +33,9 @@ class Replay:
         self.first: int | None = None  # time of the first record
         self.newest = 0  # and of the last
 
-    def open(self, position: Any) -> None:
+    def open(self, position: Any) -> Any:
         """Begin."""
-        self._source.open(position)
+        return self._source.open(position)
 
     def read(self, timeout: float) -> Batch | None:
         """The records up to the next time at which somebody falls silent or is heard again."""

@@ -101,7 +101,10 @@ class Watch:
         self._silence.begin(here, self.store.meta("silence"), self.clock.monotonic_ns())
         self._to_fit = {name for name, phase in self.known.items() if phase == FITTING}
         self._people.look()
-        self.source.open(self.store.position)
+        begin = self.source.open(self.store.position)
+        if begin is not None:
+            self._keeper.end(begin)
+            self.checkpoint()
         for delivery in self.deliveries:
             delivery.start()
         self.status.problem("start", None)

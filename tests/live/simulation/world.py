@@ -7,30 +7,35 @@ database is a "point", which may be the last thing that the process does.
 
 from __future__ import annotations
 
+import json
+import os
 import random
 import shutil
 import sqlite3
 import tempfile
 from collections import Counter
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from live.fakes import FakeCore, FakeModel
 from live.feeds import CHANNELS, START, STEP
+from live.naive_align import naive_rows
 from vace_ad.live.alarms import Life, Rules, body
 from vace_ad.live.clock import Clock
 from vace_ad.live.config import make_config
 from vace_ad.live.delivery import Delivery
 from vace_ad.live.records import Record
 from vace_ad.live.runner import Watch
-from vace_ad.live.sinks import SinkRefusedError
 from vace_ad.live.sources import Batch
-from vace_ad.live.sources.http import FullError
+from vace_ad.live.sources.files import JsonLinesSource
+from vace_ad.live.sources.http import FullError, HttpSource
 from vace_ad.live.store import Store
 
 LATE = 4  # steps by which records may come late and still find their place
 SECOND = 10**9
+LATENESS = LATE * STEP
 LEARN = 30  # rows, in worlds that learn
 RESOLVE_AFTER = 120 * SECOND
 _LONGEST = 40_000  # turns of a world, after which it is stuck
@@ -108,11 +113,12 @@ class LogSource:
 
     def open(self, position):
         self._at = 0 if position is None else position["at"]
+        self._world.acknowledged = max(self._world.acknowledged, self._at)
 
     def read(self, timeout):
         world = self._world
         world.point()
-        world.clock.seconds += world.rng.choice((timeout, 1.0, 5.0, 15.0))
+        world.clock.seconds += world.rng.choice((timeout, 2.0, 10.0, 20.0))
         if world.stalled():
             self.problem = "no connection"
             return None
@@ -138,45 +144,60 @@ class LogSource:
         return self._world.acknowledged >= len(self._world.log)
 
 
-class PushSource:
-    """A source that keeps nothing, such as HTTP: what is not answered is sent again."""
-
-    FIELDS = {}  # noqa: RUF012
-    eager, live, problem = True, True, None
+class PushSource(HttpSource):
+    """The source of HTTP push, and the program that sends: again, until it is answered."""
 
     def __init__(self, world: World) -> None:
-        self._world, self._count = world, 0
-        self._answers: list[tuple[int, int]] = []  # count, and the end of its request in the log
-        self._next = world.acknowledged
-        self.notes: list[str] = []
-
-    def open(self, position):
-        pass
+        settings = {key: field.default for key, field in self.FIELDS.items()}
+        super().__init__({**settings, "pending": 60})
+        self._world, self._next = world, world.acknowledged
 
     def read(self, timeout):
         world = self._world
         world.point()
-        world.clock.seconds += world.rng.choice((timeout, 1.0, 5.0, 15.0))
+        world.clock.seconds += world.rng.choice((timeout, 2.0, 10.0, 20.0))
         if world.rng.random() < 0.05:
             self._next = world.acknowledged  # no answer in time: sent again
         ready = world.arrived()
-        if self._next >= ready or world.stalled():
-            return None
-        end = min(ready, self._next + world.rng.randint(1, 30))
-        records, self._next = world.log[self._next : end], end
-        self._count += 1
-        self._answers.append((self._count, end))
-        return Batch(list(records), self._count)
+        while self._next < ready and not world.stalled() and world.rng.random() < 0.8:
+            end = min(ready, self._next + world.rng.randint(1, 30))
+            try:
+                answer = self.push(world.log[self._next : end])
+            except FullError:
+                break
+            answer.add_done_callback(partial(self._answered, end))
+            self._next = end
+        return super().read(0.0)
 
-    def acknowledge(self, position):
-        self._world.point()
-        while self._answers and self._answers[0][0] <= position:
-            self._world.check_acknowledged(self._answers.pop(0)[1], positions=False)
+    def _answered(self, end, answer):
+        if answer.exception() is None:
+            self._world.check_acknowledged(end, positions=False)
 
-    def close(self):
-        self._answers.clear()
+    @property
+    def over(self):
+        return self._world.acknowledged >= len(self._world.log)
 
-    over = LogSource.over
+
+class FileSource(JsonLinesSource):
+    """The source of growing files, and the program that writes them and moves them away."""
+
+    def __init__(self, world: World) -> None:
+        settings = {key: field.default for key, field in self.FIELDS.items()}
+        super().__init__({**settings, "path": world.folder / "feed.jsonl"})
+        self._world, self._quiet = world, 0
+
+    def read(self, timeout):
+        world = self._world
+        world.point()
+        world.clock.seconds += world.rng.choice((timeout, 2.0, 10.0, 20.0))
+        world.grow()
+        batch = None if world.stalled() else super().read(0.0)
+        self._quiet = self._quiet + 1 if batch is None and not world.stalled() else 0
+        return batch
+
+    @property
+    def over(self):
+        return self._world.written == len(self._world.log) and self._quiet > 3
 
 
 class SimSink:
@@ -246,13 +267,15 @@ class World:
         self.seed, self.rng = seed, random.Random(seed)
         rng = self.rng
         self.clock = SimClock(self)
-        self.push = rng.random() < 0.4
+        self.kind = rng.choice((LogSource, PushSource, FileSource))
         self.learns = rng.random() < 0.25
         self.clock_steps = rng.random() < 0.3
         self.disk_trouble = rng.random() < 0.4
         self.sink_trouble = rng.random() < 0.6
         self.kills = rng.random() < 0.7
-        self.lies = not self.push and rng.random() < 0.2  # fsync says done and is not
+        self.lies = self.kind is LogSource and rng.random() < 0.4  # fsync says done and is not
+        self.gaps = rng.random() < 0.3  # records that never come, or too late
+        self.written, self._half, self._rotations = 0, "", 0  # of a file
         self.wild = True
         self.watch: Watch | None = None
         self.source = None
@@ -275,7 +298,7 @@ class World:
         numbers = np.random.default_rng(self.seed)
         self.truth: dict[str, np.ndarray] = {}
         arrivals: list[tuple[float, int, Record]] = []
-        n = rng.randint(30, 90) + (LEARN if self.learns else 0)
+        n = rng.randint(20, 60) + (LEARN if self.learns else 0)
         for k in range(rng.randint(1, 3)):
             rows = numbers.normal(size=(n, len(CHANNELS)))
             for _ in range(rng.randint(0, 3)):
@@ -286,8 +309,14 @@ class World:
                 cells = dict(zip(CHANNELS, row, strict=True))
                 parts = [cells] if rng.random() < 0.7 else [{c: v} for c, v in cells.items()]
                 for part in parts:
-                    record = Record(f"e{k}", START + i * STEP, part)
+                    record = Record(
+                        f"e{k}", START + i * STEP + rng.choice((0, 0, 3)) * SECOND, part
+                    )
                     delay = rng.uniform(0, LATE - 1) if rng.random() < 0.3 else 0.0
+                    if self.gaps and rng.random() < 0.05:
+                        continue
+                    if self.gaps and rng.random() < 0.03:
+                        delay = rng.uniform(LATE, 4 * LATE)  # too late, perhaps
                     arrivals.append((i + delay, len(arrivals), record))
                     if rng.random() < 0.1:  # twice
                         arrivals.append((i + delay + rng.uniform(0, 8), len(arrivals), record))
@@ -310,6 +339,30 @@ class World:
                 (middle + 1, high) if self._times[middle] <= self.clock.seconds else (low, middle)
             )
         return low
+
+    def grow(self) -> None:
+        """Another program writes what has come by now: whole lines or not, to a new file or not."""
+        rng, path = self.rng, self.folder / "feed.jsonl"
+        ready = self.arrived()
+        while self.written < ready:
+            if self.wild and self.n_commits and rng.random() < 0.01 and not self._half:
+                self._rotations += 1
+                if path.exists():
+                    path.rename(self.folder / f"feed.jsonl.{self._rotations}")
+                self.seen["rotations"] += 1
+            record = self.log[self.written]
+            line = {"time": record.time, "entity": record.entity, **record.values}
+            text = (json.dumps(line) + "\n")[len(self._half) :]
+            whole = not self.wild or self._half or rng.random() < 0.95
+            part = text if whole else text[: rng.randint(1, len(text) - 1)]
+            with path.open("a") as file:
+                file.write(part)
+            moment = START + self.written * SECOND
+            os.utime(path, ns=(moment, moment))
+            if not whole:
+                self._half = part
+                return
+            self._half, self.written = "", self.written + 1
 
     def _life_time(self) -> int:
         return int(self.rng.expovariate(1 / 500)) + 1
@@ -355,7 +408,7 @@ class World:
 
     def _config(self):
         rng = self.rng
-        model = {"learn": "5min"} if self.learns else {"file": str(self._folder / "model.json")}
+        model = {"learn": "5min"} if self.learns else {"file": str(self.folder / "model.json")}
         return make_config(
             {
                 "source": {"kind": "jsonl", "path": "unused"},
@@ -363,7 +416,7 @@ class World:
                 "model": model,
                 "alarms": {"resolve_after": "2min", "silence_after": "10min", "group": "0s"},
                 "state": {
-                    "path": str(self._folder / "state"),
+                    "path": str(self.folder / "state"),
                     "checkpoint": rng.choice(("100ms", "1s", "30s")),
                     "snapshot_rows": rng.choice((1, 7, 40)),
                     "active": rng.choice((1, 100)),
@@ -374,7 +427,7 @@ class World:
 
     def _begin(self) -> None:
         self._dead = False
-        self.source = (PushSource if self.push else LogSource)(self)
+        self.source = self.kind(self)
         watch = Watch(self._config(), FakeCore(), self.source, self.clock)
         watch.models._jobs, watch.models._worker = Jobs(), object()
         delivery = Delivery("sim", SimSink(self), watch.store, watch.status, self.clock)
@@ -394,27 +447,29 @@ class World:
         store = watch.store
         store._db._db.close()
         store._lock.__exit__(None, None, None)
+        if isinstance(self.source, FileSource):
+            self.source.close()
         self._points_left = self._life_time()
         if self.lies and self.rng.random() < 0.5:
             self._power_cut()
 
     def _power_cut(self) -> None:
         """Every file goes back to an earlier commit, and the end of what was not synced is torn."""
-        kept = sorted(self._folder.glob("copy-*"))
+        kept = sorted(self.folder.glob("copy-*"))
         if not kept:
             return
         back = self.rng.choice(kept)
         for end in ("", "-wal", "-shm"):
-            place = self._folder / f"state{end}"
+            place = self.folder / f"state{end}"
             place.unlink(missing_ok=True)
             if end != "-shm" and (back / f"state{end}").exists():
                 shutil.copy(back / f"state{end}", place)
-        wal = self._folder / "state-wal"
+        wal = self.folder / "state-wal"
         if wal.exists() and self.rng.random() < 0.5:
             size = wal.stat().st_size
             with wal.open("r+b") as file:
                 file.truncate(max(0, size - self.rng.randint(1, 5000)))
-        with_position = Store(self._folder / "state")
+        with_position = Store(self.folder / "state")
         self.acknowledged = (with_position.position or {"at": 0})["at"]  # a topic keeps its past
         with_position.close()
         self.seen["power cuts"] += 1
@@ -422,10 +477,10 @@ class World:
     def committed(self) -> None:
         self.n_commits += 1
         if self.lies and self.rng.random() < 0.1:
-            copy = self._folder / f"copy-{self.n_commits:06d}"
+            copy = self.folder / f"copy-{self.n_commits:06d}"
             copy.mkdir()
             for end in ("", "-wal"):
-                shutil.copy(self._folder / f"state{end}", copy / f"state{end}")
+                shutil.copy(self.folder / f"state{end}", copy / f"state{end}")
 
     def deliver(self) -> None:
         if self._nested:
@@ -448,7 +503,10 @@ class World:
 
     def check_acknowledged(self, until: int, *, positions: bool = True) -> None:
         """What the source may forget is in the state, as another process would find it."""
-        db = sqlite3.connect(self._folder / "state")
+        if self.rng.random() < 0.7:
+            self.acknowledged = max(self.acknowledged, until)
+            return
+        db = sqlite3.connect(self.folder / "state")
         try:
             if positions:
                 (text,) = db.execute("select value from meta where key = 'position'").fetchone()
@@ -467,8 +525,8 @@ class World:
     def run(self) -> None:
         memory = _MEMORY if _MEMORY.is_dir() else None
         with tempfile.TemporaryDirectory(dir=memory) as folder:
-            self._folder = Path(folder)
-            FakeModel(CHANNELS, [0.0] * 3, [1.0] * 3).save(self._folder / "model.json")
+            self.folder = Path(folder)
+            FakeModel(CHANNELS, [0.0] * 3, [1.0] * 3).save(self.folder / "model.json")
             try:
                 self._run()
                 self._check()
@@ -478,7 +536,7 @@ class World:
 
     def _run(self) -> None:
         for _ in range(_LONGEST):
-            if self.clock.seconds > self.last + 300:
+            if self.clock.seconds > self.last + 120:
                 self.wild = False  # everything passes, in the end
             try:
                 if self.watch is None:
@@ -523,27 +581,40 @@ class World:
 
     # --------------------------------------------------------------------- the truth
 
+    def _rows(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """The closed rows of an entity and their times, by the book; what came too late is not."""
+        newest, kept = None, []
+        for record in self.log:
+            if record.entity != name or record.time > START + 10**5 * STEP:
+                continue
+            if newest is not None and record.time // STEP <= (newest - LATENESS) // STEP - 1:
+                continue
+            newest = record.time if newest is None else max(newest, record.time)
+            kept += [(record.time, channel, value) for channel, value in record.values.items()]
+        rows = naive_rows(kept, STEP)
+        rows = [row for row in rows if row[0] // STEP <= (newest - LATENESS) // STEP - 1]
+        while not rows[-1][1]:
+            rows.pop()  # an empty row is written with the next one
+        cells = [[values.get(c, np.nan) for c in self.channels[name]] for _, values in rows]
+        return np.array(cells), np.array([time for time, _ in rows])
+
     def _expected(self, name: str):
         """The messages and the stream of an entity, by one pass over its rows."""
-        rows = self.truth[name]
-        times = START + np.arange(len(rows)) * STEP
-        closed = int((times[-1] - LATE * 10 * SECOND) // STEP - START // STEP)
-        rows, times = rows[:closed], times[:closed]
+        rows, times = self._rows(name)
         start, model = 0, FakeModel(CHANNELS, [0.0] * 3, [1.0] * 3)
         if self.learns:
-            start = LEARN + 1
-            if closed < start:
+            enough = np.flatnonzero(times - times[0] >= LEARN * STEP)
+            if not len(enough):
                 return [], None
-            order = self.channels[name]
-            rows = np.ascontiguousarray(rows[:, [CHANNELS.index(c) for c in order]])
+            start = int(enough[0]) + 1
             learned = rows[:start]
             scale = np.nanstd(learned, axis=0) + 1e-9
-            model = FakeModel(order, np.nanmean(learned, axis=0), scale)
+            model = FakeModel(self.channels[name], np.nanmean(learned, axis=0), scale)
         stream, life, messages = model.stream(), Life(name, Rules(RESOLVE_AFTER)), []
-        for i in range(start, closed):
+        for i in range(start, len(rows)):
             added = stream.add(rows[i : i + 1], times[i : i + 1].view("datetime64[ns]"))
             messages += life.changes(added.changes, int(times[i]), int(times[start]))
-        return [body(message, None) for message in messages], stream if closed > start else None
+        return [body(message, None) for message in messages], stream if len(rows) > start else None
 
     def _check(self) -> None:
         watch = self.watch
@@ -577,7 +648,9 @@ class World:
         if surplus:
             raise BrokenError(f"told, and never was: {sorted(surplus)}")
         if self.false_silences:
-            raise BrokenError(f"{len(self.false_silences)} alarms of silence, and nobody was silent")
+            raise BrokenError(
+                f"{len(self.false_silences)} alarms of silence, and nobody was silent"
+            )
 
     def _check_stream(self, name: str, stream) -> None:
         entity = self.watch.roster.get(name)
@@ -593,6 +666,3 @@ class World:
 def _facts(message: dict) -> tuple:
     keys = ("id", "what", "alarm", "kind", "entity", "onset", "resolved", "score", "severity")
     return tuple(message[key] for key in keys)
-
-
-__all__ = ["BrokenError", "FullError", "SinkRefusedError", "World"]
