@@ -126,3 +126,28 @@ def test_a_learned_model_that_cannot_be_read_is_learned_anew(tmp_path, caplog):
     assert sum(word == "watching" for word in again.known.values()) == 1
     assert again.status.counts["damaged"] == 0
     assert [path.suffix for path in sorted(folder.iterdir())].count(".damaged") == 1
+
+
+def test_what_was_learned_of_an_entity_is_forgotten_with_it(tmp_path):
+    write(tmp_path, feed(n_rows=300, faults=()))
+    data = feeds.settings(tmp_path)
+    data["model"] = {"learn": "30min"}
+    watch = Watch(make_config(data), FakeCore())
+    watch.start()
+    while len(watch.known) < 2 or set(watch.known.values()) != {"watching"}:
+        watch.step()
+        watch.checkpoint()
+    folder = tmp_path / "watch.state.models"
+    assert len(list(folder.iterdir())) == 2
+    done = watch.forget("p1")
+    nobody = watch.forget("nobody")
+    watch.step()
+    assert done.result(0) is True
+    assert nobody.result(0) is False
+    assert list(watch.known) == ["p2"]
+    assert len(list(folder.iterdir())) == 1
+    watch.close()
+    again = Watch(make_config(data), FakeCore())
+    again.start()
+    assert list(again.known) == ["p2"]
+    again.close()

@@ -113,7 +113,7 @@ def _standard_input(model: Path | None, state: Path) -> Config:
 def _backtest(config: Config, words: str) -> None:
     from vace_ad.frames.stamps import parse_duration
     from vace_ad.live.service import backtest
-    from vace_ad.report.words import plural
+    from vace_ad.plain import plural
 
     span = parse_duration(words)
     alarms, watch = backtest(config, span)
@@ -123,7 +123,7 @@ def _backtest(config: Config, words: str) -> None:
     weeks = span / (7 * 86_400 * 10**9)
     typer.echo(
         f"{plural(len(alarms), 'alarm')} in {words} ({len(alarms) / weeks:.1f} a week) of "
-        f"{len(watch.known):,} {'entity' if len(watch.known) == 1 else 'entities'}, "
+        f"{plural(len(watch.known), 'entity', 'entities')}, "
         f"{plural(counts['rows'], 'row')}; too late: {counts['late']:,}, "
         f"no records: {counts['bad']:,}"
     )

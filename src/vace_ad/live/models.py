@@ -72,6 +72,14 @@ class Models:
         if path is not None and path.exists():
             path.replace(path.with_suffix(".damaged"))
 
+    def forget(self, name: str) -> None:
+        """Remove what was learned of an entity; a file that a person named stays."""
+        self.release(name)
+        self._fits.pop(name, None)
+        path = self._path(name)
+        if self._file is None and path is not None:
+            path.unlink(missing_ok=True)
+
     def fit(self, entity: Entity, store: Store) -> None:
         """Start to learn in the background, once."""
         if entity.name in self._fits:

@@ -110,6 +110,20 @@ class Roster:
             raise ModelFileError(f"the model of {name!r} is gone; put its file back")
         return model
 
+    def forget(self, name: str) -> None:
+        """Know an entity no more; readings of it would make it a new one."""
+        entity = self.get(name)
+        self._keeper.alarm(entity.life.leave(entity.seen))
+        pending = self._keeper.pending
+        pending.journal = [row for row in pending.journal if row.name != name]
+        for kept in (pending.entities, pending.snapshots, pending.forgotten):
+            kept.pop(name, None)
+        pending.gone.append(name)
+        self._keeper.dirty.pop(name, None)
+        self.entities.pop(name, None)
+        del self.known[name]
+        self._models.forget(name)
+
     def to_disk(self, pending: Pending, recent: Callable[[str], bool]) -> list[str]:
         """Entities that are not `recent`, or too many, leave memory with a snapshot."""
         limit, leaving = self._config.state["active"], list[str]()

@@ -6,6 +6,7 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import Future
 
 from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import Life
@@ -26,6 +27,7 @@ from vace_ad.live.silence import Silence
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.status import Status
 from vace_ad.live.store import Store
+from vace_ad.plain import plural
 
 log = logging.getLogger("vace_ad.live")
 _WAIT = 0.2  # seconds that a read may take
@@ -119,6 +121,10 @@ class Watch:
         """An alarm was "normal", a "fault", or neither ("undo"); for other threads, soon done."""
         self._people.say(alarm, what)
 
+    def forget(self, name: str) -> Future[bool]:
+        """An entity is to be known no more; for other threads."""
+        return self._people.forget(name)
+
     def step(self) -> bool:
         """One turn; False when the source has ended."""
         batch = self.source.read(_WAIT)
@@ -127,6 +133,7 @@ class Watch:
             return True  # a stop came before its end
         self._died(drained(getattr(self.source, "silent", [])))
         self._people.heed(self.checkpoint)
+        self._forget()
         self._learn()
         if self.clock.monotonic() - self._ticked >= _TICK:
             self._ticked = self.clock.monotonic()
@@ -176,7 +183,8 @@ class Watch:
         self._keeper.begin(now)
         if batch.bad:
             counts["bad"] += batch.bad
-            log.warning("%d pieces from the source were no records: %s", batch.bad, batch.why)
+            pieces = plural(batch.bad, "piece")
+            log.warning("%s from the source could not be read as records: %s", pieces, batch.why)
         by_name: dict[str, list[Record]] = {}
         for record in batch.records:
             by_name.setdefault(record.entity, []).append(record)
@@ -278,6 +286,19 @@ class Watch:
             log.info("%s: its partition went to another member of the group", ascii(name))
         if names:
             self.checkpoint()
+
+    def _forget(self) -> None:
+        """Entities that a person wants to be known no more: their alarms end, their state goes."""
+        for name, done in self._people.forgotten():
+            found = name in self.known
+            if found:
+                self.roster.forget(name)
+                self._silence.forget(name)
+                self._to_fit.discard(name)
+                self.checkpoint()
+                log.info("%s: forgotten", ascii(name))
+            if done.set_running_or_notify_cancel():
+                done.set_result(found)
 
     def _silent(self, problem: str | None) -> None:
         now = self.clock.time_ns()

@@ -26,6 +26,7 @@ from vace_ad.live.records import read_time
 from vace_ad.live.replay import Replay
 from vace_ad.live.runner import Watch
 from vace_ad.live.store import Store
+from vace_ad.plain import plural
 
 log = logging.getLogger("vace_ad.live")
 _WHOLE = 0.9  # of the span that was asked for must be there
@@ -143,9 +144,9 @@ def _state_words(path: Path) -> str:
     store = Store(path)
     try:
         return (
-            f"goes on with {len(store.roster())} entities, "
-            f"{len(store.alarms(resolved=False))} open alarms, {sum(store.waiting().values())} "
-            "unsent messages"
+            f"goes on with {plural(len(store.roster()), 'entity', 'entities')}, "
+            f"{plural(store.n_open(), 'open alarm')}, "
+            f"{plural(sum(store.waiting().values()), 'unsent message')}"
         )
     finally:
         store.close()

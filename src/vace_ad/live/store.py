@@ -88,6 +88,7 @@ class Pending:
     heeded: list[int] = field(default_factory=list)  # what people said and was done
     meta: dict[str, str] = field(default_factory=dict)
     set_aside: list[str] = field(default_factory=list)  # damaged entities, which begin anew
+    gone: list[str] = field(default_factory=list)  # entities that a person wants forgotten
 
 
 # What a disk may say of itself; it passes, and the file is whole.
@@ -197,6 +198,8 @@ class Store:
             self._set(key, value)
         for name in pending.set_aside:
             self._set_aside(name)
+        for name in pending.gone:
+            self._remove(name)
         db.executemany(
             "insert or replace into entity values (?, ?, ?, ?, ?)",
             [(name, *kept, _sum(name, kept[2])) for name, kept in pending.entities.items()],
@@ -257,6 +260,9 @@ class Store:
             "from entity left join snapshot using (name) where entity.name = ?",
             (name,),
         )
+        self._remove(name)
+
+    def _remove(self, name: str) -> None:
         for table in ("entity", "snapshot", "journal"):
             self._db.execute(f"delete from {table} where name = ?", (name,))
 

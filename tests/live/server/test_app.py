@@ -1,6 +1,7 @@
 import json
 import re
 import threading
+from contextlib import closing
 from urllib.parse import quote
 
 import pytest
@@ -272,3 +273,21 @@ def test_many_push_at_once_and_everything_is_kept(pushed):
         thread.join(30)
     assert answers == [200] * 120
     assert watch.status.counts["rows"] == 6 * 19
+
+
+def test_an_entity_is_forgotten_with_its_alarms_and_its_state(pushed):
+    watch, url = pushed
+    assert ask(f"{url}/api/rows", feed(n_rows=110, entities=("p1", "p2")))[0] == 200
+    assert len(ask(f"{url}/api/alarms?state=open")[2]) == 2
+    assert ask(f"{url}/api/entity?name=none", method="DELETE")[0] == 404
+    answer = ask(f"{url}/api/entity?name=p1", method="DELETE")
+    assert (answer[0], answer[2]) == (200, {"forgotten": "p1"})
+    assert [one["name"] for one in ask(f"{url}/api/entities")[2]["entities"]] == ["p2"]
+    assert [one["entity"] for one in ask(f"{url}/api/alarms?state=open")[2]] == ["p2"]
+    with closing(watch.store.again()) as store:
+        assert store.entity("p1") is None
+        assert store.journal("p1") == []
+        assert store.entity("p2") is not None
+    again = feed(n_rows=120, entities=("p1",))[110:]
+    assert ask(f"{url}/api/rows", again)[0] == 200  # it comes back as a new one
+    until(lambda: watch.entities["p1"].n_rows == 9)

@@ -79,6 +79,20 @@ class Acting:
         self._watch.status.tell("marked", {"alarm": alarm, column: now})
         return JSONResponse({"alarm": alarm, column: now})
 
+    async def forget(self, request: Request) -> Response:
+        """An entity is known no more; answered when that is kept."""
+        name = request.query_params.get("name", "")
+        if name not in self._watch.known:
+            raise HTTPException(404, "no entity of this name")
+        done = asyncio.wrap_future(self._watch.forget(name))
+        try:
+            found = await asyncio.wait_for(done, _KEPT_SECONDS)
+        except TimeoutError:
+            raise HTTPException(503, "not done in time; ask again", {"Retry-After": "5"}) from None
+        if not found:
+            raise HTTPException(404, "no entity of this name")
+        return JSONResponse({"forgotten": name})
+
     # ------------------------------------------------------------------ programs
 
     async def rows(self, request: Request) -> Response:

@@ -56,6 +56,7 @@ class Routes:
                 Route("/api/status", look.status, methods=get),
                 Route("/api/entities", look.entities, methods=get),
                 Route("/api/entity", look.entity, methods=get),
+                Route("/api/entity", act.forget, methods=["DELETE"]),
                 Route("/api/alarms", look.alarms, methods=get),
                 Route("/api/alarms/{alarm}/{mark}", act.mark, methods=post),
                 Route("/api/events", look.events, methods=get),

@@ -17,6 +17,7 @@ from vace_ad.live.fields import Field, hint, shown_url
 from vace_ad.live.records import BadRecordError, Record, read_name, read_number
 from vace_ad.live.request import CONNECTION, Caller, RequestError
 from vace_ad.live.sources import Backoff, Batch
+from vace_ad.plain import plural
 
 _POINTS = 2000  # steps asked for at once; servers allow 11,000
 _SECOND = 10**9
@@ -250,7 +251,7 @@ class PrometheusSource:
         entities = sorted({record.entity for record in batch.records})
         empty = [name for name in self._queries if not any(c.endswith(name) for c in channels)]
         lines = [
-            f"now {len(entities)} {'entity' if len(entities) == 1 else 'entities'}: "
+            f"now {plural(len(entities), 'entity', 'entities')}: "
             f"{_few(entities)}; channels: {_few(channels)}"
         ]
         if empty:

@@ -183,6 +183,19 @@ function listen() {
   events.addEventListener("entity", (event) => { if (JSON.parse(event.data) === state.chosen) refresh.detail(); });
 }
 
+/** A machine that is gone for good: without this it would be silent for ever. */
+async function forget() {
+  const name = state.chosen;
+  if (name === null || !confirm(`Forget ${name}? Its alarms end, and what was learned of it is lost.`)) return;
+  const answer = await fetch(`/api/entity?name=${encodeURIComponent(name)}`, { method: "DELETE" });
+  if (!answer.ok) { $("link").textContent = `${name} could not be forgotten: ${answer.status}`; return; }
+  state.chosen = null;
+  $("shown").hidden = true;
+  $("choose").hidden = false;
+  for (const load of Object.values(refresh)) load();
+}
+
+$("forget").addEventListener("click", forget);
 $("search").addEventListener("input", (event) => { state.search = event.target.value; refresh.entities(); });
 addEventListener("resize", refresh.detail);
 addEventListener("hashchange", drawAlarms);
