@@ -1,10 +1,12 @@
 import json
+import shutil
+import subprocess
 import time
 from itertools import pairwise
 
 import pytest
 
-from live.fakes import FakeCore
+from live.fakes import FakeCore, FakeModel
 from live.feeds import settings
 from live.running import until
 from live.servers import node_exporter, prometheus
@@ -244,3 +246,35 @@ def test_a_dry_run_asks_the_server(tmp_path):
                 backtest(watched(tmp_path, url, queries={"flow": "rate(flow"}), 3600 * S, core)
     with pytest.raises(ConfigError, match="cannot be reached"):
         backtest(watched(tmp_path, "http://127.0.0.1:1"), 3600 * S, core)
+
+
+def test_a_backtest_of_a_real_server_reads_all_that_was_asked_for(tmp_path):
+    promtool = shutil.which("promtool")
+    if promtool is None:
+        pytest.skip("promtool is not installed: apt-get install prometheus")
+    now = int(time.time()) // 60 * 60
+    lines = ["# TYPE flow gauge"]
+    for name in ("a", "b", "c"):
+        for i in range(-300, 1):
+            if -120 <= i < -90:
+                continue  # half an hour without any scrape
+            value = 30.0 if -40 <= i < -35 and name == "b" else (i * 37 % 11 - 5) / 5
+            lines.append(f'flow{{instance="{name}"}} {value} {now + 60 * i}')
+    (tmp_path / "past.txt").write_text("\n".join([*lines, "# EOF", ""]))
+    command = [promtool, "tsdb", "create-blocks-from", "openmetrics", "past.txt", "tsdb"]
+    subprocess.run(command, cwd=tmp_path, check=True, capture_output=True)
+    FakeModel(["flow"], [0.0], [1.0]).save(tmp_path / "one.json")
+    with prometheus(tmp_path, 1) as url:
+        made = make(url, queries={"flow": "flow"}, step="1min")
+        made.open(None)
+        until(lambda: made.read(0.1) is not None, 20)
+        data = settings(tmp_path, align={"step": "1min"}, alarms={"silence_after": "10min"})
+        data["model"] = {"file": str(tmp_path / "one.json")}
+        data["source"] = {"kind": "prometheus", "url": url, "queries": {"flow": "flow"}}
+        data["source"]["step"] = "1min"
+        alarms, watch = backtest(make_config(data), 4 * 3600 * S, lambda config: FakeCore())
+        with pytest.raises(InputError, match=r"24 h were asked for, but the source has only [45]"):
+            backtest(make_config(data), 24 * 3600 * S, lambda config: FakeCore())
+    found = [(one["entity"], one["kind"]) for one in alarms]
+    assert found == [("", "no data"), ("b", "anomaly")]
+    assert watch.status.counts["readings"] >= 3 * 200
