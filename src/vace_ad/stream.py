@@ -101,6 +101,11 @@ class Stream:
         return self._n_rows
 
     @property
+    def limit(self) -> float | None:
+        """The score above which the last row of a live stream would have alarmed."""
+        return None if self._feed is None else self._feed.threshold
+
+    @property
     def tells_rows(self) -> bool:
         """Whether changes come with their rows, so that many rows at once say as much as each."""
         return self._recogniser is None

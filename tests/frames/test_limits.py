@@ -76,3 +76,13 @@ def test_a_column_counts_at_least_so_much(tmp_path):
     path.write_text("1," * 5000 + "1\n" + "2," * 5000 + "2\n")
     with pytest.raises(TableReadError, match=r"5,001 columns.*max_size"):
         read_table(path, max_size="300MB")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs named pipes")
+def test_a_pipe_that_nobody_writes_to_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    monkeypatch.setattr("vace_ad.frames.read._PIPE_SECONDS", 1)
+    with pytest.raises(TableReadError, match=r"nothing came from it for 1 seconds; start the prog"):
+        read_table(tmp_path / "pipe")

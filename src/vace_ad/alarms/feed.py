@@ -42,6 +42,7 @@ class AlarmFeed:
         self._alarming = alarming
         self._watcher = alarming.watcher(provisional=True)
         self._n = 0  # rows seen
+        self.threshold: float | None = None  # of the last row, as a score
         # The last RECENT rows, as they came, and their times.
         self._last_rows = RowBuffer(len(alarming.model.channels))
         self._last_times = RowBuffer(1, "datetime64[ns]")
@@ -67,7 +68,9 @@ class AlarmFeed:
             buffer.keep(RECENT)
             buffer.add(new)
         changes = []
-        judged = self._watcher.add(scores).ratio
+        limits = self._watcher.add(scores)
+        judged = limits.ratio
+        self.threshold = float(limits.limit[-1]) if len(limits.limit) else self.threshold
         judged = judged if borne is None else judged / borne
         for i, (ratio, score) in enumerate(zip(judged.tolist(), scores.tolist(), strict=True)):
             if ratio > 1 or self._open is not None:

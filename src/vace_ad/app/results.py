@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 RUN = "run.json"  # marks a folder as one of ours
 
 
-def check_out(out: Path) -> None:
-    """Refuse a place where results cannot go, before any work is done."""
+def check_out(out: Path, inputs: Iterable[str] = ()) -> None:
+    """Refuse a place where results cannot go, before any work is done.
+
+    `inputs` are the tables that are read: results that replace them would be their end.
+    """
     clean_up(Path(os.path.realpath(out)).parent)
     if out.exists() and not out.is_dir():
         raise InputError(f"{option('out')} {out} is a file; give a folder")
@@ -38,6 +41,13 @@ def check_out(out: Path) -> None:
         raise InputError(
             f"{option('out')} {out} holds other files; give a new folder, or one of an earlier run"
         )
+    place = out.resolve()
+    for name in inputs:
+        if place in Path(name).resolve().parents:
+            raise InputError(
+                f"{option('out')} {out} holds {name}, which is read, and would be replaced; "
+                "give another folder"
+            )
 
 
 @contextmanager

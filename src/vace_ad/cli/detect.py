@@ -134,7 +134,7 @@ def detect_command(
         return
     many.refuse_without_by(by, shared=shared, group=group, address=address)
     if out is not None:
-        check_out(out)
+        check_out(out, paths)
 
     loaded = load_table(paths, how)
     training = choose_training(

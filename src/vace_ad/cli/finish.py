@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vace_ad.cli.output import Output
+from vace_ad.errors import InputError
 
 if TYPE_CHECKING:
     from vace_ad.app.run import Run
@@ -60,6 +62,12 @@ def finish(
     output.json({**run.record(), "out": None if out is None else str(out)})
     if run.found.events and fail_on_events:
         raise typer.Exit(EVENTS_FOUND)
+
+
+def check_scores(place: str, inputs: Iterable[str]) -> None:
+    """Refuse to write scores over a table that is read."""
+    if place != "-" and Path(place).resolve() in {Path(name).resolve() for name in inputs}:
+        raise InputError(f"--scores {place} is a table that is read; give another file")
 
 
 def write_scores(place: str, run: Run) -> None:

@@ -102,6 +102,7 @@ def fit_command(
         return
     many.refuse_without_by(by, group=group)
     assert model is not None
+    check_target(model)
     tables = load_tables(paths, how)
     rows = sum(len(loaded.table) for loaded in tables)
     with output.progress() as progress:
@@ -204,7 +205,9 @@ def score_command(
         return
     assert model is not None
     if out is not None:
-        check_out(out)
+        check_out(out, paths)
+    if scores is not None:
+        end.check_scores(scores, paths)
     detector = load(existing(model))
     alarming.rules()  # refuses nonsense before the table is read
     if detector.feedback.active:
@@ -271,12 +274,25 @@ def existing(model: Path) -> Path:
     return model
 
 
+def check_target(model: Path) -> None:
+    """Refuse a place where no model can go: best before any work is done."""
+    from vace_ad.files import is_kind
+    from vace_ad.model import KIND
+
+    if not model.absolute().parent.is_dir():
+        raise VaceError(f"the folder of {model} does not exist; create it, or give another place")
+    if model.is_file() and model.stat().st_size and not is_kind(model, KIND):
+        raise VaceError(
+            f"{model} exists and is no model, so it is not overwritten; give another name, "
+            f"*{_SUFFIX}"
+        )
+
+
 def save(detector: VACE, model: Path) -> None:
     """Write a model, or say in a sentence why not."""
     from vace_ad.app.results import writing
 
-    if not model.absolute().parent.is_dir():
-        raise VaceError(f"the folder of {model} does not exist; create it, or give another place")
+    check_target(model)
     with writing(str(model)):
         detector.save(model)
 

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import re
+import select
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from vace_ad.caller import option
 from vace_ad.errors import ConfigError, TableReadError
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _LOOK = 64 * 1024  # bytes that a file's kind is told from
+_PIPE_SECONDS = 30  # a program that feeds a pipe may take a while to start
 
 # The first bytes decide what a file is, whatever its name says.
 _FORMATS = (
@@ -240,7 +243,7 @@ def _open(source: str | Path, most: int) -> tuple[str, bytes | Path]:
         if path.is_dir():
             raise TableReadError(f"{path} is a folder; name the table file in it")
         if not path.is_file() and path.exists():  # a pipe or a device: opened once
-            with path.open("rb") as file:
+            with _written(path) as file:
                 data = limits.read_all(str(path), file, most)
             if not data:
                 raise TableReadError(f"{path} is empty; give a table with at least one row")
@@ -257,6 +260,23 @@ def _open(source: str | Path, most: int) -> tuple[str, bytes | Path]:
         reason = getattr(error, "strerror", None) or error
         raise TableReadError(f"{path} cannot be read: {reason}") from error
     return str(path), path
+
+
+def _written(path: Path) -> BinaryIO:
+    """A device, or a pipe as soon as somebody writes to it; nobody for a while is said."""
+    if not path.is_fifo():
+        return path.open("rb")
+    handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # else this would wait for ever
+    ready = select.poll()
+    ready.register(handle, select.POLLIN)
+    if not ready.poll(1000 * _PIPE_SECONDS):  # a writer's end without a byte counts as well
+        os.close(handle)
+        raise TableReadError(
+            f"{path} is a pipe and nothing came from it for {_PIPE_SECONDS} seconds; start the "
+            "program that writes to it first"
+        )
+    os.set_blocking(handle, True)
+    return os.fdopen(handle, "rb")
 
 
 def _head(path: Path, size: int) -> bytes:

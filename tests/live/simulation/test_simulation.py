@@ -1,0 +1,102 @@
+"""Simulated worlds: a few hundred of them on every run, and those that showed a bug by name."""
+
+from __future__ import annotations
+
+import pytest
+
+from live.simulation.world import BrokenError, SimClock, World
+from vace_ad.live.align import Aligner
+from vace_ad.live.delivery import Delivery
+from vace_ad.live.keeper import Keeper
+from vace_ad.live.runner import Watch
+from vace_ad.live.store import Store
+
+FIRST, BLOCK, BLOCKS = 1_000_000, 25, 10
+
+# Seeds of the worlds as they were made when the bug was found; each bug has a test of its own too.
+NAMED: dict[str, int] = {}
+
+
+@pytest.mark.parametrize("block", range(BLOCKS))
+def test_worlds(block):
+    for seed in range(FIRST + block * BLOCK, FIRST + (block + 1) * BLOCK):
+        world = World(seed)
+        try:
+            world.run()
+        except Exception as error:
+            error.add_note(f"again: python -m live.simulation --seed {seed}")
+            raise
+
+
+def test_one_seed_is_one_world():
+    worlds = [World(1_000_007) for _ in range(2)]
+    for world in worlds:
+        world.run()
+    first, second = worlds
+    assert first.got == second.got
+    assert (first.n_points, first.n_deaths, first.seen) == (
+        second.n_points, second.n_deaths, second.seen,
+    )  # fmt: skip
+
+
+def acknowledge_early(monkeypatch):
+    """The position is acknowledged before it is kept."""
+    real = Watch.checkpoint
+
+    def checkpoint(self):
+        position = self._keeper.pending.position
+        if position is not None:
+            self.source.acknowledge(position)
+        real(self)
+
+    monkeypatch.setattr(Watch, "checkpoint", checkpoint)
+
+
+def forget_the_journal(monkeypatch):
+    """Rows since the snapshot are not run through again."""
+    monkeypatch.setattr(Store, "journal", lambda self, *args: [])
+
+
+def forget_receipts(monkeypatch):
+    """What was sent stays in the outbox."""
+    monkeypatch.setattr(Keeper, "sent", lambda self: {})
+
+
+def drop_on_failure(monkeypatch):
+    """A message that was not taken is not sent again."""
+    real = Delivery._send
+
+    def send(self, messages):
+        done = real(self, messages)
+        self.sent = messages[-1].seq
+        return done
+
+    monkeypatch.setattr(Delivery, "_send", send)
+
+
+def forget_open_rows(monkeypatch):
+    """Readings that are not in a row yet are lost with the process."""
+    monkeypatch.setattr(Aligner, "state", lambda self: {**REAL_STATE(self), "open": []})
+
+
+def measure_silence_by_the_clock(monkeypatch):
+    """A clock that is set forward makes everybody silent."""
+    monkeypatch.setattr(SimClock, "monotonic_ns", SimClock.time_ns)
+
+
+REAL_STATE = Aligner.state
+BUGS = [
+    acknowledge_early, forget_the_journal, forget_receipts, drop_on_failure, forget_open_rows,
+    measure_silence_by_the_clock,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("bug", BUGS, ids=lambda bug: bug.__name__)
+def test_a_bug_is_found(bug, monkeypatch):
+    bug(monkeypatch)
+    for seed in range(FIRST, FIRST + 60):
+        try:
+            World(seed).run()
+        except BrokenError:
+            return
+    pytest.fail("60 worlds did not show it")
