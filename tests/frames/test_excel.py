@@ -71,6 +71,15 @@ def test_gaps_words_and_numbers_in_one_column(tmp_path: Path) -> None:
     assert loaded.table.names == ("flow", "temp [degC]")
 
 
+def test_groups_and_units_as_in_a_text(tmp_path: Path) -> None:
+    head = [["Bericht"], [], ["Zeit", "Pumpe 1", None], [None, "p", "T"], [None, "bar", "degC"]]
+    frame, report = read_table(save(tmp_path / "t.xlsx", {"A": [*head, *rows()]}))
+    assert frame.columns == ["Zeit", "p", "T"]
+    assert report.units == {"p": "bar", "T": "degC"}
+    assert frame.height == 50
+    assert frame.schema["p"].is_numeric()
+
+
 def test_bad_workbooks(tmp_path: Path) -> None:
     path = save(tmp_path / "t.xlsx", {"A": [HEADER, *rows()]})
     whole = path.read_bytes()

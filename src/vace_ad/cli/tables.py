@@ -101,7 +101,8 @@ Sheet = Annotated[
 HeaderRow = Annotated[
     int | None,
     typer.Option(
-        help="The row of a workbook that names the columns, from 1.", rich_help_panel=_READING
+        help="The row of a workbook or text file that names the columns, from 1.",
+        rich_help_panel=_READING,
     ),
 ]
 Query = Annotated[

@@ -6,8 +6,8 @@ import hashlib
 import io
 import re
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,7 @@ class ReadReport:
     decimal: str | None = None
     header: bool | None = None
     notes: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)  # of channels whose unit is written
 
     def words(self) -> str:
         """The report in one line, for people."""
@@ -86,8 +87,8 @@ class Options:
     decimal: str | None = None
     encoding: str | None = None
     header: bool | None = None
-    sheet: str | None = None  # of a workbook, as the next
-    header_row: int | None = None  # counts from 1
+    sheet: str | None = None  # of a workbook
+    header_row: int | None = None  # of a workbook or a text, counts from 1
     query: str | None = None  # to a database
     by: tuple[str, ...] = ()  # labels of series that become columns
     max_size: str | int = limits.DEFAULT
@@ -140,12 +141,13 @@ def _read_any(
             raise TableReadError(f"{name} is empty; give a table with at least one row of values")
         kind = _kind(name, data)
     notes: list[str] = []
+    units: dict[str, str] = {}
     if kind in _TYPED:
         how.refuse(kind, _TEXT + _BOOK)
         frame = read_typed(name, data, kind, most)
     elif kind == "Excel":
         how.refuse(kind, _TEXT)
-        frame, notes = read_excel(name, data, sheet=how.sheet, header_row=how.header_row)
+        frame, notes, units = read_excel(name, data, sheet=how.sheet, header_row=how.header_row)
     elif kind == "JSON":
         how.refuse(kind, _TEXT + _BOOK)
         frame, kind = read_json(name, _all_bytes(data), how.by)
@@ -153,11 +155,18 @@ def _read_any(
         how.refuse(kind, _TEXT + _BOOK)
         frame = read_line_protocol(name, _all_bytes(data))
     else:
-        how.refuse("text", _BOOK)
+        how.refuse("text", ["sheet"])
         return _read_csv(name, data, how, kind if kind == "zstd" else compression, digest, most)
     label = kind.split()[0] if kind in _TYPED else kind
     return frame, ReadReport(
-        name, label, frame.height, frame.width, digest, compression, notes=tuple(notes)
+        name,
+        label,
+        frame.height,
+        frame.width,
+        digest,
+        compression,
+        notes=tuple(notes),
+        units=units,
     )
 
 
@@ -179,6 +188,7 @@ def _read_csv(
         decimal=how.decimal,
         encoding=how.encoding,
         header=how.header,
+        header_row=how.header_row,
         most=most,
     )
     frame, dialect = text.frame, text.dialect
@@ -192,8 +202,9 @@ def _read_csv(
         encoding=text.encoding,
         delimiter=dialect.delimiter,
         decimal=dialect.decimal,
-        header=dialect.header,
+        header=bool(dialect.head.names),
         notes=tuple(text.notes),
+        units=text.units,
     )
 
 
