@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import io
 import logging
+import zipfile
+import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.caller import option
 from vace_ad.errors import InputError, MissingExtraError, TableReadError
 from vace_ad.frames.head import Head, find_head
+from vace_ad.frames.sheet_size import check_sheets
 from vace_ad.frames.sniff import kind_of
-from vace_ad.frames.text import column_names, units_of, with_numbers
+from vace_ad.frames.text import column_names, first_line, units_of, with_numbers
 
 if TYPE_CHECKING:
     import polars as pl
@@ -20,7 +22,12 @@ _SAMPLE = 1000  # rows that sheets are compared by
 
 
 def read_excel(
-    name: str, data: bytes | Path, *, sheet: str | None = None, header_row: int | None = None
+    name: str,
+    data: bytes | Path,
+    most: int,
+    *,
+    sheet: str | None = None,
+    header_row: int | None = None,
 ) -> tuple[pl.DataFrame, list[str], dict[str, str]]:
     """Read one sheet of a workbook: the named one, else the one that holds the most cells.
 
@@ -34,8 +41,10 @@ def read_excel(
     # What it logs goes to those who listen, not to the terminal.
     logging.getLogger("fastexcel").addHandler(logging.NullHandler())
 
-    raw = io.BytesIO(data).getvalue() if isinstance(data, bytes) else data.read_bytes()
+    raw = data if isinstance(data, bytes) else data.read_bytes()
     try:
+        if raw.startswith(b"PK"):
+            check_sheets(name, raw, most)
         book = fastexcel.read_excel(raw)
         sheets = [sheet] if sheet is not None else book.sheet_names
         if sheet is not None and sheet not in book.sheet_names:
@@ -43,9 +52,9 @@ def read_excel(
                 f"{name} has no sheet {sheet!r}; it has {', '.join(map(repr, book.sheet_names))}"
             )
         found = {each: _cells(book, each) for each in sheets}
-    except fastexcel.FastExcelError as error:
+    except (fastexcel.FastExcelError, zipfile.BadZipFile, zlib.error, EOFError) as error:
         raise TableReadError(
-            f"{name} is an Excel workbook that cannot be read ({_first(error)}); it may be "
+            f"{name} is an Excel workbook that cannot be read ({first_line(error)}); it may be "
             "damaged or locked by a password: save it again, or as CSV"
         ) from error
     if not found:
@@ -88,7 +97,3 @@ def _frame(book: Any, sheet: str, head: Head) -> tuple[pl.DataFrame, dict[str, s
     units = units_of(frame.columns, head.units)
     kept = [column.name for column in frame if column.null_count() < len(column)]
     return frame.select(kept).filter(~pl.all_horizontal(pl.all().is_null())), units
-
-
-def _first(error: Exception) -> str:
-    return (str(error).strip().splitlines() or ["no reason given"])[0].rstrip(".")

@@ -113,12 +113,12 @@ def read_table(source: str | Path, **options: Any) -> tuple[pl.DataFrame, ReadRe
     as String; typed files keep their types. The options are those of `Options`.
     """
     how = Options(**options)
+    most = limits.parse_size(how.max_size)
     if is_connection(str(source)):
-        frame = read_sql(str(source), how.query)
+        frame = read_sql(str(source), how.query, most)
         digest = hashlib.sha256(str(how.query).encode()).hexdigest()
         report = ReadReport(safe_name(str(source)), "SQL", frame.height, frame.width, digest)
     else:
-        most = limits.parse_size(how.max_size)
         name, data = _open(source, most)
         frame, report = _read_any(name, data, how, most)
         limits.check_cells(name, frame.height, frame.width, most)
@@ -144,16 +144,18 @@ def _read_any(
     units: dict[str, str] = {}
     if kind in _TYPED:
         how.refuse(kind, _TEXT + _BOOK)
-        frame = read_typed(name, data, kind, most)
+        frame, notes = read_typed(name, data, kind, most)
     elif kind == "Excel":
         how.refuse(kind, _TEXT)
-        frame, notes, units = read_excel(name, data, sheet=how.sheet, header_row=how.header_row)
+        frame, notes, units = read_excel(
+            name, data, most, sheet=how.sheet, header_row=how.header_row
+        )
     elif kind == "JSON":
         how.refuse(kind, _TEXT + _BOOK)
-        frame, kind = read_json(name, _all_bytes(data), how.by)
+        frame, kind = read_json(name, _all_bytes(name, data, most), most, how.by)
     elif kind == "line protocol":
         how.refuse(kind, _TEXT + _BOOK)
-        frame = read_line_protocol(name, _all_bytes(data))
+        frame = read_line_protocol(name, _all_bytes(name, data, most), most)
     else:
         how.refuse("text", ["sheet"])
         return _read_csv(name, data, how, kind if kind == "zstd" else compression, digest, most)
@@ -235,8 +237,11 @@ def _is_workbook(data: bytes | Path) -> bool:
     return any(name.startswith("xl/") or name == "content.xml" for name in names)
 
 
-def _all_bytes(data: bytes | Path) -> bytes:
-    return data if isinstance(data, bytes) else data.read_bytes()
+def _all_bytes(name: str, data: bytes | Path, most: int) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    with data.open("rb") as file:
+        return limits.read_all(name, file, most)
 
 
 def _open(source: str | Path, most: int) -> tuple[str, bytes | Path]:
@@ -251,11 +256,7 @@ def _open(source: str | Path, most: int) -> tuple[str, bytes | Path]:
         if path.is_dir():
             raise TableReadError(f"{path} is a folder; name the table file in it")
         if not path.is_file() and path.exists():  # a pipe or a device: opened once
-            with path.open("rb") as file:
-                data = limits.read_all(str(path), file, most)
-            if not data:
-                raise TableReadError(f"{path} is empty; give a table with at least one row")
-            return str(path), data
+            return str(path), limits.read_pipe(path, most)
         if not _head(path, 1):
             raise TableReadError(f"{path} is empty; give a table with at least one row of values")
     except TableReadError:

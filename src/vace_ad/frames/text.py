@@ -15,6 +15,7 @@ from vace_ad.errors import ConfigError, TableReadError
 from vace_ad.frames.limits import check_cells
 from vace_ad.frames.panics import without_panic_words
 from vace_ad.frames.sniff import (
+    DELIMITERS,
     GROUP_SIGNS,
     GROUPED,
     MISSING,
@@ -71,6 +72,12 @@ def read_text(
         lines, data, found = _decode(name, data, encoding)
     if not any(line.strip() for line in lines):
         raise TableReadError(f"{name} is empty; give a table with at least one row of values")
+    if most is not None:  # before every cell of a line is looked at
+        signs = DELIMITERS if delimiter is None else (delimiter,)
+        plain = [line for line in lines if '"' not in line]
+        check_cells(
+            name, 1, 1 + max((line.count(s) for line in plain for s in signs), default=0), most
+        )
     dialect = sniff_dialect(
         lines, delimiter=delimiter, decimal=decimal, header=header, header_row=header_row
     )
