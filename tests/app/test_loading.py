@@ -104,3 +104,24 @@ def test_the_night_of_the_spring_change(tmp_path: Path) -> None:
     zoned = load_table(tmp_path / "t.csv", Reading(time_zone="Europe/Berlin"))
     assert zoned.clock.gaps == ()
     assert zoned.notes == []
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas", "index", "arrow"])
+def test_a_table_in_memory_is_read_as_a_file_is(kind: str, tmp_path: Path) -> None:
+    jitter = np.random.default_rng(0).integers(0, 20, 200) * np.timedelta64(10**9, "ns")
+    table = wide().with_columns(time=times(200) + jitter)
+    table.write_parquet(tmp_path / "t.parquet")
+    given = {
+        "polars": table,
+        "pandas": table.to_pandas(),
+        "index": table.to_pandas().set_index("time"),
+        "arrow": table.to_arrow(),
+    }[kind]
+    with pytest.warns(VaceWarning, match="rows averaged over 2min"):
+        read_back = read(given, resample="2min")
+    with pytest.warns(VaceWarning, match="rows averaged over 2min"):
+        assert read_back.equals(read(tmp_path / "t.parquet", resample="2min"))
+    with pytest.warns(VaceWarning, match="the step is irregular"):
+        read(given)
+    with pytest.raises(ConfigError, match="filter the table before the fit"):
+        read(given, where="a > 1")

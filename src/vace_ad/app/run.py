@@ -124,6 +124,7 @@ def detect_with(
 ) -> Run:
     """Find the events of a table with a fitted detector; training rows make none."""
     rules = alarming.rules(detector.config.length)
+    loaded = loaded.only(detector.channels_)
     found = detector.detect(
         loaded.table,
         budget=alarming.budget,
@@ -148,7 +149,13 @@ def _accepted_note(found: Detection) -> list[str]:
 
 
 def write_results(
-    run: Run, out: Path, kind: str, progress: Progress = silent, *, report: bool = True
+    run: Run,
+    out: Path,
+    kind: str,
+    progress: Progress = silent,
+    *,
+    report: bool = True,
+    excel: bool = False,
 ) -> None:
     """Write scores, events, model, run and report into a folder that appears whole."""
     from vace_ad.app.results import results_folder, write_run, write_tables
@@ -161,7 +168,7 @@ def write_results(
         )
     with results_folder(out) as folder:
         progress("writing", 0, 3)
-        write_tables(folder, run.loaded, run.found, kind)
+        write_tables(folder, run.loaded, run.found, kind, excel=excel)
         progress("writing", 1, 3)
         run.detector.save(folder / "model.vace")
         write_run(folder, run.record())

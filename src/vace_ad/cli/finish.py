@@ -34,6 +34,10 @@ class ScoreFormat(StrEnum):
 
 
 Format = Annotated[ScoreFormat, typer.Option("--format", help="Of the scores in --out.")]
+Excel = Annotated[
+    bool,
+    typer.Option("--excel", help="Also write events.xlsx into --out, for a spreadsheet."),
+]
 FailOnEvents = Annotated[
     bool,
     typer.Option(
@@ -48,14 +52,19 @@ def command_line() -> str:
 
 
 def finish(
-    run: Run, out: Path | None, kind: ScoreFormat, output: Output, fail_on_events: bool
+    run: Run,
+    out: Path | None,
+    kind: ScoreFormat,
+    output: Output,
+    fail_on_events: bool,
+    excel: bool = False,
 ) -> None:
     """Say and write everything about a run; leave with its exit status."""
     from vace_ad.app.run import write_results
 
     if out is not None:
         with output.progress() as progress:
-            write_results(run, out, kind.value, progress)
+            write_results(run, out, kind.value, progress, excel=excel)
     _say(run, out, output)
     output.json({**run.record(), "out": None if out is None else str(out)})
     if run.found.events and fail_on_events:

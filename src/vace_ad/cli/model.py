@@ -50,6 +50,8 @@ def fit_command(
     patch_length: fit.PatchLength = None,
     seed: fit.Seed = 0,
     settings: fit.Set = None,
+    train_skip: read.TrainSkip = None,
+    where: read.Where = None,
     time_column: read.TimeColumn = None,
     time_zone: read.TimeZone = None,
     sort: read.Sort = False,
@@ -81,7 +83,7 @@ def fit_command(
     vace fit fleet/ --by machine --models models/ --jobs 4
     """
     from vace_ad.app.loading import Reading, load_tables
-    from vace_ad.app.training import Training, fit_detector
+    from vace_ad.app.training import Training, fit_detector, within
 
     output = say.Output(as_json=as_json, quiet=quiet)
     how = Reading(
@@ -100,6 +102,7 @@ def fit_command(
         sheet=sheet,
         header_row=header_row,
         query=query,
+        where=where,
         max_size=max_size,
     )
     config = fit.make_config(preset, patch_length, seed, settings)
@@ -119,7 +122,7 @@ def fit_command(
         return
     many.refuse_without_by(by, group=group)
     assert model is not None
-    tables = load_tables(paths, how)
+    tables = [within(loaded, skip=train_skip or ()) for loaded in load_tables(paths, how)]
     rows = sum(len(loaded.table) for loaded in tables)
     with output.progress() as progress:
         detector, notes = fit_detector(config, Training(tables, None, f"{rows:,} rows"), progress)
@@ -173,6 +176,7 @@ def score_command(
     query: read.Query = None,
     max_size: read.MaxSize = MAX_SIZE,
     score_format: end.Format = end.ScoreFormat.parquet,
+    excel: end.Excel = False,
     fail_on_events: end.FailOnEvents = False,
     as_json: say.Json = False,
     quiet: say.Quiet = False,
@@ -259,7 +263,7 @@ def score_command(
         )
     if scores is not None:
         end.write_scores(scores, run)
-    end.finish(run, out, score_format, output, fail_on_events)
+    end.finish(run, out, score_format, output, fail_on_events, excel)
 
 
 @say.interruptible

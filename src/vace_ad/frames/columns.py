@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.caller import option
+from vace_ad.caller import is_command_line, option
 from vace_ad.errors import InputError, TableReadError
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
     import polars as pl
 
+_FEW = 12  # different words that a column of states has at most
 _SHOWN = 5  # columns that a note on many of them names
 _Look = tuple["ColumnNote | None", "NDArray[np.float64] | None"]
 
@@ -154,7 +155,9 @@ def _look_at(column: nw.Series[Any], name: str, *, chosen: bool) -> _Look:
     if column.null_count() == len(column):
         return left_out("empty")
     if not (kind.is_numeric() or kind == nw.Boolean):
-        return left_out("a time" if kind.is_temporal() else "text")
+        few = "" if kind.is_temporal() else _few_words(column, name)
+        done = f"left out{few}"
+        return ColumnNote(name, "a time" if kind.is_temporal() else "text", done, kept=False), None
     values = column.cast(nw.Float64).to_numpy()
     known = values[np.isfinite(values)]
     if not len(known):
@@ -167,6 +170,18 @@ def _look_at(column: nw.Series[Any], name: str, *, chosen: bool) -> _Look:
         done = "kept, so that a move is noticed"
         return ColumnNote(name, "constant", done, kept=True), values
     return None, values
+
+
+def _few_words(column: nw.Series[Any], name: str) -> str:
+    """What can be done with a column of few different words, such as the state of a machine."""
+    words = sorted(map(str, column.drop_nulls().unique().to_list()))
+    if not 2 <= len(words) <= _FEW or len(column) < 10 * len(words):
+        return ""
+    shown = ", ".join(map(repr, words[:3])) + (", …" if len(words) > 3 else "")
+    advice = f"; a column of 0 and 1 for each of its values ({shown}) would be a channel"
+    if is_command_line():
+        advice += f", and --where \"{name} == '{words[0]}'\" learns from some rows alone"
+    return advice
 
 
 def _is_counter(values: NDArray[np.float64]) -> bool:

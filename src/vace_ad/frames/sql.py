@@ -135,7 +135,7 @@ def _duckdb(name: str, path: Path, query: str, most: int) -> pl.DataFrame:
     except ImportError as error:
         raise MissingExtraError("reading from DuckDB", "duckdb", "sql") from error
     # Opened for reading alone, DuckDB still writes other files: COPY TO, ATTACH, its spill.
-    locked = {
+    locked: dict[str, Any] = {
         "enable_external_access": "false",
         "lock_configuration": "true",
         "memory_limit": f"{max(most, 64 * 10**6)}B",
