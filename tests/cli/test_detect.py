@@ -334,3 +334,23 @@ def test_fit_takes_a_condition_and_ranges_left_out(vace: Runner, tmp_path: Path)
     answer = vace("fit", tmp_path / "t.csv", "--model", tmp_path / "m.vace", *skip, *QUICK)
     assert answer.status == 0, answer.err
     assert load(tmp_path / "m.vace").facts_["rows"] == 940
+
+
+def test_excel_needs_a_folder(vace: Runner, plant: Path, tmp_path: Path) -> None:
+    answer = vace("detect", plant, "--excel")
+    assert answer.status != 0
+    assert "--excel needs --out" in answer.err
+    answer = vace("detect", plant, "--excel", "--out", tmp_path / "o", "--by", "machine")
+    assert "--excel and --by both came" in answer.err
+
+
+def test_units_of_a_table_are_in_the_report(vace: Runner, tmp_path: Path) -> None:
+    lines = frame().write_csv().splitlines()
+    lines.insert(1, ",l/s,rpm,bar,kW")
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    answer = vace("detect", tmp_path / "t.csv", "--out", tmp_path / "out", *QUICK)
+    assert answer.status == 0, answer.err
+    assert "the row below the names holds units: l/s, rpm, bar, kW" in answer.out + answer.err
+    run = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert run["input"]["units"]["pressure"] == "bar"
+    assert "pressure [bar]" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

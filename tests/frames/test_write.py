@@ -61,8 +61,8 @@ def test_files(tmp_path: Path) -> None:
     assert pl.read_parquet(tmp_path / "s.parquet").equals(frame)
     write_frame(frame, tmp_path / "s.csv")
     assert (tmp_path / "s.csv").read_text().splitlines()[1].startswith("2026-01-01T00:00:00")
-    with pytest.raises(ConfigError, match=r"\.parquet or \.csv"):
-        write_frame(frame, tmp_path / "s.xlsx")
+    with pytest.raises(ConfigError, match=r"written as \.parquet, \.csv or \.xlsx"):
+        write_frame(frame, tmp_path / "s.json")
 
 
 def test_a_sheet_has_dates_numbers_and_no_formulas(tmp_path: Path) -> None:

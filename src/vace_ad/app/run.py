@@ -208,4 +208,4 @@ def write_page(run: Run, path: Path) -> None:
         command=run.command,
         rules=run.rules,
     )
-    write_report(data, path)
+    write_report(data.labelled(source.units), path)

@@ -114,6 +114,7 @@ def detect_command(
 
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet)
+    end.check_excel(excel, out, by)
     how = Reading(
         time_column=time_column,
         time_zone=time_zone,

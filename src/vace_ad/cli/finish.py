@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vace_ad.cli.output import Output, stamp
+from vace_ad.errors import ConfigError, needs
 
 if TYPE_CHECKING:
     from vace_ad.app.run import Run
@@ -44,6 +45,20 @@ FailOnEvents = Annotated[
         "--fail-on-events", help=f"Exit with status {EVENTS_FOUND} when events were found."
     ),
 ]
+
+
+def check_excel(excel: bool, out: Path | None, by: str | None) -> None:
+    """Refuse --excel where it could not be followed, before any work is done."""
+    if not excel:
+        return
+    if out is None or by is not None:
+        raise ConfigError(
+            "--excel needs --out, the folder to write into"
+            if out is None
+            else "--excel and --by both came; the events of a fleet are written as CSV alone"
+        )
+    with needs("openpyxl", "excel", "writing an Excel workbook"):
+        import openpyxl  # noqa: F401
 
 
 def command_line() -> str:

@@ -200,6 +200,7 @@ def score_command(
 
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet or scores == "-")
+    end.check_excel(excel, out, by)
     how = Reading(
         time_column=time_column,
         time_zone=time_zone,
