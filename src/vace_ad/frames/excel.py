@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import logging
-import zipfile
-import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.caller import option
 from vace_ad.errors import InputError, MissingExtraError, TableReadError
 from vace_ad.frames.head import Head, find_head
-from vace_ad.frames.sheet_size import check_sheets
+from vace_ad.frames.sheet_size import UNREADABLE, check_sheets
 from vace_ad.frames.sniff import kind_of
 from vace_ad.frames.text import column_names, first_line, units_of, with_numbers
 
@@ -52,7 +50,9 @@ def read_excel(
                 f"{name} has no sheet {sheet!r}; it has {', '.join(map(repr, book.sheet_names))}"
             )
         found = {each: _cells(book, each) for each in sheets}
-    except (fastexcel.FastExcelError, zipfile.BadZipFile, zlib.error, EOFError) as error:
+    except InputError:
+        raise
+    except (fastexcel.FastExcelError, *UNREADABLE) as error:
         raise TableReadError(
             f"{name} is an Excel workbook that cannot be read ({first_line(error)}); it may be "
             "damaged or locked by a password: save it again, or as CSV"

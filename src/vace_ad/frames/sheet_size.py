@@ -9,10 +9,21 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+import zlib
 from collections.abc import Iterator
 
 from vace_ad.frames.limits import check_cells, too_large
 
+# What a damaged, locked or foreign archive ends in.
+UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+)
 _BLOCK = 1 << 20
 _TAIL = 4096  # bytes of a block that are looked at again with the next: longer than any tag here
 _CELL = re.compile(rb"""\sr=["']([A-Z]{1,3})(\d{1,7})["']""")  # of .xlsx

@@ -192,7 +192,8 @@ def _parse_serial(counts: NDArray[np.float64], zone: str | None) -> Stamps:
     import polars as pl
 
     milliseconds = np.round((counts - _SERIAL_EPOCH) * (_DAY // 10**6))
-    stamps = pl.Series(milliseconds).fill_nan(None).cast(pl.Int64).cast(pl.Datetime("ms"))
+    known = pl.Series(np.where(np.isfinite(counts), milliseconds, np.nan)).fill_nan(None)
+    stamps = known.cast(pl.Int64).cast(pl.Datetime("ms"))
     first = str(stamps.drop_nulls()[0])
     example = f"{counts[np.isfinite(counts)][0]:.10g}"
     note = f"times are a spreadsheet's day numbers: {example} is {first}"
