@@ -282,3 +282,10 @@ def test_seconds_of_that_size_are_no_day_numbers() -> None:
     assert time is not None
     assert time[1] - time[0] == np.timedelta64(1, "s")
     assert report.notes == ("times are numbers; taken as seconds",)
+
+
+@pytest.mark.parametrize("name", ["uptime", "Betriebszeit", "runtime_h"])
+def test_a_counter_of_hours_is_no_day_number(name: str) -> None:
+    frame = pl.DataFrame({name: 40_000 + np.arange(20) * 0.1, "a": np.arange(20) % 3})
+    assert split_time(frame)[1] is None
+    assert split_time(frame.rename({name: "Zeit (UTC)"}))[1] is not None

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING, Any
 
 from vace_ad.caller import option
 from vace_ad.errors import ConfigError, MissingExtraError, TableReadError
-from vace_ad.frames.limits import check_cells, too_large
+from vace_ad.frames.limits import check_cells, size_words, too_large
 from vace_ad.frames.text import column_names, first_line
 
 if TYPE_CHECKING:
     import polars as pl
 
-_BATCH = 10_000  # rows of SQLite that become columns together
+_BATCH = 10_000  # rows that become columns together
+_FETCHED = 256  # rows that SQLite hands over at a time
 _NESTED = ("list", "array", "struct", "map", "union", "variant", "blob", "bit")  # of DuckDB
 _LONGEST = 2**31 - 1  # bytes of a cell that SQLite can be told to allow
 _CONNECTION = re.compile(r"(sqlite|duckdb|postgresql|postgres)://(.*)", re.DOTALL)
@@ -81,19 +82,25 @@ def _sqlite(name: str, path: Path, query: str, most: int) -> pl.DataFrame:
         # Opened for reading alone, SQLite still writes other files: VACUUM INTO, ATTACH.
         return sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY
 
+    longest = max(_FETCHED, most // _FETCHED)  # bytes of a cell, so that what is fetched fits
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
         database.set_authorizer(authorise)
-        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(most, _LONGEST))
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(longest, _LONGEST))
         try:
             cursor = database.execute(query)
             names = [one[0] for one in cursor.description or ()]
             check_cells(name, 0, len(names), most)
-            return _frame(name, names, cursor, most)
-        except sqlite3.DataError as error:  # a cell beyond the limit
-            raise too_large(name, most) from error
+            return _frame(name, names, iter(lambda: cursor.fetchmany(_FETCHED), []), most)
+        except sqlite3.DataError as error:
+            raise TableReadError(
+                f"{name}: a cell holds more than {size_words(longest)}; leave its column out of "
+                f"the query, or lift {option('max_size')}"
+            ) from error
 
 
-def _frame(name: str, names: list[str], rows: Iterable[tuple[Any, ...]], most: int) -> pl.DataFrame:
+def _frame(
+    name: str, names: list[str], fetched: Iterable[list[tuple[Any, ...]]], most: int
+) -> pl.DataFrame:
     """Columns of numbers or words; SQLite types cells, not columns. A blob is no value."""
     import polars as pl
 
@@ -103,16 +110,16 @@ def _frame(name: str, names: list[str], rows: Iterable[tuple[Any, ...]], most: i
     size = 0
 
     def columns() -> pl.DataFrame:
-        return pl.DataFrame(
-            [_column(title, [row[i] for row in batch]) for i, title in enumerate(titles)]
-        )
+        cells = zip(*batch, strict=True) if batch else ([] for _ in titles)
+        return pl.DataFrame([_column(t, list(c)) for t, c in zip(titles, cells, strict=True)])
 
-    for row in rows:
-        size += sum([len(c) if c.__class__ in (str, bytes) else 8 for c in row])
+    for rows in fetched:
+        size += 8 * len(titles) * len(rows)
+        size += sum([len(cell) for row in rows for cell in row if cell.__class__ in (str, bytes)])
         if size > most:
             raise too_large(name, most)
-        batch.append(row)
-        if len(batch) == _BATCH:
+        batch += rows
+        if len(batch) >= _BATCH:
             parts.append(columns())
             batch = []
     parts.append(columns())
@@ -123,7 +130,7 @@ def _frame(name: str, names: list[str], rows: Iterable[tuple[Any, ...]], most: i
 def _column(title: str, cells: list[Any]) -> pl.Series:
     import polars as pl
 
-    if all(cell is None or isinstance(cell, int | float) for cell in cells):
+    if set(map(type, cells)) <= {int, float, type(None)}:
         return pl.Series(title, cells, dtype=pl.Float64, strict=False)
     words = [None if cell is None or isinstance(cell, bytes) else str(cell) for cell in cells]
     return pl.Series(title, words, dtype=pl.String)

@@ -45,7 +45,8 @@ _CENTURY = 69  # two digits from here on are of the last century, as POSIX has i
 
 # Days since 1899-12-30, as spreadsheets count: these are 1982 to 2064.
 _SERIAL, _SERIAL_EPOCH, _DAY = (30_000, 60_000), 25_569, 86_400 * 10**9
-_DATE_NAME = re.compile(r"date|datum|stamp|zeit", re.IGNORECASE)
+_DATE_NAME = re.compile(r"(?<![^\W_])(date|datum)|stamp", re.IGNORECASE)
+_TIME_NAME = re.compile(r"(?<![^\W_])(date|time|datum|zeit|uhrzeit)|stamp", re.IGNORECASE)
 
 _ZONE = re.compile(r"[+-]\d{2}:?(\d{2})?$")
 
@@ -105,7 +106,7 @@ def parse_stamps(column: pl.Series, zone: str | None = None, *, count: bool = Fa
         return _in_zone(column.cast(pl.Datetime("ns")), zone, [])
     if column.dtype.is_numeric():
         counts = column.cast(pl.Float64).to_numpy()
-        if _are_serial(column.name, counts):
+        if _are_serial(column.name, counts, asked=count):
             return _parse_serial(counts, zone)
         return _parse_counts(counts, count, zone)
     return Stamps(np.full(len(column), np.datetime64("NaT", "ns")), None, [])
@@ -174,9 +175,11 @@ def _with_month_numbers(words: pl.Series) -> pl.Series:
     return frame["words"].alias(words.name)
 
 
-def _are_serial(name: str, counts: NDArray[np.float64]) -> bool:
-    """Whether numbers are days as spreadsheets count them: of that size, in order, and either with
-    a time of day or in a column that is named after dates.
+def _are_serial(name: str, counts: NDArray[np.float64], *, asked: bool) -> bool:
+    """Whether numbers are days as spreadsheets count them.
+
+    They are of that size, mostly in order, in a column that is named after times, or was named as
+    the time; whole days only where the name speaks of dates.
     """
     finite = counts[np.isfinite(counts)]
     low, high = _SERIAL
@@ -184,7 +187,8 @@ def _are_serial(name: str, counts: NDArray[np.float64]) -> bool:
         return False
     if len(finite) > 1 and (np.diff(finite) < 0).mean() > 0.5:
         return False
-    return bool((finite != np.floor(finite)).any() or _DATE_NAME.search(name))
+    fraction = bool((finite != np.floor(finite)).any())
+    return bool(_DATE_NAME.search(name) or (fraction and (asked or _TIME_NAME.search(name))))
 
 
 def _parse_serial(counts: NDArray[np.float64], zone: str | None) -> Stamps:

@@ -296,7 +296,8 @@ def with_numbers(frame: pl.DataFrame, decimal: str, notes: list[str]) -> pl.Data
     if grouped:
         name, example = next(iter(grouped.items()))
         plain = re.sub(GROUP_SIGNS[decimal], "", example).replace(",", ".")
-        more = f", and so in {len(grouped) - 1} more columns" if len(grouped) > 1 else ""
+        others = len(grouped) - 1
+        more = f", and so in {others} more column{'s' * (others > 1)}" if others else ""
         notes.append(f"column {name!r}: thousands are set apart, {example} is {plain}{more}")
     return frame.with_columns(columns)
 
