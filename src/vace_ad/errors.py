@@ -76,7 +76,8 @@ class MissingExtraError(VaceError, ImportError):
 
     def __init__(self, purpose: str, module: str, extra: str) -> None:
         super().__init__(
-            f"{purpose} needs {module}, which is not installed: pip install 'vace-ad[{extra}]'"
+            f"{purpose} needs {module}, which is not installed: pip install 'vace-ad[{extra}]', "
+            f"or in a clone of the repository pip install '.[{extra}]'"
         )
 
 
