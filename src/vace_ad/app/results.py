@@ -86,7 +86,7 @@ def writing(place: str) -> Iterator[None]:
 
 
 def score_frame(table: Table, found: Detection, zone: str | None = None) -> pl.DataFrame:
-    """Scores row by row, with time, signals and whether the row is part of an event."""
+    """Scores row by row, with time, threshold, signals and whether the row is part of an event."""
     import numpy as np
     import polars as pl
 
@@ -96,6 +96,7 @@ def score_frame(table: Table, found: Detection, zone: str | None = None) -> pl.D
     if table.time is not None:
         columns["time"] = zoned("time", table.time, zone)
     columns["score"] = found.scores
+    columns["threshold"] = found.limits
     columns |= {name: rows for name, rows in found.signals.items() if name not in columns}
     columns["alarm"] = found.predictions
     return pl.DataFrame(columns).with_columns(pl.col(pl.Float64).fill_nan(None))
@@ -115,13 +116,18 @@ def event_frame(events: Sequence[Event], zone: str | None = None) -> pl.DataFram
     return pl.DataFrame(columns).with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def write_tables(folder: Path, loaded: Loaded, found: Detection, kind: str) -> None:
-    """Write the scores and the events."""
+def write_tables(
+    folder: Path, loaded: Loaded, found: Detection, kind: str, *, excel: bool = False
+) -> None:
+    """Write the scores and the events, on request also for a spreadsheet."""
     from vace_ad.frames.write import write_frame
 
     zone = loaded.clock.zone
     write_frame(score_frame(loaded.table, found, zone), folder / f"scores.{kind}")
-    write_frame(event_frame(found.events, zone), folder / "events.csv")
+    events = event_frame(found.events, zone)
+    write_frame(events, folder / "events.csv")
+    if excel:
+        write_frame(events, folder / "events.xlsx")
 
 
 def write_run(folder: Path, facts: dict[str, Any]) -> None:

@@ -50,6 +50,8 @@ def fit_command(
     patch_length: fit.PatchLength = None,
     seed: fit.Seed = 0,
     settings: fit.Set = None,
+    train_skip: read.TrainSkip = None,
+    where: read.Where = None,
     time_column: read.TimeColumn = None,
     time_zone: read.TimeZone = None,
     sort: read.Sort = False,
@@ -81,7 +83,7 @@ def fit_command(
     vace fit fleet/ --by machine --models models/ --jobs 4
     """
     from vace_ad.app.loading import Reading, load_tables
-    from vace_ad.app.training import Training, fit_detector
+    from vace_ad.app.training import Training, fit_detector, within
 
     output = say.Output(as_json=as_json, quiet=quiet)
     how = Reading.at_the_command_line(locals())
@@ -103,7 +105,7 @@ def fit_command(
     many.refuse_without_by(by, group=group)
     assert model is not None
     check_target(model)
-    tables = load_tables(paths, how)
+    tables = [within(loaded, skip=train_skip or ()) for loaded in load_tables(paths, how)]
     rows = sum(len(loaded.table) for loaded in tables)
     with output.progress() as progress:
         detector, notes = fit_detector(config, Training(tables, None, f"{rows:,} rows"), progress)
@@ -154,6 +156,7 @@ def score_command(
     query: read.Query = None,
     max_size: read.MaxSize = MAX_SIZE,
     score_format: end.Format = end.ScoreFormat.parquet,
+    excel: end.Excel = False,
     fail_on_events: end.FailOnEvents = False,
     as_json: say.Json = False,
     quiet: say.Quiet = False,
@@ -177,6 +180,7 @@ def score_command(
 
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet or scores == "-")
+    end.check_excel(excel, out, by)
     how = Reading.at_the_command_line(locals())
     alarming = alarm.make_alarming(
         alarm.make_budget(budget, false_alarm_rate, threshold), join, min_length, cooldown, step
@@ -226,7 +230,7 @@ def score_command(
         )
     if scores is not None:
         end.write_scores(scores, run)
-    end.finish(run, out, score_format, output, fail_on_events)
+    end.finish(run, out, score_format, output, fail_on_events, excel)
 
 
 @say.interruptible
