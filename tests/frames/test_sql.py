@@ -118,9 +118,7 @@ def test_max_size_holds_for_databases(
 ) -> None:
     place = request.getfixturevalue(database)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(
-        TableReadError, match=r"more than (5 MB; .*max_size=|.* kB; leave its col)"
-    ):
+    with pytest.raises(TableReadError, match=r"more than (5 MB; .*max_size=|.* kB; leave its col)"):
         load_table(place, Reading(query=query, max_size="5MB"))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
 
