@@ -21,7 +21,10 @@ _BASES = (
     "VAr|eV|cal|B|bit|Bd|psi|rpm|U|Nm|dB|dBm|dBA|degC|degF|deg|rad|pH|ppm|ppb|NTU|mWS|mmHg|in|ft|"
     "lb|gal|gpm|cfm|mph|kn|sec|Sek|Std|Stk|pcs|count|counts|EUR|USD"
 )
-_ONE = rf"(?:[pnµμumcdhkMGT]?(?:{_BASES})|[°º][CFK]?|%\s?(?:r[FH]|RH)?|‰|€|\$|1)(?:\^?[-−]?\d|[⁻²³¹]+)?"
+_ONE = (
+    rf"(?:[pnµμumcdhkMGT]?(?:{_BASES})|[°º][CFK]?|%\s?(?:r[FH]|RH)?|‰|€|\$|1)"
+    r"(?:\^?[-−]?\d|[⁻²³¹]+)?"
+)
 _UNIT = re.compile(rf"{_ONE}(?:\s?[/*·⋅.]\s?{_ONE}| {_ONE})*|[\[(][^\])]{{0,12}}[\])]")
 
 
