@@ -51,9 +51,9 @@ def test_scores_to_a_file_and_to_standard_output(vace: Runner, model: Path, tmp_
     assert written.height == ROWS
     printed = vace(*options, "--scores", "-").out
     assert printed == (tmp_path / "s.csv").read_text()
-    answer = vace(*options, "--scores", tmp_path / "s.xlsx")
+    answer = vace(*options, "--scores", tmp_path / "s.json")
     assert answer.status == 2
-    assert ".parquet or .csv" in answer.err
+    assert ".parquet, .csv or .xlsx" in answer.err
 
 
 def test_several_tables(vace: Runner, tmp_path: Path) -> None:

@@ -130,7 +130,7 @@ def score_command(
     scores: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Write the scores here, as .parquet or .csv; - prints CSV."
+            metavar="FILE", help="Write the scores here, as .parquet, .csv or .xlsx; - prints CSV."
         ),
     ] = None,
     out: end.Out = None,

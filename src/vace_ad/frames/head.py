@@ -22,7 +22,8 @@ _BASES = (
     "lb|gal|gpm|cfm|mph|kn|sec|Sek|Std|Stk|pcs|count|counts|EUR|USD"
 )
 _ONE = (
-    rf"(?:[pnµμucdhkMGT]?(?:{_BASES})|[°º][CFK]?|%\s?(?:r[FH]|RH)?|‰|€|\$|1)(?:\^?[-−]?\d|[⁻²³¹]+)?"
+    rf"(?:[pnµμumcdhkMGT]?(?:{_BASES})|[°º][CFK]?|%\s?(?:r[FH]|RH)?|‰|€|\$|1)"
+    r"(?:\^?[-−]?\d|[⁻²³¹]+)?"
 )
 _UNIT = re.compile(rf"{_ONE}(?:\s?[/*·⋅.]\s?{_ONE}| {_ONE})*|[\[(][^\])]{{0,12}}[\])]")
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _ISO = "%Y-%m-%dT%H:%M:%S%.f"
+_SHEET_ROWS = 1_048_576
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -100,7 +101,12 @@ def _write_sheet(frame: pl.DataFrame, path: Path) -> None:
         import openpyxl
     zoned = [n for n, k in frame.schema.items() if isinstance(k, pl.Datetime) and k.time_zone]
     local = frame.with_columns(pl.col(zoned).dt.replace_time_zone(None))  # a cell has no zone
-    book = openpyxl.Workbook()
+    if frame.height >= _SHEET_ROWS:
+        raise InputError(
+            f"{frame.height:,} rows came; a sheet has {_SHEET_ROWS:,}, its header included: write "
+            ".parquet or .csv"
+        )
+    book, bold = openpyxl.Workbook(), openpyxl.styles.Font(bold=True)
     sheet = book.active
     sheet.freeze_panes = "A2"
     for i, row in enumerate([frame.columns, *local.iter_rows()], 1):
@@ -108,7 +114,8 @@ def _write_sheet(frame: pl.DataFrame, path: Path) -> None:
             cell = sheet.cell(i, j, value)
             if isinstance(value, str):
                 cell.data_type = "s"  # words that begin like a formula stay words
-            cell.font = openpyxl.styles.Font(bold=i == 1)
+            if i == 1:
+                cell.font = bold
     with path.open("wb") as file:
         book.save(file)
 
