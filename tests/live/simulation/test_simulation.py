@@ -12,7 +12,7 @@ from vace_ad.live.runner import Watch
 from vace_ad.live.sources.files import _Lines
 from vace_ad.live.store import Store
 
-FIRST, BLOCK, BLOCKS = 1_000_000, 25, 10
+FIRST, BLOCK, BLOCKS = 1_000_000, 20, 10
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
