@@ -151,3 +151,31 @@ def test_what_was_learned_of_an_entity_is_forgotten_with_it(tmp_path):
     again.start()
     assert list(again.known) == ["p2"]
     again.close()
+
+
+def test_damaged_rows_to_learn_from_are_learned_anew(tmp_path, caplog):
+    lines = feed(n_rows=700, faults=())
+    write(tmp_path, lines[:200])
+    data = feeds.settings(tmp_path)
+    data["model"] = {"learn": "30min"}
+    watch = Watch(make_config(data), FakeCore())
+    watch.start()
+    while watch.status.counts["rows"] < 198:
+        watch.step()
+    watch.close()
+    flip(tmp_path / "watch.state", "from journal where name = 'p1' and row = 50", "cells")
+    write(tmp_path, lines[200:700], "a")
+    again = Watch(make_config(data), FakeCore())
+    again.start()
+    while again.known.get("p2") != "watching":
+        again.step()
+        again.checkpoint()
+    assert again.status.counts["damaged"] == 1
+    write(tmp_path, lines[700:], "a")
+    while again.known["p1"] != "watching":
+        again.step()
+        again.checkpoint()
+    again.close()
+    (line,) = [one for one in caplog.messages if "set aside" in one]
+    assert "'p1'" in line
+    assert "learned anew" in line

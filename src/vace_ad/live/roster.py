@@ -62,10 +62,10 @@ class Roster:
     def _load(self, name: str) -> Entity:
         try:
             entity = self._restored(name)
-        except sqlite3.Error:
-            raise  # the disk, not the entity
+        except (sqlite3.Error, OSError, MemoryError):
+            raise  # the machine, not the entity
         except Exception as error:  # damage shows in any way; it costs this entity alone
-            entity = self._anew(name, error)
+            return self.renew(name, error)
         if name in self._before:
             self._before.discard(name)
             entity.expect_again()
@@ -80,7 +80,7 @@ class Roster:
             raise ModelFileError(f"the model of {name!r} is gone")
         return Entity.restored(name, self._setup, model, small, self._store)
 
-    def _anew(self, name: str, error: Exception) -> Entity:
+    def renew(self, name: str, error: Exception) -> Entity:
         """An entity whose state cannot be used: set aside, its alarms ended, and begun again."""
         entity = Entity(name, self._setup, self._usable_model(name))
         log.error(
@@ -94,6 +94,7 @@ class Roster:
         self._keeper.dirty[name] = entity
         self._keeper.count("damaged")
         self.known[name] = entity.words
+        self.entities[name] = entity
         return entity
 
     def _usable_model(self, name: str) -> Model | None:

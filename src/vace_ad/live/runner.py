@@ -26,7 +26,7 @@ from vace_ad.live.roster import Roster
 from vace_ad.live.silence import Silence
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.status import Status
-from vace_ad.live.store import Store
+from vace_ad.live.store import DamagedError, Store
 from vace_ad.plain import plural
 
 log = logging.getLogger("vace_ad.live")
@@ -252,7 +252,11 @@ class Watch:
         if self._to_fit:
             self.checkpoint()  # the rows to learn from are read from the store
             while self._to_fit:
-                self.models.fit(self.roster.get(self._to_fit.pop()), self.store)
+                name = self._to_fit.pop()
+                try:
+                    self.models.fit(self.roster.get(name), self.store)
+                except DamagedError as error:
+                    self.roster.renew(name, error)
         for name, found in self.models.done():
             self.checkpoint()
             entity = self.roster.get(name)
@@ -260,8 +264,11 @@ class Watch:
                 log.warning("%s: could not learn: %s; learning goes on", ascii(name), found)
                 entity.learn_longer()
             else:
-                self._keeper.alarm(entity.begin(found, self.store))
-                log.info("%s: has learned, alarms start", ascii(name))
+                try:
+                    self._keeper.alarm(entity.begin(found, self.store))
+                    log.info("%s: has learned, alarms start", ascii(name))
+                except DamagedError as error:
+                    entity = self.roster.renew(name, error)
             self._keeper.dirty[name] = entity
 
     # --------------------------------------------------------------------- rounds
