@@ -142,10 +142,12 @@ def _tried(config: Config, make_core: MakeCore) -> list[str]:
         watch = Watch(alone, make_core(alone), _past(alone, 0, 0))
         watch.start()
         try:
-            while watch.status.counts["rows"] < TRIED and watch.step():
+            while watch.status.counts["rows"] < TRIED and watch.step() and not watch.source.problem:
                 pass
         finally:
             watch.close()
+    if watch.source.problem:
+        return [f"tries   nothing: {watch.source.problem}"]
     counts, problem = watch.status.counts, watch.status.problems.get("score")
     found = f"{counts['rows']:,} rows: {counts['rows'] - counts['unscored']:,} with a score"
     used = [f"{counts[why]:,} {words}" for why, words in _UNUSED.items() if counts[why]]
