@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
-from vace_ad.errors import StateError
+from vace_ad.errors import ConfigError, StateError
+from vace_ad.frames.steps import TOLERANCE
 from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import identity
 from vace_ad.live.config import Config
@@ -128,15 +129,15 @@ class Models:
 
 
 def check_model(model: Model | None, config: Config, store: Store) -> None:
-    """Refuse a state that belongs to another model; None is no shared model."""
+    """Refuse another step than the model's, and a state of another model; None: no shared one."""
     if model is None:
         return
     step, wanted = getattr(model, "step", None), config.align["step"]
-    if step and wanted and abs(step - wanted) > 0.01 * step:
-        log.warning(
-            "the model was fitted on rows every %s, align.step is %s: scores will be off; "
-            "make them the same", duration_words(step), duration_words(wanted),
-        )  # fmt: skip
+    if step and wanted and abs(step - wanted) > TOLERANCE * step:
+        raise ConfigError(
+            f"the model was fitted on rows every {duration_words(step)}, and align.step is "
+            f"{duration_words(wanted)}: no row would have a score; make them the same"
+        )
     before = store.meta("model")
     if before is not None and before != model.identity:
         raise StateError(

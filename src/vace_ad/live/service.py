@@ -161,10 +161,12 @@ def _tried(config: Config, make_core: MakeCore) -> list[str]:
         watch = Watch(alone, make_core(alone), _past(alone, 0, 0))
         watch.start()
         try:
-            while watch.status.counts["rows"] < TRIED and watch.step():
+            while watch.status.counts["rows"] < TRIED and watch.step() and not watch.source.problem:
                 pass
         finally:
             watch.close()
+    if watch.source.problem:
+        return [f"tries   nothing: {watch.source.problem}"]
     counts, problem = watch.status.counts, watch.status.problems.get("score")
     found = f"{plural(counts['rows'], 'row')}: {counts['rows'] - counts['unscored']:,} with a score"
     words = ", ".join([found, *_unused(counts)])
