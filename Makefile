@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint unit fuzz docs dist bench reproduce lock machine clean
+.PHONY: help demo test lint unit fuzz simulate docs dist bench reproduce lock machine clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -45,6 +45,9 @@ unit: .venv/ready
 MINUTES ?= 5
 fuzz: .venv/ready  ## damaged inputs of every kind, MINUTES=5; findings go to tests/fuzz/corpus
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m fuzz --minutes $(MINUTES)
+
+simulate: .venv/ready  ## vace watch in simulated worlds, MINUTES=5; a broken one prints its seed
+	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m live.simulation --minutes $(MINUTES)
 
 docs: .venv/ready  ## the site, in runs/site; needs no network once .venv is there
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -1,7 +1,13 @@
+import inspect
+import re
+from typing import get_type_hints
+
+import numpy as np
 import pytest
 
 from vace_ad import VACE, VACEConfig
-from vace_ad.errors import ConfigError
+from vace_ad.config import Reproduction
+from vace_ad.errors import ConfigError, NotFittedError
 
 
 @pytest.mark.parametrize(
@@ -74,3 +80,38 @@ def test_parameters_round_trip_as_scikit_learn_expects():
 @pytest.mark.parametrize(("length", "stride", "grid"), [(96, 16, 16), (50, 16, 5), (16, 16, 8)])
 def test_the_grid_fits_the_velocity_offset(length, stride, grid):
     assert VACEConfig.from_preset(None, patch_length=length, stride=stride).grid_stride == grid
+
+
+def test_every_setting_is_a_keyword_of_the_detector_with_its_meaning():
+    signature = inspect.signature(VACE.__init__).parameters
+    default = VACEConfig().to_dict()
+    named = {name: one for name, one in signature.items() if name not in ("self", "preset")}
+    assert list(named) == [*default, "unknown"]
+    assert {name: repr(named[name].default) for name in default} == {
+        name: repr(value) for name, value in default.items()
+    }
+    hints = {**get_type_hints(VACEConfig), **get_type_hints(Reproduction)}
+    assert {name: get_type_hints(VACE.__init__)[name] for name in default} == {
+        name: hints[name] for name in default
+    }
+    documented = re.findall(r"^    (\w+)\n        \S", VACE.__doc__, re.M)
+    assert documented == ["preset", *default]
+
+
+def test_a_setting_that_is_given_goes_before_the_preset():
+    assert VACE(preset="paper").config.encoders == 1
+    assert VACE(preset="paper", encoders=2).config.encoders == 2  # also where it is the default
+    with pytest.raises(ConfigError, match="did you mean 'patch_length'"):
+        VACE(patchlength=3)
+
+
+def test_after_a_fit_there_is_one_config(rng):
+    x = np.sin(np.arange(900)[:, None] / [8, 8]) + 0.05 * rng.normal(size=(900, 2))
+    detector = VACE(encoders=1).fit(x)
+    assert detector.get_params()["patch_length"] is None
+    assert detector.config is detector.model_.config
+    assert detector.config.patch_length == detector.model_.reach == 48
+    detector.set_params(encoders=3)
+    assert detector.config.encoders == 3
+    with pytest.raises(NotFittedError, match="encoders was changed from 1 to 3"):
+        detector.score(x)

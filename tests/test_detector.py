@@ -9,6 +9,7 @@ import pytest
 from vace_ad import VACE
 from vace_ad.errors import (
     ChannelMismatchError,
+    ConfigError,
     InputError,
     NotFittedError,
     TooShortError,
@@ -399,3 +400,30 @@ def test_fewer_patches_than_a_velocity_needs():
     settings = {"iterations": 2, "batch_size": 16, "patch_length": 16, "widths": (16, 16, 16, 8)}
     det = VACE(preset="released", pretext_offset=16, **settings).fit(waves(100))
     assert np.isfinite(det.score(waves(18))).all()
+
+
+def test_the_words_of_scikit_learn(fitted):
+    test = waves(400, seed=1)
+    test[200:230, 1] += 8
+    over = fitted.decision_function(test)
+    assert over.shape == (400,)
+    assert over[200:230].max() > 0 > over[:150].max()
+    found = fitted.detect(test)
+    np.testing.assert_array_equal(over, found.scores - found.limits)
+    assert fitted.feature_names_in_.tolist() == ["channel_0", "channel_1", "channel_2"]
+    assert fitted.n_features_in_ == 3
+    again = VACE(**SMALL)
+    assert not hasattr(again, "feature_names_in_")
+    labels = again.fit_predict(test)
+    np.testing.assert_array_equal(labels, again.predict(test))
+    assert set(labels.tolist()) <= {0, 1}
+
+
+@pytest.mark.parametrize("device", ["banana", "cuda:x", "CPU", ""])
+def test_a_device_that_there_is_not(device):
+    with pytest.raises(ConfigError, match=r"must be 'cpu', 'cuda', 'mps' or 'xpu'"):
+        VACE(device=device)
+
+
+def test_devices_that_there_are():
+    assert [VACE(device=name).config.device for name in ("cpu", "cuda", "cuda:1", "mps")]

@@ -8,7 +8,7 @@ from safetensors.numpy import load_file, save_file
 
 from test_detector import SMALL, waves
 from vace_ad import VACE, load
-from vace_ad.errors import ConfigError, ModelFileError
+from vace_ad.errors import ConfigError, ModelFileError, VaceWarning
 
 
 @pytest.fixture(scope="module")
@@ -191,6 +191,22 @@ def test_numbers_that_give_no_finite_score_are_refused_on_loading(model, tmp_pat
 
     with pytest.raises(ModelFileError, match=r"cannot be used|overflow"):
         load(forged(model[1], tmp_path / "f.vace", vast))
+
+
+@pytest.mark.parametrize("name", ["calibration_scores", "seen_scores"])
+def test_a_calibration_that_no_fit_gives_is_refused(model, tmp_path, name):
+    def zeros(arrays):
+        arrays[name] = np.zeros_like(arrays[name])
+
+    with pytest.raises(ModelFileError, match=f"{name} are all the same"):
+        load(forged(model[1], tmp_path / "f.vace", zeros))
+
+
+def test_a_model_of_constant_rows_can_be_loaded(tmp_path):
+    with pytest.warns(VaceWarning, match="every channel is constant"):
+        detector = VACE(patch_length=16).fit(np.ones((300, 2)))
+    detector.save(tmp_path / "m.vace")
+    load(tmp_path / "m.vace")
 
 
 def test_a_link_is_followed_on_saving(model, tmp_path):

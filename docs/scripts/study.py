@@ -81,6 +81,11 @@ SECTIONS = (
         "By category", "", ("category-tsb-ad", "category-test-only"), ("categories-test-only",)
     ),
     Section(
+        "Alarms at a budget",
+        "Charts raise an alarm above a limit from their training scores; `vace` has its own rules.",
+        ("operating",),
+    ),
+    Section(
         "Ablation",
         "The paper's variants of its method, on the series and seeds that all variants have. Where "
         "these are few, a difference says little: see how far seeds alone move the full model's "

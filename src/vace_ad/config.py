@@ -7,6 +7,7 @@ apart, in :class:`Reproduction`; by keyword, `VACE(widths=…)` reaches them all
 from __future__ import annotations
 
 import math
+import re
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -133,6 +134,14 @@ class VACEConfig(_Checked):
     device: str = "cpu"  # of the torch engine and of training
     random_state: int = 0
     reproduction: Reproduction = field(default_factory=Reproduction)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not re.fullmatch(r"(cpu|cuda|mps|xpu)(:\d+)?", self.device):
+            raise ConfigError(
+                f"device={self.device!r}: must be 'cpu', 'cuda', 'mps' or 'xpu', with a number "
+                "behind it where there are several: 'cuda:1'"
+            )
 
     @property
     def length(self) -> int:

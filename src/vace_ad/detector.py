@@ -334,6 +334,16 @@ class VACE:
         return self.model_.channels
 
     @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """The names of the channels, as scikit-learn's tools ask for them."""
+        return np.asarray(self.channels_, dtype=object)
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many channels there are."""
+        return len(self.channels_)
+
+    @property
     def facts_(self) -> Mapping[str, Any]:
         """What happened in the fit."""
         return self.model_.facts
@@ -611,6 +621,22 @@ class VACE:
     def predict(self, data: Any, *, budget: Budget | str | None = None) -> NDArray[np.int8]:
         """1 for each row of an event, 0 for all others, (n_rows,)."""
         return self.detect(data, budget=budget).predictions
+
+    def fit_predict(
+        self, data: Any, y: Any = None, *, budget: Budget | str | None = None
+    ) -> NDArray[np.int8]:
+        """`fit`, then `predict` of the same rows; `y` is ignored."""
+        return self.fit(data).predict(data, budget=budget)
+
+    def decision_function(
+        self, data: Any, *, budget: Budget | str | None = None
+    ) -> NDArray[np.float64]:
+        """How far the evidence of each row is above its limit, (n_rows,).
+
+        Above 0 there is an alarm; `predict` says 1 for all rows of its event, which begins before.
+        `vace_ad.compat.sklearn` has scikit-learn's opposite sign. NaN where a row has no evidence.
+        """
+        return self.detect(data, budget=budget).evidence - 1
 
     def explain(self, data: Any, start: int, end: int) -> Blame:
         """Each channel's share of what happened in rows [start, end)."""

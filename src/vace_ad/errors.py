@@ -90,7 +90,12 @@ class MissingExtraError(VaceError, ImportError):
 
     def __init__(self, purpose: str, module: str, extra: str, package: str = "vace-ad") -> None:
         line = f"'{package}[{extra}]'" if extra else package
-        super().__init__(f"{purpose} needs {module}, which is not installed: pip install {line}")
+        folder = "." if package == "vace-ad" else "./study"
+        here = f"'{folder}[{extra}]'" if extra else folder
+        super().__init__(
+            f"{purpose} needs {module}, which is not installed: pip install {line}, or in a clone "
+            f"of the repository pip install {here}"
+        )
 
 
 @contextmanager

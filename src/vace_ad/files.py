@@ -62,6 +62,15 @@ def write(path: str | PathLike[str], data: bytes) -> None:
             os.fsync(file.fileno())
 
 
+def is_kind(path: str | PathLike[str], kind: Kind) -> bool:
+    """Whether a file bears the mark of a kind; it may still be damaged."""
+    try:
+        with safe_open(path, framework="numpy") as file:
+            return (file.metadata() or {}).get("format") == kind.format
+    except (SafetensorError, OSError):
+        return False
+
+
 def read(
     path: str | PathLike[str],
     kind: Kind,

@@ -83,6 +83,11 @@ def check(arrays: Mapping[str, NDArray[Any]], facts: Any) -> None:
     _check_facts(facts)
     if len(arrays["calibration_scores"]) < 2 or arrays["seen_scores"].shape[1] < 2:
         raise ValueError("it has no calibration scores")
+    varied = (arrays["normal.noise"] != arrays["normal.noise"][:1]).any()
+    for name in ("calibration_scores", "seen_scores"):
+        scores = np.atleast_2d(arrays[name])[0]
+        if varied and np.nanmin(scores) == np.nanmax(scores):
+            raise ValueError(f"its {name} are all the same, but the rows of its fit were not")
     if not (arrays["normal.scale"] > 0).all() or len(arrays["normal.noise"]) == 0:
         raise ValueError("its units are not positive")
     largest = max(float(np.abs(array).max(initial=0)) for array in arrays.values())

@@ -24,3 +24,8 @@ def plain_text(text: str) -> str:
         for sign in _SEQUENCE.sub("", text[head:])
         if sign in "\n\r\t" or unicodedata.category(sign) not in ("Cc", "Cf", "Cs")
     )
+
+
+def plural(count: int, word: str, many: str | None = None) -> str:
+    """Return e.g. "1 event", "1,204 events" or "2 entities"."""
+    return f"{count:,} {word if count == 1 else many or word + 's'}"

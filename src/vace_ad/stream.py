@@ -112,6 +112,11 @@ class Stream:
         return self._n_rows
 
     @property
+    def limit(self) -> float | None:
+        """The score above which the last row of a live stream would have alarmed."""
+        return None if self._score_feed is None else self._score_feed.threshold
+
+    @property
     def tells_rows(self) -> bool:
         """Whether changes come with their rows, so that many rows at once say as much as each."""
         return self._recogniser is None
@@ -195,7 +200,7 @@ class Stream:
         return scores
 
     def judge_afresh(self) -> None:
-        """Judge what follows as if the stream began here: the rows so far were known to be normal."""
+        """Judge what follows as if the stream began here: the rows so far are known as normal."""
         if self._feed is not None:
             self._feed.restart()
 

@@ -40,5 +40,25 @@ def test_the_charts_have_the_figures_of_the_results():
         assert figures == expected, method
 
 
+def test_their_alarms_have_the_figures_of_the_results():
+    with (ROOT / "study" / "results" / "operating.csv").open() as file:
+        measured = {r["method"]: r for r in csv.DictReader(file) if r["family"] == "all"}
+    page = PAGE.read_text()
+    start = page.index("| at one false alarm in 10,000 rows |")
+    lines = page[start : page.index("\n\n", start)].splitlines()[2:]
+    assert {cells(line)[0].strip("`") for line in lines} == set(measured)
+    for line in lines:
+        method, *figures = cells(line)
+        row = measured[method.strip("`")]
+        assert figures == [
+            f"{row['found']} of {row['events']}",
+            f"{row['false_alarms']} ({float(row['allowed']):.0f} allowed)",
+            f"{float(row['normal_rows_in_events']):.1%}",
+            row["live_found"],
+            f"{float(row['delay_median']):.0f}",
+            f"{float(row['blame_1']):.2f}",
+        ], method
+
+
 def cells(line):
     return [cell.strip() for cell in line.strip("|").split("|")]

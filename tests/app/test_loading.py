@@ -100,3 +100,36 @@ def test_the_night_of_the_spring_change(tmp_path: Path) -> None:
     assert "time_zone='Europe/Berlin'" in loaded.notes[-1]
     zoned = load_table(tmp_path / "t.csv", Reading(time_zone="Europe/Berlin"))
     assert zoned.notes == []
+
+
+@pytest.mark.parametrize("kind", ["polars", "pandas", "index", "arrow"])
+def test_a_table_in_memory_is_read_as_a_file_is(kind: str, tmp_path: Path) -> None:
+    jitter = np.random.default_rng(0).integers(0, 20, 200) * np.timedelta64(10**9, "ns")
+    table = wide().with_columns(time=times(200) + jitter)
+    table.write_parquet(tmp_path / "t.parquet")
+    given = {
+        "polars": table,
+        "pandas": table.to_pandas(),
+        "index": table.to_pandas().set_index("time"),
+        "arrow": table.to_arrow(),
+    }[kind]
+    with pytest.warns(VaceWarning, match="rows averaged over 2min"):
+        read_back = read(given, resample="2min")
+    with pytest.warns(VaceWarning, match="rows averaged over 2min"):
+        assert read_back.equals(read(tmp_path / "t.parquet", resample="2min"))
+    with pytest.warns(VaceWarning, match="the step is irregular"):
+        read(given)
+    with pytest.raises(ConfigError, match="filter the table before the fit"):
+        read(given, where="a > 1")
+
+
+def test_the_command_line_says_how_to_learn_from_one_state_alone(tmp_path: Path) -> None:
+    state = pl.Series("state", ["run", "stop"]).gather(np.arange(200) // 100)
+    wide().with_columns(state).write_csv(tmp_path / "t.csv")
+    advice = "--where \"state == 'run'\" would learn from some rows alone"
+    assert load_table(tmp_path / "t.csv", Reading(options=True)).notes[-1] == advice
+    assert advice not in load_table(tmp_path / "t.csv", Reading()).notes
+    chosen = load_table(tmp_path / "t.csv", Reading(options=True, where="state == 'run'"))
+    assert advice not in chosen.notes
+    assert chosen.normal is not None
+    assert chosen.normal.sum() == 100

@@ -37,7 +37,10 @@ def test_results_folder(vace: Runner, plant: Path, tmp_path: Path) -> None:
     assert [path.name for path in out.parent.iterdir()] == ["results"]
 
     scores = pl.read_parquet(out / "scores.parquet")
-    assert scores.columns[:3] == ["row", "time", "score"]
+    assert scores.columns[:4] == ["row", "time", "score", "threshold"]
+    assert scores["threshold"].null_count() == 450  # training rows have none
+    above = scores.filter(pl.col("score") > pl.col("threshold"))["row"]
+    assert above.is_in(range(FAULT.start, FAULT.stop)).any()
     assert scores.height == ROWS
     events = pl.read_csv(out / "events.csv", try_parse_dates=True)
     hit = events.filter((pl.col("start") < FAULT.stop) & (pl.col("end") > FAULT.start))
@@ -297,3 +300,57 @@ def test_debug_shows_the_traceback(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(sys, "argv", arguments)
     with pytest.raises(TableReadError):
         main()
+
+
+def test_a_late_channel_a_condition_and_a_range(vace: Runner, tmp_path: Path) -> None:
+    rows = np.arange(ROWS)
+    table = frame().with_columns(
+        late=pl.Series(np.where(rows < 700, np.nan, np.sin(rows))).fill_nan(None),
+        state=pl.Series(np.where(rows % 300 < 30, "stop", "run")),
+    )
+    table.write_csv(tmp_path / "t.csv")
+    out = tmp_path / "out"
+    answer = vace(
+        *("detect", tmp_path / "t.csv", "--out", out, "--excel", "--where", "state == 'run'"),
+        *("--train-range", "2026-01-01..2026-01-01T05:00"),
+        *("--train-range", "2026-01-01T06:00..2026-01-01T10:00", *QUICK),
+        *("--train-skip", "2026-01-01T08:00..2026-01-01T08:10"),
+    )
+    assert answer.status == 0, answer.err
+    assert "no training row has a value of it: 'late'" in answer.out + answer.err
+    run = json.loads((out / "run.json").read_text())
+    assert run["training"]["ranges"] == [
+        "2026-01-01..2026-01-01T05:00",
+        "2026-01-01T06:00..2026-01-01T10:00",
+    ]
+    assert run["fit"]["rows"] == 300 + 240 - 30 - 10
+    assert (out / "events.xlsx").read_bytes().startswith(b"PK")
+
+
+def test_fit_takes_a_condition_and_ranges_left_out(vace: Runner, tmp_path: Path) -> None:
+    table = frame(fault=False).with_columns(state=pl.Series(["run"] * 1000 + ["stop"] * 500))
+    table.write_csv(tmp_path / "t.csv")
+    skip = ["--train-skip", "..2026-01-01T01:00", "--where", "state == 'run'"]
+    answer = vace("fit", tmp_path / "t.csv", "--model", tmp_path / "m.vace", *skip, *QUICK)
+    assert answer.status == 0, answer.err
+    assert load(tmp_path / "m.vace").facts_["rows"] == 940
+
+
+def test_excel_needs_a_folder(vace: Runner, plant: Path, tmp_path: Path) -> None:
+    answer = vace("detect", plant, "--excel")
+    assert answer.status != 0
+    assert "--excel needs --out" in answer.err
+    answer = vace("detect", plant, "--excel", "--out", tmp_path / "o", "--by", "machine")
+    assert "--excel and --by both came" in answer.err
+
+
+def test_units_of_a_table_are_in_the_report(vace: Runner, tmp_path: Path) -> None:
+    lines = frame().write_csv().splitlines()
+    lines.insert(1, ",l/s,rpm,bar,kW")
+    (tmp_path / "t.csv").write_text("\n".join(lines))
+    answer = vace("detect", tmp_path / "t.csv", "--out", tmp_path / "out", *QUICK)
+    assert answer.status == 0, answer.err
+    assert "the row below the names holds units: l/s, rpm, bar, kW" in answer.out + answer.err
+    run = json.loads((tmp_path / "out" / "run.json").read_text())
+    assert run["input"]["units"]["pressure"] == "bar"
+    assert "pressure [bar]" in (tmp_path / "out" / "report.html").read_text(encoding="utf-8")

@@ -4,11 +4,13 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
-from cli.runs import QUICK, Runner
+from cli.runs import QUICK, ROWS, Runner, frame
 from fleet.machines import fleet, machine
+from vace_ad import load
 
 
 @pytest.fixture
@@ -137,3 +139,16 @@ def test_hostile_names_on_the_page(vace: Runner, tmp_path: Path) -> None:
     page = (out / "index.html").read_text()
     assert "<img" not in page
     assert "default-src 'none'" in page
+
+
+def test_each_machine_learns_where_a_condition_holds(vace: Runner, tmp_path: Path) -> None:
+    state = pl.Series("state", np.where(np.arange(ROWS) % 100 < 20, "stop", "run"))
+    machines = [frame(seed).with_columns(state, machine=pl.lit(f"m{seed}")) for seed in (0, 1)]
+    pl.concat(machines).write_csv(tmp_path / "t.csv")
+    answer = vace(
+        *("detect", tmp_path / "t.csv", "--by", "machine", "--where", "state == 'run'"),
+        *("--out", tmp_path / "out", *QUICK),
+    )
+    assert answer.status == 0, answer.err
+    learned = [load(path).facts_["rows"] for path in (tmp_path / "out").rglob("*.vace")]
+    assert learned == [450 - 100, 450 - 100]

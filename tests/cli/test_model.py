@@ -51,9 +51,9 @@ def test_scores_to_a_file_and_to_standard_output(vace: Runner, model: Path, tmp_
     assert written.height == ROWS
     printed = vace(*options, "--scores", "-").out
     assert printed == (tmp_path / "s.csv").read_text()
-    answer = vace(*options, "--scores", tmp_path / "s.xlsx")
+    answer = vace(*options, "--scores", tmp_path / "s.json")
     assert answer.status == 2
-    assert ".parquet or .csv" in answer.err
+    assert ".parquet, .csv or .xlsx" in answer.err
 
 
 def test_several_tables(vace: Runner, tmp_path: Path) -> None:
@@ -139,3 +139,35 @@ def test_disk_full(vace: Runner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert answer.status == 2
     assert "no space left to write" in answer.err
     assert [path.name for path in tmp_path.iterdir()] == ["t.csv"]
+
+
+@pytest.mark.parametrize("command", ["fit", "update"])
+def test_a_model_does_not_overwrite_a_table(
+    vace: Runner, model: Path, tmp_path: Path, command: str
+) -> None:
+    table = tmp_path / "normal.csv"
+    frame().write_csv(table)
+    before = table.read_bytes()
+    given = ["--model", table] if command == "fit" else ["--out", table]
+    first = [] if command == "fit" else [model]
+    answer = vace(command, *first, table, *given, *(QUICK if command == "fit" else []))
+    assert answer.status != 0
+    assert "is no model, so it is not overwritten; give another name" in answer.err
+    assert table.read_bytes() == before
+
+
+def test_results_do_not_replace_the_table_that_is_read(
+    vace: Runner, model: Path, tmp_path: Path
+) -> None:
+    table, out = tmp_path / "table.csv", tmp_path / "out"
+    frame().write_csv(table)
+    assert vace("score", table, "--model", model, "--out", out).status == 0
+    inside = out / "table.csv"
+    inside.write_bytes(table.read_bytes())
+    answer = vace("score", inside, "--model", model, "--out", out)
+    assert answer.status != 0
+    assert "which is read, and would be replaced" in answer.err
+    answer = vace("score", table, "--model", model, "--scores", table)
+    assert answer.status != 0
+    assert "is a table that is read" in answer.err
+    assert table.read_bytes() == inside.read_bytes()

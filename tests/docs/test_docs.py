@@ -125,12 +125,14 @@ def check_options(arguments, line):
         assert not word.startswith("--") or word.split("=")[0] in {*known, "--help"}, line
 
 
-def test_the_watch_configurations_are_good():
+def test_the_watch_configurations_are_good(monkeypatch):
     import tomllib
 
     from vace_ad.live.config import make_config
     from vace_ad.live.service import plan
+    from vace_ad.live.sources.prometheus import PrometheusSource
 
+    monkeypatch.setattr(PrometheusSource, "check", lambda self: [])  # no server is here
     found = [tomllib.loads(text) for page in PAGES for text in blocks(page, "toml")]
     watches = [data for data in found if "source" in data]
     assert watches

@@ -78,15 +78,16 @@ def test_the_page_of_the_study_shows_what_there_is(tmp_path, monkeypatch):
     assert "](../figures/cost-tsb-ad.png)" in page
     assert "## Sensitivity" not in page
     (tmp_path / "main-tsb-ad.md").write_text("**Main**\n\n| a |\n\n- std: so\n- usad: capped\n")
-    columns = "method,VUS-PR,VUS-ROC,AUC-PR,source,series,seeds,std,difference,low,high,seconds"
+    columns = "method,VUS-PR,PATE,DQE,source,series,seeds,std,difference,low,high,seconds"
     (tmp_path / "main-tsb-ad.csv").write_text(
         f"{columns},memory_mb\n"
-        "usad,0.25,0.5,0.125,ours,4,2,0.01,-0.5,-0.75,-0.25,12.345,99\n"
+        "usad,0.25,0.5,,ours,4,2,0.01,-0.5,-0.75,-0.25,12.345,99\n"
         'USAD,0.375,,,"published, same series",4,,,,,,,\n'
     )
     page = study.study()
     assert (
-        "| usad | 0.250 | 0.375 | 0.30 | 4 | 2: 0.010 | -0.500 [-0.750, -0.250] | 12.3 | 99 |"
+        "| usad | 0.250 | 0.500 |  | 0.375 | 0.30 | 4 | 2: 0.010 | -0.500 [-0.750, -0.250] | 12.3 "
+        "| 99 |"
     ) in page.replace("\N{NO-BREAK SPACE}", " ")
     assert "- usad: capped" in page
     assert "- std" not in page

@@ -94,3 +94,16 @@ def test_what_is_no_table_comes_back() -> None:
     assert clean_frame(array)[0] is array
     whole = pl.DataFrame({"a": [1.0, 5.0, 2.0]})
     assert clean_frame(whole)[0] is whole
+
+
+def test_a_column_of_few_words_says_what_can_be_done_with_it() -> None:
+    states = pl.DataFrame({"state": ["run", "stop", "wait"] * 20, "a": np.arange(60) % 7 * 1.0})
+    (note,) = channels_of(states).notes
+    assert note.words() == (
+        "column 'state' is text: left out; a column of 0 and 1 for each of its values ('run', "
+        "'stop', 'wait') would be a channel"
+    )
+    assert note.condition == "state == 'run'"
+    category = states.with_columns(pl.col("state").cast(pl.Categorical))
+    assert clean_frame(category)[1][0].startswith("column 'state' is text: left out; a column of 0")
+    assert clean_frame(category.to_pandas())[1] == clean_frame(category)[1]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import zipfile
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -71,6 +72,15 @@ def test_gaps_words_and_numbers_in_one_column(tmp_path: Path) -> None:
     assert loaded.table.names == ("flow", "temp [degC]")
 
 
+def test_groups_and_units_as_in_a_text(tmp_path: Path) -> None:
+    head = [["Bericht"], [], ["Zeit", "Pumpe 1", None], [None, "p", "T"], [None, "bar", "degC"]]
+    frame, report = read_table(save(tmp_path / "t.xlsx", {"A": [*head, *rows()]}))
+    assert frame.columns == ["Zeit", "p", "T"]
+    assert report.units == {"p": "bar", "T": "degC"}
+    assert frame.height == 50
+    assert frame.schema["p"].is_numeric()
+
+
 def test_bad_workbooks(tmp_path: Path) -> None:
     path = save(tmp_path / "t.xlsx", {"A": [HEADER, *rows()]})
     whole = path.read_bytes()
@@ -86,10 +96,37 @@ def test_bad_workbooks(tmp_path: Path) -> None:
 
 
 def test_a_zip_archive_is_no_workbook(tmp_path: Path) -> None:
-    import zipfile
-
     wide().write_csv(tmp_path / "a.csv")
     with zipfile.ZipFile(tmp_path / "a.zip", "w") as archive:
         archive.write(tmp_path / "a.csv", "a.csv")
     with pytest.raises(TableReadError, match="ZIP archive; unpack it"):
         read_table(tmp_path / "a.zip")
+
+
+def packed(path: Path, **parts: str) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in parts.items():
+            archive.writestr(name, text)
+    return path
+
+
+def test_a_cell_in_the_last_corner_is_refused(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    book.active["A1"], book.active["XFD1048576"] = 1, 2
+    book.save(tmp_path / "t.xlsx")
+    with pytest.raises(TableReadError, match=r"1,048,576 rows × 16,384 columns, .*max_size="):
+        read_table(tmp_path / "t.xlsx")
+
+
+def test_a_sheet_that_unpacks_to_too_much(tmp_path: Path) -> None:
+    parts = {"xl/worksheets/sheet1.xml": "<row/>" * 5_000_000}
+    with pytest.raises(TableReadError, match=r"more than 20 MB; .*max_size="):
+        read_table(packed(tmp_path / "t.xlsx", **parts), max_size="20MB")
+
+
+def test_cells_that_an_opendocument_sheet_repeats(tmp_path: Path) -> None:
+    cell = '<table:table-cell office:value-type="float" table:number-columns-repeated="{}"/>'
+    row = '<table:table-row table:number-rows-repeated="{}">{}</table:table-row>'
+    text = row.format(1_000_000, cell.format(16_000))
+    with pytest.raises(TableReadError, match=r"1,000,000 rows × 16,000 columns.*max_size="):
+        read_table(packed(tmp_path / "t.ods", **{"content.xml": text}))

@@ -126,3 +126,9 @@ def test_bad_json_ends_in_one_sentence(tmp_path: Path, text: str, expected: str)
         read_table(write(tmp_path / "bad.csv", text))
     assert expected in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_rows_that_each_have_a_key_of_their_own(tmp_path: Path) -> None:
+    (tmp_path / "t.json").write_text("\n".join(f'{{"k{i}": 1}}' for i in range(3000)))
+    with pytest.raises(TableReadError, match=r"3,000 rows × 3,000 columns.*max_size="):
+        read_table(tmp_path / "t.json", max_size="50MB")

@@ -59,3 +59,10 @@ def test_a_damaged_line(tmp_path: Path) -> None:
     (tmp_path / "p.lp").write_text(points() + "plant flow=\n")
     with pytest.raises(TableReadError, match="line 42 is no point of line protocol"):
         read_table(tmp_path / "p.lp")
+
+
+def test_points_that_each_have_a_field_of_their_own(tmp_path: Path) -> None:
+    lines = (f"m f{i}=1 {1767225600 + i}" for i in range(3000))
+    (tmp_path / "t.lp").write_text("\n".join(lines))
+    with pytest.raises(TableReadError, match=r"3,000 rows × 3,000 columns.*max_size="):
+        read_table(tmp_path / "t.lp", max_size="50MB")

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from vace_ad.errors import ConfigError, TableReadError
+from vace_ad.errors import ConfigError, InputError, TableReadError
 from vace_ad.frames.read import read_table
 from vace_ad.frames.sniff import DECIMALS, DELIMITERS
 
@@ -111,11 +111,85 @@ def test_title_lines_blank_lines_and_a_row_of_units(write) -> None:
     data = "Export of line 4\n\ntime;p;q\n;bar;l/s\n" + "2026-01-01 00:00;1,5;2\n" * 20 + "\n\n"
     frame, report = read_table(write(data.encode()))
     assert frame.columns == ["time", "p", "q"]
-    assert frame.height == 21
-    assert frame["p"].null_count() == 1
-    assert frame["p"].last() == 1.5
-    assert "2 lines before the table left out" in report.notes
-    assert any("'p'" in note and "'bar'" in note for note in report.notes)
+    assert frame.height == 20
+    assert frame["p"].null_count() == 0
+    assert report.units == {"p": "bar", "q": "l/s"}
+    assert report.notes == (
+        "2 lines before the table left out",
+        "the row below the names holds units: bar, l/s",
+    )
+
+
+def test_thousands_that_are_set_apart(write) -> None:
+    data = "Zeit;Gas;Strom;n\n01.01.2026 00:00;38.151,00;-1.234.567,5;1\n"
+    data += "01.01.2026 00:10;999,25;12,5;2\n01.01.2026 00:20;1.000;0,5;3\n"
+    frame, report = read_table(write(data.encode()))
+    assert (report.delimiter, report.decimal) == (";", ",")
+    assert frame["Gas"].to_list() == [38151.0, 999.25, 1000.0]
+    assert frame["Strom"].to_list() == [-1234567.5, 12.5, 0.5]
+    assert "column 'Gas': thousands are set apart, 38.151,00 is 38151.00" in report.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["38.151,00", "12,50"], [38151.0, 12.5]),
+        (["38\u00a0151,00", "12,50"], [38151.0, 12.5]),
+        (["38'151.00", "12.50"], [38151.0, 12.5]),
+        (["1,234.5", "1,234,567"], [1234.5, 1234567.0]),
+        (["1,234", "0,500"], [1.234, 0.5]),  # three decimals, not thousands
+        (["1.234", "0.500"], [1.234, 0.5]),
+    ],
+)
+def test_thousands_and_decimals_are_told_apart(write, cells, expected) -> None:
+    lines = [f"2026-01-01 00:0{i};{cell}" for i, cell in enumerate(cells * 4)]
+    frame, _ = read_table(write("\n".join(["time;value", *lines]).encode()))
+    assert frame["value"].to_list() == expected * 4
+
+
+def test_thousands_far_below_the_sample_are_thousands_too(write) -> None:
+    data = "t;x\n" + "1,5;999,5\n" * 700 + "1,5;1.234\n"
+    assert read_table(write(data.encode()))[0]["x"].last() == 1234.0
+
+
+GROUPS = "Zeit;Pumpe 1;;Pumpe 2;\n;Druck;Temp;Druck;Temp\n;bar;°C;bar;°C\n"
+VALUES = "".join(f"01.01.2026 00:{i:02};1,5;20;2,5;{i}\n" for i in range(20))
+
+
+def test_rows_of_groups_and_units(write) -> None:
+    frame, report = read_table(write(f"Bericht Linie 4;;;;\n;;;;\n{GROUPS}{VALUES}".encode()))
+    assert frame.columns == ["Zeit", *(f"Pumpe {i} {n}" for i in (1, 2) for n in ("Druck", "Temp"))]
+    assert frame.height == 20
+    assert report.units["Pumpe 2 Temp"] == "°C"
+    assert "names are made of two rows, such as 'Pumpe 1 Druck'" in report.notes
+    assert len(report.notes) == 3
+
+
+def test_a_header_row_as_given(write) -> None:
+    path = write(f"{GROUPS}{VALUES}".encode())
+    frame, _ = read_table(path, header_row=1)
+    assert frame.columns[:3] == ["Zeit", "Pumpe 1", "column_3"]
+    path = write(b"what;is;this\nso;it;is\na;b;c\n1;2;3\n4;5;6\n")
+    frame, _ = read_table(path, header_row=2)
+    assert frame.columns == ["so", "it", "is"]
+    frame, _ = read_table(path, header_row=3)
+    assert frame["c"].to_list() == [3.0, 6.0]
+    with pytest.raises(InputError, match="header_row=9 came; the table has only 5 rows"):
+        read_table(path, header_row=9)
+    with pytest.raises(ConfigError, match="without a header"):
+        read_table(path, header_row=1, header=False)
+
+
+def test_names_that_look_like_units_are_names(write) -> None:
+    frame, report = read_table(write(b"V,A,W\n230,1.5,345\n231,1.4,320\n"))
+    assert frame.columns == ["V", "A", "W"]
+    assert report.units == {}
+
+
+def test_a_header_with_a_line_break_in_a_name(write) -> None:
+    frame, _ = read_table(write(b'time,"temp\n[degC]",x\n2026-01-01,1.5,2\n2026-01-02,2.5,3\n'))
+    assert frame.columns[0] == "time"
+    assert frame.to_series(1).to_list() == [1.5, 2.5]
 
 
 def test_lines_that_end_with_a_delimiter_the_header_lacks(write) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import sqlite3
 import subprocess
@@ -8,11 +9,13 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from frames.shapes import wide
 from vace_ad.app.loading import Reading, load_table
 from vace_ad.errors import ConfigError, TableReadError
+from vace_ad.frames.read import read_table
 from vace_ad.frames.sql import safe_name
 
 ALL = "SELECT * FROM readings ORDER BY time"
@@ -43,12 +46,101 @@ def test_sqlite(sqlite: str) -> None:
     check(sqlite)
 
 
-def test_duckdb(tmp_path: Path) -> None:
+@pytest.fixture
+def duck(tmp_path: Path) -> str:
     duckdb = pytest.importorskip("duckdb")
     with duckdb.connect(str(tmp_path / "plant.duckdb")) as database:
         database.execute(CREATE.format("TIMESTAMP"))
         database.executemany("INSERT INTO readings VALUES (?, ?, ?, ?)", ROWS)
-    check(f"duckdb:///{tmp_path / 'plant.duckdb'}")
+    return f"duckdb:///{tmp_path / 'plant.duckdb'}"
+
+
+def test_duckdb(duck: str) -> None:
+    check(duck)
+
+
+WRITES = {
+    "sqlite": [
+        "VACUUM INTO '{}/out'",
+        "ATTACH '{}/out' AS other",
+        "DELETE FROM readings",
+        "CREATE TEMP TABLE other (a)",
+        "PRAGMA journal_mode = WAL",
+    ],
+    "duck": [
+        "COPY readings TO '{}/out'",
+        "ATTACH '{}/out' AS other",
+        "EXPORT DATABASE '{}/out'",
+        "DELETE FROM readings",
+        "SELECT * FROM read_text('{}/secret')",
+        "SET enable_external_access = true",
+        "INSTALL httpfs",
+    ],
+    "postgresql": ["DELETE FROM readings", "COPY readings TO '{}/out'"],
+}
+
+
+@pytest.mark.parametrize(
+    ("database", "query"), [(name, query) for name, some in WRITES.items() for query in some]
+)
+def test_a_query_cannot_write(
+    database: str, query: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    if database == "postgresql":
+        pytest.importorskip("adbc_driver_postgresql")
+    place = request.getfixturevalue(database)
+    (tmp_path / "secret").write_text("secret")
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(TableReadError, match="a query may only read, and only from this database"):
+        load_table(place, Reading(query=query.format(tmp_path)))
+    assert sorted(tmp_path.iterdir()) == before
+    check(place)  # nothing was deleted
+
+
+HUGE = {
+    "sqlite": [
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t) SELECT n, n * 2 FROM t",
+        "SELECT flow, zeroblob(900000000) FROM readings",
+        "SELECT flow, hex(zeroblob(1000000)) FROM readings",
+    ],
+    "duck": [
+        "SELECT range, range * 2 FROM range(1000000000000)",
+        "SELECT flow, repeat('x', 1000000) FROM readings",
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("database", "query"), [(name, query) for name, some in HUGE.items() for query in some]
+)
+def test_max_size_holds_for_databases(
+    database: str, query: str, request: pytest.FixtureRequest
+) -> None:
+    place = request.getfixturevalue(database)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(TableReadError, match=r"more than (5 MB; .*max_size=|.* kB; leave its col)"):
+        load_table(place, Reading(query=query, max_size="5MB"))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
+
+
+def test_lists_and_blobs_of_duckdb_are_not_read(duck: str) -> None:
+    query = "SELECT flow, range(1000000) AS l, {'a': 1} AS s, 'x'::BLOB AS b FROM readings"
+    frame, _ = read_table(duck, query=query, max_size="20MB")
+    assert frame.columns == ["flow"]
+    with pytest.raises(TableReadError, match="no column of numbers"):
+        read_table(duck, query="SELECT range(5) AS l")
+
+
+def test_sqlite_batches_of_different_kinds_are_one_column(sqlite: str) -> None:
+    query = (
+        "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t WHERE n < 25000) "
+        "SELECT n % 7 AS a, CASE WHEN n > 20000 THEN 'late' ELSE n % 3 END AS b FROM t"
+    )
+    frame, _ = read_table(sqlite, query=query)
+    assert frame.height == 25_000
+    assert frame["b"].dtype == pl.String
+    assert frame["b"].last() == "late"
+    assert frame["a"][7] == 1.0
 
 
 @pytest.fixture

@@ -225,3 +225,64 @@ def test_other_gaps_say_nothing_of_zones() -> None:
     assert len(check_time(np.delete(time, [3, 4])).notes) == 2
     assert len(check_time(minutes(100)[np.r_[0:20, 50:100]]).notes) == 1
     assert len(check_time(time, zone="UTC").notes) == 1
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["19-Sep-26 00:00:00", "19-Sep-26 00:01:00"],  # the PI historian's default
+        ["19-SEP-2026 00:00:00.000", "19-SEP-2026 00:01:00.000"],
+        ["19 September 2026 00:00", "19 September 2026 00:01"],
+        ["Sep 19, 2026 12:00:00 AM", "Sep 19, 2026 12:01:00 AM"],
+        ["19/Sep/2026:00:00:00 +0000", "19/Sep/2026:00:01:00 +0000"],
+        ["Sat, 19 Sep 2026 00:00:00 GMT", "Sat, 19 Sep 2026 00:01:00 GMT"],
+        ["19. Sept. 2026 00:00", "19. Sept. 2026 00:01"],
+        ["19.09.26 00:00", "19.09.26 00:01"],
+    ],
+)
+def test_dates_with_names_of_months_and_short_years(words: list[str]) -> None:
+    _, time, report = read_time(table(words))
+    assert time.tolist() == minutes(2, "2026-09-19T00:00").tolist()
+    assert report.step == MINUTE
+
+
+@pytest.mark.parametrize(
+    ("name", "month"), [("Mär", 3), ("Mai", 5), ("Okt", 10), ("Dez", 12), ("juil", 7), ("juin", 6)]
+)
+def test_months_of_other_languages(name: str, month: int) -> None:
+    words = [f"02-{name}-26 00:00:00", f"02-{name}-26 00:01:00"]
+    _, time, _ = read_time(table(words))
+    assert time[0] == np.datetime64(f"2026-{month:02}-02", "ns")
+
+
+def test_words_that_are_no_months_are_no_times() -> None:
+    frame = pl.DataFrame({"state": ["19-Run-26 00:00:00", "20-Run-26 00:00:00"], "a": [1.0, 2.0]})
+    assert split_time(frame)[1] is None
+
+
+def test_a_spreadsheets_day_numbers() -> None:
+    days = 46_284 + np.arange(5) * 10 / 1440  # 2026-09-19, every ten minutes
+    frame = pl.DataFrame({"Zeit": days, "a": [1.0, 5.0, 2.0, 4.0, 3.0]})
+    _, time, report = read_time(frame)
+    assert time.tolist() == minutes(50, "2026-09-19T00:00")[::10].tolist()
+    assert report.step == 10 * MINUTE
+    assert report.notes == ("times are a spreadsheet's day numbers: 46284 is 2026-09-19 00:00:00",)
+    _, time, _ = read_time(frame, zone="Europe/Berlin")
+    assert time[0] == np.datetime64("2026-09-18T22:00", "ns")
+    whole = pl.DataFrame({"Datum": [46_284, 46_285, 46_286], "a": [1.0, 5.0, 2.0]})
+    assert read_time(whole)[1][1] == np.datetime64("2026-09-20", "ns")
+
+
+def test_seconds_of_that_size_are_no_day_numbers() -> None:
+    frame = pl.DataFrame({"t": np.arange(40_000.0, 40_010.0), "a": np.arange(10.0) % 3})
+    _, time, report = split_time(frame, "t")
+    assert time is not None
+    assert time[1] - time[0] == np.timedelta64(1, "s")
+    assert report.notes == ("times are numbers; taken as seconds",)
+
+
+@pytest.mark.parametrize("name", ["uptime", "Betriebszeit", "runtime_h"])
+def test_a_counter_of_hours_is_no_day_number(name: str) -> None:
+    frame = pl.DataFrame({name: 40_000 + np.arange(20) * 0.1, "a": np.arange(20) % 3})
+    assert split_time(frame)[1] is None
+    assert split_time(frame.rename({name: "Zeit (UTC)"}))[1] is not None

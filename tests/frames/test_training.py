@@ -96,3 +96,29 @@ def test_long_gaps_of_one_channel_are_rebuilt_and_of_all_cut(table):
     assert np.isfinite(pieces[0]).all()
     strict = VACEConfig(max_fit_rows=4000, max_missing=0.0)
     assert [len(piece) for piece in parts(rows, strict)[0]] == [500, 600, 790]
+
+
+def test_rows_that_hold_few_of_their_channels_are_named_as_such():
+    pods = np.full((600, 40), np.nan)
+    pods[np.arange(600), np.arange(600) // 15] = 1.0
+    pods[:, 0] = np.arange(600) % 7
+    with pytest.raises(InputError, match=r"a value in 2 or fewer of 40 channels.*resample='1min'"):
+        VACE().fit(pods)
+
+
+@pytest.mark.parametrize("unit", [1e45, 1e100, 1e150])
+def test_units_beyond_what_is_exact_are_refused(table, unit):
+    with pytest.raises(InputError, match=r"channel 'heat' has values beyond 1e\+40.*larger unit"):
+        VACE().fit(table[:1000].with_columns(pl.col("heat") * unit))
+
+
+def test_units_below_that_change_nothing(table):
+    plain, large = (table[:1500].with_columns(pl.col("heat") * unit) for unit in (1.0, 1e39))
+    scores = [VACE().fit(one[:1000]).score(one[1000:]) for one in (plain, large)]
+    np.testing.assert_allclose(scores[0], scores[1], rtol=1e-9)
+
+
+def test_single_wild_cells_are_not_a_unit(table):
+    wild = table[:1000].to_numpy().copy()
+    wild[::100, 1] = 1e200
+    assert VACE().fit(wild).channels_ == ("channel_0", "channel_1")

@@ -48,7 +48,7 @@ class FakeAdded:
 class FakeStream:
     """Scores are summed z-scores with a running mean, so that every row before matters."""
 
-    trouble = None
+    limit, trouble = LIMIT, None
 
     def __init__(self, model):
         self._model = model

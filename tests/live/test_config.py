@@ -1,9 +1,16 @@
+import re
 import tomllib
+from urllib.error import HTTPError
+from urllib.parse import urlencode
+from urllib.request import urlopen
 
 import pytest
 
+from live.running import until
+from live.servers import prometheus
 from vace_ad.errors import ConfigError
 from vace_ad.live.config import load_config, template
+from vace_ad.live.plugins import kinds
 
 GOOD = """
 [source]
@@ -106,6 +113,36 @@ def test_a_password_in_an_address_is_refused_and_not_repeated(tmp_path):
         load(tmp_path, GOOD.replace("[state]", hook))
     assert "password_env" in str(caught.value)
     assert "hunter2" not in str(caught.value)
+
+
+@pytest.mark.parametrize("kind", kinds("source"))
+def test_the_template_of_every_kind_is_a_good_file(tmp_path, kind):
+    config = load(tmp_path, template(kind))
+    assert config.source.kind == kind
+
+
+def test_the_template_of_prometheus_has_query_sets_that_are_promql(tmp_path):
+    text = template("prometheus")
+    config = load(tmp_path, text)
+    assert list(config.source.settings["queries"]) == ["requests", "errors", "duration"]
+    assert config.model["learn"] == config.source.settings["history"]  # the past is learned from
+    both = re.sub(r"^# (\w+ = ')", r"\1", text, flags=re.MULTILINE)
+    queries = load(tmp_path, both).source.settings["queries"]
+    assert len(queries) == 9
+    with prometheus(tmp_path, 1) as url:
+        until(lambda: answers(f"{url}/-/ready"))
+        for query in queries.values():
+            assert answers(f"{url}/api/v1/format_query?{urlencode({'query': query})}"), query
+        assert not answers(f"{url}/api/v1/format_query?query=rate(")
+
+
+def answers(url):
+    try:
+        with urlopen(url, timeout=10) as answer:
+            return answer.status == 200
+    except HTTPError as error:
+        error.close()
+        return False
 
 
 def test_the_template_is_a_good_file(tmp_path):

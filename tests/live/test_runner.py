@@ -412,3 +412,52 @@ def test_an_entity_whose_partition_went_elsewhere_leaves_no_alarm_and_no_silence
     assert again.known["p1"] == "watching" or again.entities["p1"].phase == "watching"
     assert again.entities["p1"].n_rows > n_rows
     again.close()
+
+
+def test_a_clock_behind_the_devices_is_said_and_the_watch_is_not_ready(
+    tmp_path, monkeypatch, caplog
+):
+    write(tmp_path, feed(n_rows=20))
+    watch = Watch(config(tmp_path), FakeCore())
+    watch.start()
+    monkeypatch.setattr("time.time_ns", lambda: START - 3600 * 10**9)
+    watch.step()
+    assert watch.status.counts["future"] == 20 * 2 * 3
+    assert not watch.status.ready
+    assert "up to 63.2 min ahead of this machine's clock" in watch.status.problems["clock"]
+    assert sum("ahead of this machine's clock" in line for line in caplog.messages) == 1
+    monkeypatch.setattr("time.time_ns", lambda: START + 3600 * 10**9)
+    write(tmp_path, feed(n_rows=40)[40:], "a")
+    watch.step()
+    assert watch.status.ready
+    watch.close()
+
+
+def test_one_device_ahead_of_the_others_leaves_the_watch_ready(tmp_path, monkeypatch):
+    write(tmp_path, feed(n_rows=5))
+    watch = Watch(config(tmp_path), FakeCore())
+    watch.start()
+    monkeypatch.setattr("time.time_ns", lambda: START)
+    watch.step()
+    ahead = [{**line, "time": line["time"] + 3600 * 10**9} for line in feed(n_rows=9)[10:]]
+    write(tmp_path, ahead, "a")
+    watch.step()
+    assert watch.status.counts["future"] > 0
+    assert watch.status.ready
+    watch.close()
+
+
+def test_where_a_file_began_is_kept_before_its_first_line(tmp_path):
+    write(tmp_path, feed(n_rows=20))
+    watch = Watch(config(tmp_path), FakeCore())
+    watch.start()
+    assert watch.store.position["file"]["offset"] == 0
+    watch.source.close()
+    watch.store.close()  # killed before anything was read, and then the file was moved away
+    (tmp_path / "feed.jsonl").rename(tmp_path / "feed.jsonl.1")
+    write(tmp_path, feed(n_rows=40)[40:])
+    again = Watch(config(tmp_path), FakeCore())
+    again.start()
+    while again.status.counts["readings"] < 40 * 2 * 3:
+        again.step()
+    again.close()

@@ -12,11 +12,11 @@ from typer.testing import CliRunner
 from live.fakes import FakeCore
 from live.feeds import Receiver, config, feed, settings, write
 from vace_ad.cli.main import app
-from vace_ad.errors import ConfigError
+from vace_ad.errors import ConfigError, InputError
 from vace_ad.live.service import backtest, plan
 
 HERE = Path(__file__).parent
-DAY = 86_400 * 10**9
+MINUTE, HOUR, DAY = 60 * 10**9, 3600 * 10**9, 86_400 * 10**9
 SCRIPT = """
 import sys
 from pathlib import Path
@@ -106,13 +106,51 @@ def test_the_plan_says_what_would_be_done_and_no_secret(tmp_path, monkeypatch):
 def test_a_backtest_tells_the_alarms_and_touches_nothing(tmp_path):
     write(tmp_path, feed())
     sink = [{"kind": "webhook", "url": "http://127.0.0.1:1/none"}]
-    alarms, watch = backtest(config(tmp_path, sink=sink), DAY, lambda config: FakeCore())
+    alarms, watch = backtest(config(tmp_path, sink=sink), HOUR, lambda config: FakeCore())
     assert len(alarms) == 4
     assert [alarm["channels"][0]["name"] for alarm in alarms] == ["level"] * 2 + ["power"] * 2
     assert watch.status.counts["rows"] == 800
     assert not (tmp_path / "watch.state").exists()
     late, _ = backtest(config(tmp_path, sink=sink), 20 * 60 * 10**9, lambda config: FakeCore())
     assert len(late) == 2  # of the last twenty minutes
+
+
+def test_a_backtest_of_a_past_that_is_not_there_is_refused(tmp_path):
+    write(tmp_path, feed())
+    made = config(tmp_path)
+    with pytest.raises(InputError, match=r"24 h were asked .* only 66.5 min .* --backtest 66min"):
+        backtest(made, DAY, lambda config: FakeCore())
+    write(tmp_path, [])
+    with pytest.raises(InputError, match="no row came"):
+        backtest(made, DAY, lambda config: FakeCore())
+    write(tmp_path, [{"time": 1_767_614_400, "entity": "p1", "wrong": 1.0}])
+    with pytest.raises(InputError, match="1 unknown channel"):
+        backtest(made, DAY, lambda config: FakeCore())
+
+
+def test_one_outage_is_one_event_of_a_backtest_as_it_is_live(tmp_path):
+    everyone = tuple(f"p{i}" for i in range(5))
+    lines = feed(entities=everyone, faults=())
+    lost = [line for i, line in enumerate(lines) if not 150 <= i // 5 < 300]
+    write(tmp_path, lost)
+    made = config(tmp_path, alarms={"silence_after": "10min"})
+    alarms, _ = backtest(made, HOUR, lambda config: FakeCore())
+    (alarm,) = alarms
+    assert (alarm["entity"], alarm["kind"]) == ("", "no data")
+    assert alarm["onset"] == "2026-01-05T12:24:50.000Z"  # the last row before it
+    assert alarm["resolved"] == "2026-01-05T12:50:00.000Z"  # the first one after it
+    write(tmp_path, [x for x in lost if x["entity"] != "p3" or x["time"] < lines[500]["time"]])
+    alarms, _ = backtest(made, HOUR, lambda config: FakeCore())
+    assert [(one["entity"], one["kind"]) for one in alarms] == [("p3", "no data"), ("", "no data")]
+
+
+def test_a_backtest_of_records_in_another_order_tells_no_silence(tmp_path):
+    lines = feed(faults=())
+    write(tmp_path, sorted(lines, key=lambda line: line["entity"]))
+    made = config(tmp_path, alarms={"silence_after": "10min"})
+    alarms, watch = backtest(made, HOUR, lambda config: FakeCore())
+    assert [(one["entity"], one["kind"]) for one in alarms] == []
+    assert watch.status.counts["rows"] == 800
 
 
 def test_a_source_without_a_past_says_so(tmp_path):
@@ -129,9 +167,25 @@ def test_init_writes_a_file_once(tmp_path):
     run = CliRunner().invoke(app, ["watch", str(path), "--init"])
     assert run.exit_code == 0
     assert "--dry-run" in run.output
+    assert path.stat().st_mode & 0o077 == 0  # it may hold addresses that are nobody's business
     again = CliRunner().invoke(app, ["watch", str(path), "--init"])
     assert isinstance(again.exception, ConfigError)
     assert "is there already" in str(again.exception)
+
+
+def test_init_takes_the_kind_of_the_source(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    for arguments, path in (
+        (["service.toml", "--init", "prometheus"], "service.toml"),
+        (["--init", "prometheus"], "watch.toml"),
+    ):
+        run = CliRunner().invoke(app, ["watch", *arguments])
+        assert run.exit_code == 0, run.exception
+        assert 'kind = "prometheus"' in Path(path).read_text()
+    run = CliRunner().invoke(app, ["watch", "a.toml", "--init", "prometeus"])
+    assert "did you mean 'prometheus'?" in str(run.exception)
+    run = CliRunner().invoke(app, ["watch", "a.toml", "prometheus"])
+    assert "a kind goes with --init" in str(run.exception)
 
 
 def test_standard_input_needs_a_model():

@@ -155,3 +155,15 @@ def test_a_plug_in_that_cannot_be_loaded_is_said():
         Kind("opcua", "no_such_module:Source").load()
     with pytest.raises(ConfigError, match="no FIELDS"):
         Kind("opcua", "json:JSONDecoder").load()
+
+
+def test_a_pipe_in_place_of_a_file_is_said_and_not_waited_for(tmp_path):
+    import os
+
+    os.mkfifo(tmp_path / "pipe")
+    found = kinds("source")["csv"].load()
+    made = found(check_table({"path": str(tmp_path / "pipe")}, found.FIELDS, "source"))
+    made.open(None)
+    assert made.read(0.01) is None
+    assert "is no file" in made.problem
+    made.close()

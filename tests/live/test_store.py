@@ -1,4 +1,6 @@
 import sqlite3
+import stat
+import sys
 
 import pytest
 
@@ -129,4 +131,62 @@ def test_a_state_from_before_faults_could_be_called_so_is_taken_over(tmp_path):
     assert store.alarms() == [{"acknowledged": None, "normal": "then", "fault": None}]
     assert store.mark("a1", "fault", "now")
     assert store.alarms()[0]["fault"] == "now"
+    store.close()
+
+
+def test_a_second_watch_on_the_same_state_is_refused_in_a_sentence(tmp_path):
+    from live.fakes import FakeCore
+    from live.feeds import config
+    from vace_ad.live.runner import Watch
+    from vace_ad.work.lock import BusyError
+
+    made = config(tmp_path)
+    first = Watch(made, FakeCore())
+    with pytest.raises(BusyError, match=r"watch.state is in use by another watch; stop that one"):
+        Watch(made, FakeCore())
+    first.store.close()
+    Watch(made, FakeCore()).store.close()  # whoever comes later has it
+
+
+def test_a_watch_that_cannot_start_lets_the_state_go(tmp_path):
+    from live.fakes import FakeCore
+    from live.feeds import config
+    from vace_ad.errors import ModelFileError
+    from vace_ad.live.runner import Watch
+
+    made = config(tmp_path)
+    (tmp_path / "model.json").unlink()
+    for _ in range(2):
+        with pytest.raises(ModelFileError):
+            Watch(made, FakeCore())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs file modes")
+def test_only_its_owner_reads_a_state(tmp_path):
+    path = tmp_path / "new" / "watch.state"
+    store = Store(path, alone=True)
+    store.commit(Pending(meta={"a": "b"}))
+    modes = {file.name: stat.S_IMODE(file.stat().st_mode) for file in path.parent.iterdir()}
+    assert modes.keys() >= {"watch.state", "watch.state-wal", "watch.state-shm"}
+    assert {mode & 0o077 for name, mode in modes.items() if not name.endswith(".lock")} == {0}
+    assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
+    store.close()
+    path.chmod(0o644)  # by an earlier release
+    Store(path, alone=True).close()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+
+
+def test_a_state_of_an_earlier_release_is_taken(tmp_path):
+    path = tmp_path / "watch.state"
+    db = sqlite3.connect(path)
+    db.executescript(
+        """create table entity (name text primary key, seen integer, phase text, small text)
+        without rowid; create table snapshot (name text primary key, rows integer, model text,
+        state blob); insert into entity values ('p1', 7, 'watching', '{"a": 1}');
+        insert into snapshot values ('p1', 3, 'm', x'00');"""
+    )
+    db.close()
+    store = Store(path, alone=True)
+    assert store.entity("p1") == {"a": 1}
+    assert store.snapshot("p1") == (3, "m", b"\x00")
     store.close()

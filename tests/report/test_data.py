@@ -53,3 +53,14 @@ def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], said: st
 
 def test_a_gap_between_rows_is_an_event_without_rows() -> None:
     assert make(events=[ReportEvent(5, 5, 5, kind="no data")]).events[0].start == 5
+
+
+def test_units_stand_behind_the_names_everywhere():
+    event = ReportEvent(1, 3, 2, shares=[("flow", 0.7), ("b", 0.3)], band={"flow": (0.0, 1.0)})
+    values = np.arange(8.0).reshape(4, 2)
+    data = ReportData("t", ["flow", "b"], values, np.arange(4.0), 2.0, events=[event])
+    shown = data.labelled({"flow": "l/s", "gone": "bar"})
+    assert list(shown.channels) == ["flow [l/s]", "b"]
+    assert list(shown.events[0].shares) == [("flow [l/s]", 0.7), ("b", 0.3)]
+    assert shown.events[0].band == {"flow [l/s]": (0.0, 1.0)}
+    assert data.labelled({}) is data

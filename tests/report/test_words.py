@@ -3,9 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from vace_ad.plain import plural
 from vace_ad.report import ReportData, ReportEvent
 from vace_ad.report.clock import make_clock
-from vace_ad.report.words import duration, length, number, odds, plural, stamp, threshold_words
+from vace_ad.report.words import duration, length, number, odds, stamp, threshold_words
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
 """Evidence in one unit: nats, how surprising a cell is by held-out rows.
 
-Residuals are judged against their own recent mean and spread (`Baseline`), then turned into −log of
-the share of held-out rows that lie as far off (`Surprise`): counted up to the last two percent, by a
-generalised Pareto law beyond, and never more than a normal distribution would give. Nats are kept
-as whole numbers of 1/1024, so sums of them are exact in any order.
+Residuals are judged against their own recent mean and spread (`Baseline`), then turned into −log
+of the share of held-out rows that lie as far off (`Surprise`): counted up to the last two percent,
+by a generalised Pareto law beyond, and never more than a normal distribution would give. Nats are
+kept as whole numbers of 1/1024, so sums of them are exact in any order.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """How strong an alarm is, in one unit: how often normal data would show one as strong.
 
-At the limit that is the budget itself, by definition, and each nat beyond it makes it e times rarer.
+At the limit that is the budget itself, and each nat beyond it makes it e times rarer.
 """
 
 from __future__ import annotations

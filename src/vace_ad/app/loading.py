@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from vace_ad.caller import option, spelt
-from vace_ad.errors import ChannelMismatchError, InputError
+from vace_ad.errors import ChannelMismatchError, ConfigError, InputError
 from vace_ad.frames.limits import DEFAULT as MAX_SIZE
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vace_ad.frames.table import Table
     from vace_ad.frames.time import TimeReport
 
+_WHERE = "\0where"  # the column that a condition becomes on its way through sorting and averaging
 Names = str | Sequence[str] | None  # a list, or one string with commas
 
 
@@ -44,6 +45,7 @@ class Reading:
     sheet: str | None = None
     header_row: int | None = None
     query: str | None = None
+    where: str | None = None  # a condition on the rows that a detector learns from
     max_size: str | int = MAX_SIZE
     options: bool = False  # who reads notes is at the command line
 
@@ -62,6 +64,17 @@ class Loaded:
     clock: TimeReport
     source: ReadReport
     notes: list[str] = field(default_factory=list)
+    normal: NDArray[np.bool_] | None = None  # rows that may be learned from; None for all
+
+    def only(self, channels: Sequence[str]) -> Loaded:
+        """The same with these channels alone, such as those that a detector could learn."""
+        names = self.table.names
+        if set(channels) >= set(names):
+            return self
+        kept = [i for i, name in enumerate(names) if name in channels]
+        few = tuple(names[i] for i in kept)
+        table = replace(self.table, values=self.table.values[:, kept], names=few)
+        return replace(self, table=table)
 
     def frame(self) -> pl.DataFrame:
         """The table with its time in the zone that it came in."""
@@ -88,6 +101,25 @@ def load_table(
     sources = find_sources(places)
     frame, source = read_frame(sources, how)
     return load_frame(frame, source, how, channels, [one.place for one in sources])
+
+
+def load_any(data: Any, how: Reading) -> Loaded:
+    """Read one series from a place, or from a table that is in memory already."""
+    import narwhals.stable.v2 as nw
+    import polars as pl
+
+    from vace_ad.frames.read import ReadReport
+
+    try:
+        table = nw.from_native(data, eager_only=True)
+    except TypeError:
+        return load_table(data, how)
+    frame = table.to_polars()
+    index = getattr(data, "index", None)
+    if getattr(getattr(index, "dtype", None), "kind", "") == "M":  # of pandas
+        frame = frame.insert_column(0, pl.Series("time", index))
+    source = ReadReport("table", "table", frame.height, frame.width, "")
+    return load_frame(frame, source, how)
 
 
 def load_tables(places: str | Path | Iterable[str | Path], how: Reading) -> list[Loaded]:
@@ -134,14 +166,19 @@ def load_frame(
     places: Sequence[str] = (),
 ) -> Loaded:
     """Rows as they are written to a table: time, shape, channels, order."""
+    import numpy as np
+
     from vace_ad.frames.columns import channels_of, notes_in_words
     from vace_ad.frames.order import order_rows
     from vace_ad.frames.table import Table
     from vace_ad.frames.time import check_time, split_time
 
+    frame = _with_where(frame, how)
     frame, time, clock = split_time(frame, how.time_column, zone=how.time_zone)
     notes = [*source.notes, *clock.notes]
     frame, time, notes = _one_series(frame, time, how, notes, places)
+    where = frame[_WHERE].to_numpy() if how.where is not None else None
+    frame = frame.drop(_WHERE, strict=False)
     only = names_of(how.columns)
     if channels is not None:
         only, more = _known_channels(frame, channels)
@@ -149,18 +186,57 @@ def load_frame(
     drop = [name for name in names_of(how.drop) or () if channels is None or name in frame.columns]
     found = channels_of(frame, only=only, drop=drop)
     notes += notes_in_words(found.notes)
-    values = found.values
+    states = [note.condition for note in found.notes if note.condition is not None]
+    if states and how.options and how.where is None:
+        notes.append(f'--where "{states[0]}" would learn from some rows alone')
+    values, names = found.values, found.names
+    if where is not None:  # one more column, so that it is sorted and averaged as the others are
+        values, names = np.column_stack([values, where]), (*names, _WHERE)
     if time is not None and how.sort:
         values, time, more = order_rows(values, time)
         notes += more
-    table = Table(values, found.names, time, zone=clock.zone)
+    table = Table(values, names, time, zone=clock.zone)
     if how.resample is not None:
         table = _resampled(table, how.resample, clock.zone)
         notes.append(f"rows averaged over {how.resample}: {len(table):,} rows")
     if table.time is not None:
         clock = check_time(table.time, clock.column, clock.zone)
         notes += clock.notes
-    return Loaded(table, clock, source, [spelt(note, options=how.options) for note in notes])
+    table, normal = _without_where(table, how)
+    notes = [spelt(note, options=how.options) for note in notes]
+    return Loaded(table, clock, source, notes, normal)
+
+
+def _with_where(frame: pl.DataFrame, how: Reading) -> pl.DataFrame:
+    """A column of 1 for the rows that the condition allows to be learned from, else 0."""
+    import polars as pl
+
+    from vace_ad.frames.where import rows_where
+
+    if how.where is None:
+        return frame
+    if how.long is not None:
+        raise ConfigError(
+            f"{option('where')} and {option('long')} both came; a row of a long table is one "
+            "reading, so a condition on rows has no meaning there"
+        )
+    return frame.with_columns(rows_where(frame, how.where).cast(pl.Float64).alias(_WHERE))
+
+
+def _without_where(table: Table, how: Reading) -> tuple[Table, NDArray[np.bool_] | None]:
+    """The table without that column, and which rows it allows, all of a span that was averaged."""
+    import numpy as np
+
+    if how.where is None:
+        return table, None
+    allowed = table.values[:, -1]
+    last = np.maximum.accumulate(np.where(np.isnan(allowed), 0, np.arange(len(allowed))))
+    normal = allowed[last] == 1.0  # spans without a row go with the one before
+    if not normal.any():
+        raise InputError(
+            f"no row satisfies {option('where', how.where)}; check its column and value"
+        )
+    return replace(table, values=table.values[:, :-1], names=table.names[:-1]), normal
 
 
 def names_of(listing: Names) -> list[str] | None:
@@ -190,7 +266,7 @@ def _one_series(
         return frame, time, [*notes, *more]
     if how.long is None:
         left = [name for name in names_of(how.drop) or () if name in frame.columns]
-        refuse_other_shapes(frame.drop(left).drop(FILE, strict=False), time)
+        refuse_other_shapes(frame.drop(left).drop(FILE, _WHERE, strict=False), time)
     if FILE in frame.columns:
         if time is None:
             return frame.drop(FILE), time, notes
@@ -202,7 +278,7 @@ def _known_channels(frame: pl.DataFrame, channels: Sequence[str]) -> tuple[list[
     missing = [name for name in channels if name not in frame.columns]
     if missing:
         raise ChannelMismatchError(missing, [])
-    extra = [name for name in frame.columns if name not in channels]
+    extra = [name for name in frame.columns if name not in channels and name != _WHERE]
     notes = [f"columns that the model does not know are left out: {', '.join(extra)}"]
     return list(channels), notes if extra else []
 

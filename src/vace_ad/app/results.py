@@ -7,7 +7,7 @@ import json
 import os
 import platform
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -29,8 +29,11 @@ if TYPE_CHECKING:
 RUN = "run.json"  # marks a folder as one of ours
 
 
-def check_out(out: Path) -> None:
-    """Refuse a place where results cannot go, before any work is done."""
+def check_out(out: Path, inputs: Iterable[str] = ()) -> None:
+    """Refuse a place where results cannot go, before any work is done.
+
+    `inputs` are the tables that are read: results that replace them would be their end.
+    """
     clean_up(Path(os.path.realpath(out)).parent)
     if out.exists() and not out.is_dir():
         raise InputError(f"{option('out')} {out} is a file; give a folder")
@@ -38,6 +41,13 @@ def check_out(out: Path) -> None:
         raise InputError(
             f"{option('out')} {out} holds other files; give a new folder, or one of an earlier run"
         )
+    place = out.resolve()
+    for name in inputs:
+        if place in Path(name).resolve().parents:
+            raise InputError(
+                f"{option('out')} {out} holds {name}, which is read, and would be replaced; "
+                "give another folder"
+            )
 
 
 @contextmanager
@@ -76,7 +86,7 @@ def writing(place: str) -> Iterator[None]:
 
 
 def score_frame(table: Table, found: Detection, zone: str | None = None) -> pl.DataFrame:
-    """Scores row by row, with time, signals and whether the row is part of an event."""
+    """Scores row by row, with time, threshold, signals and whether the row is part of an event."""
     import numpy as np
     import polars as pl
 
@@ -107,13 +117,18 @@ def event_frame(events: Sequence[Event], zone: str | None = None) -> pl.DataFram
     return pl.DataFrame(columns).with_columns(pl.col(pl.Float64).fill_nan(None))
 
 
-def write_tables(folder: Path, loaded: Loaded, found: Detection, kind: str) -> None:
-    """Write the scores and the events."""
+def write_tables(
+    folder: Path, loaded: Loaded, found: Detection, kind: str, *, excel: bool = False
+) -> None:
+    """Write the scores and the events, on request also for a spreadsheet."""
     from vace_ad.frames.write import write_frame
 
     zone = loaded.clock.zone
     write_frame(score_frame(loaded.table, found, zone), folder / f"scores.{kind}")
-    write_frame(event_frame(found.events, zone), folder / "events.csv")
+    events = event_frame(found.events, zone)
+    write_frame(events, folder / "events.csv")
+    if excel:
+        write_frame(events, folder / "events.xlsx")
 
 
 def write_run(folder: Path, facts: dict[str, Any]) -> None:

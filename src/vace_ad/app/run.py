@@ -122,6 +122,7 @@ def detect_with(
     started: float | None = None,
 ) -> Run:
     """Find the events of a table with a fitted detector; training rows make none."""
+    loaded = loaded.only(detector.channels_)
     rules = alarming.rules(detector)
     budget = alarming.budget.at(detector.model_.step or alarming.step)
     found = detector.detect(
@@ -159,6 +160,7 @@ def write_results(
     progress: Progress = silent,
     *,
     report: bool = True,
+    excel: bool = False,
     add: Callable[[Path], None] | None = None,
 ) -> None:
     """Write scores, events, model, run and report into a folder that appears whole.
@@ -175,7 +177,7 @@ def write_results(
         )
     with results_folder(out) as folder:
         progress("writing", 0, 3)
-        write_tables(folder, run.loaded, run.found, kind)
+        write_tables(folder, run.loaded, run.found, kind, excel=excel)
         progress("writing", 1, 3)
         run.detector.save(folder / "model.vace")
         write_run(folder, run.record())
@@ -212,4 +214,4 @@ def write_page(run: Run, path: Path) -> None:
         command=run.command,
         rules=run.rules,
     )
-    write_report(data, path)
+    write_report(data.labelled(source.units), path)

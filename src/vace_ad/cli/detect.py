@@ -16,8 +16,6 @@ from vace_ad.cli import tables as read
 from vace_ad.cli.tables import MAX_SIZE
 from vace_ad.errors import ConfigError
 
-_TRAINING = "Which rows are normal (give one; default: the first 30 %)"
-
 
 @say.interruptible
 def detect_command(
@@ -25,23 +23,34 @@ def detect_command(
     out: end.Out = None,
     train_share: Annotated[
         float | None,
-        typer.Option(help="Train on this first share of rows.", rich_help_panel=_TRAINING),
+        typer.Option(help="Train on this first share of rows.", rich_help_panel=read.TRAINING),
     ] = None,
     train_rows: Annotated[
         int | None,
-        typer.Option(help="Train on so many first rows.", rich_help_panel=_TRAINING),
+        typer.Option(help="Train on so many first rows.", rich_help_panel=read.TRAINING),
     ] = None,
     train_until: Annotated[
         str | None,
         typer.Option(
             help="Train on the rows before this time, for example 2026-03-01.",
-            rich_help_panel=_TRAINING,
+            rich_help_panel=read.TRAINING,
         ),
     ] = None,
     train_file: Annotated[
         str | None,
-        typer.Option(help="Train on this table instead.", rich_help_panel=_TRAINING),
+        typer.Option(help="Train on this table instead.", rich_help_panel=read.TRAINING),
     ] = None,
+    train_range: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Train on this range of time, for example 2026-01-01..2026-02-01; may be given "
+            "several times. All rows are then looked at.",
+            metavar="FROM..TO",
+            rich_help_panel=read.TRAINING,
+        ),
+    ] = None,
+    train_skip: read.TrainSkip = None,
+    where: read.Where = None,
     budget: alarm.BudgetOption = None,
     false_alarm_rate: alarm.FalseAlarmRate = None,
     threshold: alarm.ThresholdOption = None,
@@ -75,6 +84,7 @@ def detect_command(
     engine: many.On = many.Where.local,
     address: many.Address = None,
     score_format: end.Format = end.ScoreFormat.parquet,
+    excel: end.Excel = False,
     fail_on_events: end.FailOnEvents = False,
     as_json: say.Json = False,
     quiet: say.Quiet = False,
@@ -101,6 +111,7 @@ def detect_command(
 
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet)
+    end.check_excel(excel, out, by)
     how = Reading.at_the_command_line(locals())
     config = fit.make_config(preset, patch_length, seed, settings)
     alarming = alarm.make_alarming(
@@ -112,6 +123,8 @@ def detect_command(
 
         given = {"share": train_share, "rows": train_rows, "until": train_until}
         also = next((name for name, value in given.items() if value is not None), None)
+        if train_range or train_skip:
+            raise ConfigError("--train-range and --train-skip are for one machine; --by came")
         if train_file is not None and also is not None:
             raise ConfigError(f"--train-{also} and --train-file both came; give one of them")
         many.detect_fleet(
@@ -134,7 +147,7 @@ def detect_command(
         return
     many.refuse_without_by(by, shared=shared, group=group, address=address)
     if out is not None:
-        check_out(out)
+        check_out(out, paths)
 
     loaded = load_table(paths, how)
     training = choose_training(
@@ -145,6 +158,8 @@ def detect_command(
         until=train_until,
         file=train_file,
         how=how,
+        ranges=train_range or (),
+        skip=train_skip or (),
     )
     with output.progress() as progress:
         run = fit_and_detect(
@@ -156,4 +171,4 @@ def detect_command(
             progress=progress,
             started=started,
         )
-    end.finish(run, out, score_format, output, fail_on_events)
+    end.finish(run, out, score_format, output, fail_on_events, excel)

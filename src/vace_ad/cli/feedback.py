@@ -10,7 +10,7 @@ import typer
 
 from vace_ad.cli import output as say
 from vace_ad.cli import tables as read
-from vace_ad.cli.model import existing, save
+from vace_ad.cli.model import check_target, existing, save
 from vace_ad.cli.tables import MAX_SIZE
 from vace_ad.errors import FeedbackError
 
@@ -149,6 +149,7 @@ def update_command(
     output = say.Output(as_json=as_json, quiet=quiet)
     how = Reading.at_the_command_line(locals())
     detector = load(existing(model))
+    check_target(out or model)
     loaded = [load_table([path], how, detector.channels_) for path in paths]
     rows = sum(len(one.table) for one in loaded)
     with output.progress() as progress:

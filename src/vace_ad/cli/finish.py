@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from vace_ad.cli.output import Output
+from vace_ad.errors import ConfigError, InputError, needs
 
 if TYPE_CHECKING:
     from vace_ad.app.run import Run
@@ -34,6 +36,10 @@ class ScoreFormat(StrEnum):
 
 
 Format = Annotated[ScoreFormat, typer.Option("--format", help="Of the scores in --out.")]
+Excel = Annotated[
+    bool,
+    typer.Option("--excel", help="Also write events.xlsx into --out, for a spreadsheet."),
+]
 FailOnEvents = Annotated[
     bool,
     typer.Option(
@@ -42,24 +48,49 @@ FailOnEvents = Annotated[
 ]
 
 
+def check_excel(excel: bool, out: Path | None, by: str | None) -> None:
+    """Refuse --excel where it could not be followed, before any work is done."""
+    if not excel:
+        return
+    if out is None or by is not None:
+        raise ConfigError(
+            "--excel needs --out, the folder to write into"
+            if out is None
+            else "--excel and --by both came; the events of a fleet are written as CSV alone"
+        )
+    with needs("openpyxl", "excel", "writing an Excel workbook"):
+        import openpyxl  # noqa: F401
+
+
 def command_line() -> str:
     """What to type to run this again."""
     return shlex.join(["vace", *sys.argv[1:]])
 
 
 def finish(
-    run: Run, out: Path | None, kind: ScoreFormat, output: Output, fail_on_events: bool
+    run: Run,
+    out: Path | None,
+    kind: ScoreFormat,
+    output: Output,
+    fail_on_events: bool,
+    excel: bool = False,
 ) -> None:
     """Say and write everything about a run; leave with its exit status."""
     from vace_ad.app.run import write_results
 
     if out is not None:
         with output.progress() as progress:
-            write_results(run, out, kind.value, progress)
+            write_results(run, out, kind.value, progress, excel=excel)
     _say(run, out, output)
     output.json({**run.record(), "out": None if out is None else str(out)})
     if run.found.events and fail_on_events:
         raise typer.Exit(EVENTS_FOUND)
+
+
+def check_scores(place: str, inputs: Iterable[str]) -> None:
+    """Refuse to write scores over a table that is read."""
+    if place != "-" and Path(place).resolve() in {Path(name).resolve() for name in inputs}:
+        raise InputError(f"--scores {place} is a table that is read; give another file")
 
 
 def write_scores(place: str, run: Run) -> None:

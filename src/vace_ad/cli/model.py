@@ -50,6 +50,8 @@ def fit_command(
     patch_length: fit.PatchLength = None,
     seed: fit.Seed = 0,
     settings: fit.Set = None,
+    train_skip: read.TrainSkip = None,
+    where: read.Where = None,
     time_column: read.TimeColumn = None,
     time_zone: read.TimeZone = None,
     sort: read.Sort = False,
@@ -81,7 +83,7 @@ def fit_command(
     vace fit fleet/ --by machine --models models/ --jobs 4
     """
     from vace_ad.app.loading import Reading, load_tables
-    from vace_ad.app.training import Training, fit_detector
+    from vace_ad.app.training import Training, fit_detector, within
 
     output = say.Output(as_json=as_json, quiet=quiet)
     how = Reading.at_the_command_line(locals())
@@ -102,7 +104,8 @@ def fit_command(
         return
     many.refuse_without_by(by, group=group)
     assert model is not None
-    tables = load_tables(paths, how)
+    check_target(model)
+    tables = [within(loaded, skip=train_skip or ()) for loaded in load_tables(paths, how)]
     rows = sum(len(loaded.table) for loaded in tables)
     with output.progress() as progress:
         detector, notes = fit_detector(config, Training(tables, None, f"{rows:,} rows"), progress)
@@ -127,7 +130,7 @@ def score_command(
     scores: Annotated[
         str | None,
         typer.Option(
-            metavar="FILE", help="Write the scores here, as .parquet or .csv; - prints CSV."
+            metavar="FILE", help="Write the scores here, as .parquet, .csv or .xlsx; - prints CSV."
         ),
     ] = None,
     out: end.Out = None,
@@ -153,6 +156,7 @@ def score_command(
     query: read.Query = None,
     max_size: read.MaxSize = MAX_SIZE,
     score_format: end.Format = end.ScoreFormat.parquet,
+    excel: end.Excel = False,
     fail_on_events: end.FailOnEvents = False,
     as_json: say.Json = False,
     quiet: say.Quiet = False,
@@ -176,6 +180,7 @@ def score_command(
 
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet or scores == "-")
+    end.check_excel(excel, out, by)
     how = Reading.at_the_command_line(locals())
     alarming = alarm.make_alarming(
         alarm.make_budget(budget, false_alarm_rate, threshold), join, min_length, cooldown, step
@@ -204,7 +209,9 @@ def score_command(
         return
     assert model is not None
     if out is not None:
-        check_out(out)
+        check_out(out, paths)
+    if scores is not None:
+        end.check_scores(scores, paths)
     detector = load(existing(model))
     alarming.rules()  # refuses nonsense before the table is read
     if detector.feedback.active:
@@ -223,7 +230,7 @@ def score_command(
         )
     if scores is not None:
         end.write_scores(scores, run)
-    end.finish(run, out, score_format, output, fail_on_events)
+    end.finish(run, out, score_format, output, fail_on_events, excel)
 
 
 @say.interruptible
@@ -271,12 +278,25 @@ def existing(model: Path) -> Path:
     return model
 
 
+def check_target(model: Path) -> None:
+    """Refuse a place where no model can go: best before any work is done."""
+    from vace_ad.files import is_kind
+    from vace_ad.model import KIND
+
+    if not model.absolute().parent.is_dir():
+        raise VaceError(f"the folder of {model} does not exist; create it, or give another place")
+    if model.is_file() and model.stat().st_size and not is_kind(model, KIND):
+        raise VaceError(
+            f"{model} exists and is no model, so it is not overwritten; give another name, "
+            f"*{_SUFFIX}"
+        )
+
+
 def save(detector: VACE, model: Path) -> None:
     """Write a model, or say in a sentence why not."""
     from vace_ad.app.results import writing
 
-    if not model.absolute().parent.is_dir():
-        raise VaceError(f"the folder of {model} does not exist; create it, or give another place")
+    check_target(model)
     with writing(str(model)):
         detector.save(model)
 

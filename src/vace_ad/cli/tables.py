@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 _READING = "How the table is read"
+TRAINING = "Which rows are normal (give one way; default: the first 30 %)"
 MAX_SIZE = "4GB"  # as frames.limits says; not imported here, so that --help stays quick
 
 TablePaths = Annotated[
@@ -101,7 +102,8 @@ Sheet = Annotated[
 HeaderRow = Annotated[
     int | None,
     typer.Option(
-        help="The row of a workbook that names the columns, from 1.", rich_help_panel=_READING
+        help="The row of a workbook or text file that names the columns, from 1.",
+        rich_help_panel=_READING,
     ),
 ]
 Query = Annotated[
@@ -113,5 +115,23 @@ MaxSize = Annotated[
     typer.Option(
         help="The most memory that a table may unpack to, for example 8GB.",
         rich_help_panel=_READING,
+    ),
+]
+Where = Annotated[
+    str | None,
+    typer.Option(
+        help="Learn only from rows that satisfy a condition, for example \"Status == 'run' and "
+        'speed > 100"; all rows are scored.',
+        metavar="CONDITION",
+        rich_help_panel=TRAINING,
+    ),
+]
+TrainSkip = Annotated[
+    list[str] | None,
+    typer.Option(
+        help="Do not learn from this range of time, for example 2026-01-05..2026-01-07; may be "
+        "given several times.",
+        metavar="FROM..TO",
+        rich_help_panel=TRAINING,
     ),
 ]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import sys
 import tempfile
 import time
@@ -22,6 +23,10 @@ def watch_command(
     config: Annotated[
         str, typer.Argument(help="The configuration (TOML), or - for CSV on standard input.")
     ] = "watch.toml",
+    kind: Annotated[
+        str | None,
+        typer.Argument(help="With --init: the kind of source, such as prometheus or mqtt."),
+    ] = None,
     model: Annotated[
         Path | None, typer.Option(help="With -: the model of `vace fit` to watch with.")
     ] = None,
@@ -40,12 +45,15 @@ def watch_command(
 ) -> None:
     """Watch a source, raise alarms while they happen, and send them on.
 
-    Start with `vace watch plant.toml --init`, then `--dry-run`. It stops at SIGTERM and reads its
+    Start with `vace watch plant.toml --init`, or `vace watch service.toml --init prometheus`, then
+    `--dry-run`. It stops at SIGTERM and reads its
     configuration again at SIGHUP.
     """
     if init:
-        _write(Path(config))
+        _write(config, kind)
         return
+    if kind is not None:
+        raise ConfigError(f"{kind!r} came besides the configuration; a kind goes with --init")
     from vace_ad.live.config import load_config
     from vace_ad.live.service import Service, plan
 
@@ -65,12 +73,24 @@ def watch_command(
         Service(loaded).run()
 
 
-def _write(path: Path) -> None:
+def _write(config: str, kind: str | None) -> None:
     from vace_ad.live.config import template
+    from vace_ad.live.fields import hint
+    from vace_ad.live.plugins import kinds
 
+    known = kinds("source")
+    if kind is None and config in known:  # vace watch --init prometheus
+        config, kind = "watch.toml", config
+    kind = kind or "mqtt"
+    if kind not in known:
+        raise ConfigError(f"--init {kind}: must be one of {', '.join(known)}{hint(kind, known)}")
+    path = Path(config)
     if path.exists():
         raise ConfigError(f"{path} is there already; remove it, or give another name")
-    path.write_text(template(), "utf-8")
+    with open(
+        os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8"
+    ) as file:
+        file.write(template(kind))
     typer.echo(f"wrote {path}; edit it, then: vace watch {path} --dry-run")
 
 
@@ -93,6 +113,7 @@ def _standard_input(model: Path | None, state: Path) -> Config:
 def _backtest(config: Config, words: str) -> None:
     from vace_ad.frames.stamps import parse_duration
     from vace_ad.live.service import backtest
+    from vace_ad.plain import plural
 
     span = parse_duration(words)
     alarms, watch = backtest(config, span)
@@ -101,9 +122,10 @@ def _backtest(config: Config, words: str) -> None:
     counts = watch.status.counts
     weeks = span / (7 * 86_400 * 10**9)
     typer.echo(
-        f"{len(alarms)} alarms in {words} ({len(alarms) / weeks:.1f} a week) of "
-        f"{len(watch.known)} entities, {counts['rows']:,} rows; {counts['late']:,} readings came "
-        f"too late, {counts['bad']:,} were no records"
+        f"{plural(len(alarms), 'alarm')} in {words} ({len(alarms) / weeks:.1f} a week) of "
+        f"{plural(len(watch.known), 'entity', 'entities')}, "
+        f"{plural(counts['rows'], 'row')}; too late: {counts['late']:,}, "
+        f"no records: {counts['bad']:,}"
     )
 
 

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
     import polars as pl
 
+_FEW = 12  # different words that a column of states has at most
 _SHOWN = 5  # columns that a note on many of them names
 _Look = tuple["ColumnNote | None", "NDArray[np.float64] | None"]
 
@@ -32,6 +33,7 @@ class ColumnNote:
     kind: str  # "text", "empty", "counter", "label", "constant", "identical", "not chosen"
     done: str  # what was done about it, in words
     kept: bool
+    condition: str | None = None  # one that chooses some of the rows by it
 
     def words(self) -> str:
         """The note in one line, for people."""
@@ -154,7 +156,7 @@ def _look_at(column: nw.Series[Any], name: str, *, chosen: bool) -> _Look:
     if column.null_count() == len(column):
         return left_out("empty")
     if not (kind.is_numeric() or kind == nw.Boolean):
-        return left_out("a time" if kind.is_temporal() else "text")
+        return left_out("a time") if kind.is_temporal() else (_text(column, name), None)
     values = column.cast(nw.Float64).to_numpy()
     known = values[np.isfinite(values)]
     if not len(known):
@@ -167,6 +169,16 @@ def _look_at(column: nw.Series[Any], name: str, *, chosen: bool) -> _Look:
         done = "kept, so that a move is noticed"
         return ColumnNote(name, "constant", done, kept=True), values
     return None, values
+
+
+def _text(column: nw.Series[Any], name: str) -> ColumnNote:
+    """What can be done with a column of few different words, such as the state of a machine."""
+    words = sorted(map(str, column.drop_nulls().unique().to_list()))
+    if not 2 <= len(words) <= _FEW or len(column) < 10 * len(words):
+        return ColumnNote(name, "text", "left out", kept=False)
+    shown = ", ".join(map(repr, words[:3])) + (", …" if len(words) > 3 else "")
+    done = f"left out; a column of 0 and 1 for each of its values ({shown}) would be a channel"
+    return ColumnNote(name, "text", done, kept=False, condition=f"{name} == '{words[0]}'")
 
 
 def _is_counter(values: NDArray[np.float64]) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.errors import TableReadError
+from vace_ad.frames.limits import check_cells
 
 if TYPE_CHECKING:
     import polars as pl
@@ -19,16 +20,19 @@ _LATEST = 9.2e9  # seconds since 1970 that fit into nanoseconds: the year 2261
 _DO = "give a list or lines of objects, or the answer of a Prometheus range query"
 
 
-def read_json(name: str, data: bytes, by: Sequence[str] = ()) -> tuple[pl.DataFrame, str]:
-    """The table, and which kind of JSON it was."""
+def read_json(
+    name: str, data: bytes, most: int, by: Sequence[str] = ()
+) -> tuple[pl.DataFrame, str]:
+    """The table, of up to `most` bytes, and which kind of JSON it was."""
     content, lines = _parse(name, data)
     if lines and all("metric" in line and "values" in line for line in content):
-        return _from_series(name, [_exported(name, line) for line in content], by), "JSON series"
+        series = [_exported(name, line) for line in content]
+        return _from_series(name, series, most, by), "JSON series"
     if not lines and isinstance(content, dict):
-        return _from_series(name, _matrix(name, content), by), "Prometheus"
+        return _from_series(name, _matrix(name, content), most, by), "Prometheus"
     if not all(isinstance(row, dict) for row in content) or not content:
         raise TableReadError(f"{name} is JSON, but not a table; {_DO}")
-    return _rows(name, content), "JSON lines" if lines else "JSON"
+    return _rows(name, content, most), "JSON lines" if lines else "JSON"
 
 
 def _parse(name: str, data: bytes) -> tuple[Any, bool]:
@@ -72,12 +76,13 @@ def _json(text: str) -> Any:
     return value
 
 
-def _rows(name: str, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
+def _rows(name: str, rows: Sequence[Mapping[str, Any]], most: int) -> pl.DataFrame:
     """A column for each key; keys of objects inside are joined by a point."""
     import polars as pl
 
     flat = [_flat(row) for row in rows]
     names = list(dict.fromkeys(key for row in flat for key in row))
+    check_cells(name, len(rows), len(names), most)
     columns = {}
     for key in names:
         cells = [row.get(key) for row in flat]
@@ -136,7 +141,7 @@ def _exported(name: str, line: Mapping[str, Any]) -> Series:
         raise TableReadError(f"{name} is a damaged export of series; save it again") from error
 
 
-def _from_series(name: str, series: Sequence[Series], by: Sequence[str]) -> pl.DataFrame:
+def _from_series(name: str, series: Sequence[Series], most: int, by: Sequence[str]) -> pl.DataFrame:
     """A column for each series, named by what tells it apart; a row for each time.
 
     Labels in `by` become columns, so that each machine has rows of its own.
@@ -145,6 +150,8 @@ def _from_series(name: str, series: Sequence[Series], by: Sequence[str]) -> pl.D
 
     if not series:
         raise TableReadError(f"{name} holds no series; widen the query or its time")
+    times = {second for _, seconds, _ in series for second in seconds}
+    check_cells(name, len(times), len(series), most)
     labels = [{k: v for k, v in dict(one[0]).items() if k not in by} for one in series]
     common = {k for k, v in labels[0].items() if all(each.get(k) == v for each in labels)}
     long = []

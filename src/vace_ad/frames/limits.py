@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import io
+import os
 import re
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +16,7 @@ from vace_ad.errors import ConfigError, TableReadError
 
 DEFAULT = "4GB"
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+NO_WRITER_SECONDS = 10.0  # that a pipe may stay without a writer
 _BLOCK = 1 << 20
 _COLUMN = 100_000  # bytes that a column counts at least
 
@@ -38,12 +42,13 @@ def size_words(size: float) -> str:
     return f"{size:.0f} bytes"
 
 
-def check_cells(name: str, rows: int, columns: int, most: int) -> None:
+def check_cells(name: str, rows: int, columns: int, most: int, *, cell: int = 8) -> None:
     """Refuse a table that would need more than `most` bytes as numbers, or has too many columns.
 
-    A column counts as 100 kB at least: that is about what it costs in time and memory on the way.
+    `cell` is what one of them takes. A column counts as 100 kB at least: that is about what it
+    costs in time and memory on the way.
     """
-    size = max(8 * rows, _COLUMN) * columns
+    size = max(cell * rows, _COLUMN) * columns
     if size > most:
         raise TableReadError(
             f"{name} has {rows:,} rows × {columns:,} columns, {size_words(size)} in memory; the "
@@ -109,6 +114,35 @@ def _blocks(data: bytes | Path) -> Iterator[bytes]:
     with data.open("rb") as file:
         while block := file.read(_BLOCK):
             yield block
+
+
+def read_pipe(path: Path, most: int) -> bytes:
+    """Everything of a named pipe or a device, up to `most` bytes; refuses a pipe without a writer.
+
+    A writer that is there may take its time.
+    """
+    name = str(path)
+    with open(path, "rb", buffering=0, opener=_without_waiting) as file:
+        until = time.monotonic() + NO_WRITER_SECONDS
+        first = file.read(1)  # None: somebody writes, but has not yet; empty: nobody is there
+        while first == b"" and path.is_fifo():
+            if time.monotonic() > until:
+                raise TableReadError(
+                    f"{name} is a pipe that nobody writes to (for {NO_WRITER_SECONDS:g} s); start "
+                    "its writer first, or give a file"
+                )
+            time.sleep(0.02)
+            first = file.read(1)
+        os.set_blocking(file.fileno(), True)
+        with io.BufferedReader(file) as rest:
+            data = (first or b"") + read_all(name, rest, most)
+    if not data:
+        raise TableReadError(f"{name} is empty; give a table with at least one row")
+    return data
+
+
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def read_all(name: str, file: BinaryIO, most: int) -> bytes:

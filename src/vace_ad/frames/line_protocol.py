@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.errors import TableReadError
+from vace_ad.frames.limits import check_cells
 
 if TYPE_CHECKING:
     import polars as pl
@@ -30,7 +31,7 @@ def is_line_protocol(lines: Sequence[str]) -> bool:
     return bool(points) and all(match is not None and match[4] for match in matches)
 
 
-def read_line_protocol(name: str, data: bytes) -> pl.DataFrame:
+def read_line_protocol(name: str, data: bytes, most: int) -> pl.DataFrame:
     """A row for each time and set of tags; a column for each tag and each field.
 
     Fields carry their measurement's name where there are several.
@@ -57,6 +58,7 @@ def read_line_protocol(name: str, data: bytes) -> pl.DataFrame:
             fields[measurement, _plain(key)] = None
             row[measurement, _plain(key)] = _value(value)
     titles = list(dict.fromkeys(key for _, pairs in points for key, _ in pairs))
+    check_cells(name, len(points), len(titles) + len(fields), most)
     largest = max(abs(stamp) for stamp, _ in points)
     unit = next(unit for least, unit in _EPOCHS if largest >= least)
     if largest * unit >= 2**63:

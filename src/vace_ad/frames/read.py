@@ -6,8 +6,8 @@ import hashlib
 import io
 import re
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,7 @@ class ReadReport:
     decimal: str | None = None
     header: bool | None = None
     notes: tuple[str, ...] = ()
+    units: Mapping[str, str] = field(default_factory=dict)  # of channels whose unit is written
 
     def words(self) -> str:
         """The report in one line, for people."""
@@ -86,8 +87,8 @@ class Options:
     decimal: str | None = None
     encoding: str | None = None
     header: bool | None = None
-    sheet: str | None = None  # of a workbook, as the next
-    header_row: int | None = None  # counts from 1
+    sheet: str | None = None  # of a workbook
+    header_row: int | None = None  # of a workbook or a text, counts from 1
     query: str | None = None  # to a database
     by: tuple[str, ...] = ()  # labels of series that become columns
     max_size: str | int = limits.DEFAULT
@@ -112,12 +113,12 @@ def read_table(source: str | Path, **options: Any) -> tuple[pl.DataFrame, ReadRe
     as String; typed files keep their types. The options are those of `Options`.
     """
     how = Options(**options)
+    most = limits.parse_size(how.max_size)
     if is_connection(str(source)):
-        frame = read_sql(str(source), how.query)
+        frame = read_sql(str(source), how.query, most)
         digest = hashlib.sha256(str(how.query).encode()).hexdigest()
         report = ReadReport(safe_name(str(source)), "SQL", frame.height, frame.width, digest)
     else:
-        most = limits.parse_size(how.max_size)
         name, data = _open(source, most)
         frame, report = _read_any(name, data, how, most)
         limits.check_cells(name, frame.height, frame.width, most)
@@ -140,24 +141,34 @@ def _read_any(
             raise TableReadError(f"{name} is empty; give a table with at least one row of values")
         kind = _kind(name, data)
     notes: list[str] = []
+    units: dict[str, str] = {}
     if kind in _TYPED:
         how.refuse(kind, _TEXT + _BOOK)
-        frame = read_typed(name, data, kind, most)
+        frame, notes = read_typed(name, data, kind, most)
     elif kind == "Excel":
         how.refuse(kind, _TEXT)
-        frame, notes = read_excel(name, data, sheet=how.sheet, header_row=how.header_row)
+        frame, notes, units = read_excel(
+            name, data, most, sheet=how.sheet, header_row=how.header_row
+        )
     elif kind == "JSON":
         how.refuse(kind, _TEXT + _BOOK)
-        frame, kind = read_json(name, _all_bytes(data), how.by)
+        frame, kind = read_json(name, _all_bytes(name, data, most), most, how.by)
     elif kind == "line protocol":
         how.refuse(kind, _TEXT + _BOOK)
-        frame = read_line_protocol(name, _all_bytes(data))
+        frame = read_line_protocol(name, _all_bytes(name, data, most), most)
     else:
-        how.refuse("text", _BOOK)
+        how.refuse("text", ["sheet"])
         return _read_csv(name, data, how, kind if kind == "zstd" else compression, digest, most)
     label = kind.split()[0] if kind in _TYPED else kind
     return frame, ReadReport(
-        name, label, frame.height, frame.width, digest, compression, notes=tuple(notes)
+        name,
+        label,
+        frame.height,
+        frame.width,
+        digest,
+        compression,
+        notes=tuple(notes),
+        units=units,
     )
 
 
@@ -179,6 +190,7 @@ def _read_csv(
         decimal=how.decimal,
         encoding=how.encoding,
         header=how.header,
+        header_row=how.header_row,
         most=most,
     )
     frame, dialect = text.frame, text.dialect
@@ -192,8 +204,9 @@ def _read_csv(
         encoding=text.encoding,
         delimiter=dialect.delimiter,
         decimal=dialect.decimal,
-        header=dialect.header,
+        header=bool(dialect.head.names),
         notes=tuple(text.notes),
+        units=text.units,
     )
 
 
@@ -224,8 +237,11 @@ def _is_workbook(data: bytes | Path) -> bool:
     return any(name.startswith("xl/") or name == "content.xml" for name in names)
 
 
-def _all_bytes(data: bytes | Path) -> bytes:
-    return data if isinstance(data, bytes) else data.read_bytes()
+def _all_bytes(name: str, data: bytes | Path, most: int) -> bytes:
+    if isinstance(data, bytes):
+        return data
+    with data.open("rb") as file:
+        return limits.read_all(name, file, most)
 
 
 def _open(source: str | Path, most: int) -> tuple[str, bytes | Path]:
@@ -240,11 +256,7 @@ def _open(source: str | Path, most: int) -> tuple[str, bytes | Path]:
         if path.is_dir():
             raise TableReadError(f"{path} is a folder; name the table file in it")
         if not path.is_file() and path.exists():  # a pipe or a device: opened once
-            with path.open("rb") as file:
-                data = limits.read_all(str(path), file, most)
-            if not data:
-                raise TableReadError(f"{path} is empty; give a table with at least one row")
-            return str(path), data
+            return str(path), limits.read_pipe(path, most)
         if not _head(path, 1):
             raise TableReadError(f"{path} is empty; give a table with at least one row of values")
     except TableReadError:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from vace_ad.caller import option
 from vace_ad.errors import ConfigError, TableReadError
+from vace_ad.frames.head import Head, find_head
 
 DELIMITERS = (",", ";", "\t", "|")
 DECIMALS = (".", ",")
@@ -21,10 +22,27 @@ _NUMBER = {
     ".": re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?"),
     ",": re.compile(r"[+-]?(\d+,?\d*|,\d+)([eE][+-]?\d+)?"),
 }
+# Thousands that are set apart: 38.151,00 or 38 151,00, and 38,151.00 or 38'151.00. polars takes
+# these patterns too.
+_SIGNS = " '\u2019\u00a0\u202f"
+GROUPED = {
+    ".": rf"^[+-]?\d{{1,3}}([,{_SIGNS}]\d{{3}})+(\.\d*)?$",
+    ",": rf"^[+-]?\d{{1,3}}([.{_SIGNS}]\d{{3}})+(,\d*)?$",
+}
+GROUP_SIGNS = {".": f"[,{_SIGNS}]", ",": f"[.{_SIGNS}]"}
+_GROUPED = {sign: re.compile(pattern) for sign, pattern in GROUPED.items()}
+_ONE_GROUP = re.compile(r"[+-]?\d{1,3}[.,]\d{3}")  # 1,234 may as well have three decimals
 _NOT_FINITE = re.compile(r"[+-]?(nan|inf|infinity)", re.IGNORECASE)
 _CLOCK = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?"
-_DATE = r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.]\d{4})"
-_TIME = re.compile(rf"({_DATE}([T ]+{_CLOCK})?|{_CLOCK})\s*(Z|UTC|[+-]\d{{2}}:?\d{{2}})?")
+_MONTH = r"[^\W\d_]{3,9}\.?"
+_DATE = (
+    r"(\d{4}[-/.]\d{1,2}[-/.]\d{1,2}|\d{1,2}[-/.]\d{1,2}[-/.](\d{4}|\d{2})|"
+    rf"\d{{1,2}}\.?[-/ ]{_MONTH}[-/ ](\d{{4}}|\d{{2}})|{_MONTH} \d{{1,2}},? \d{{4}})"
+)
+_TIME = re.compile(
+    rf"(([A-Z][a-z]{{1,8}}, )?{_DATE}([T: ]+{_CLOCK})?|{_CLOCK})( [AaPp][Mm])?"
+    r"\s*(Z|UTC|GMT|[+-]\d{2}:?\d{2})?"
+)
 
 # Byte order marks, the longer first: UTF-16's is the beginning of UTF-32's.
 _MARKS = (
@@ -38,13 +56,12 @@ _MARKS = (
 
 @dataclass(frozen=True)
 class Dialect:
-    """How the cells of a text table are set apart and written."""
+    """How the cells of a text table are set apart and written, and what stands above them."""
 
     delimiter: str
     decimal: str
-    header: bool
-    skip: int = 0  # lines before the table, such as an export's title
-    trailing: bool = False  # lines below the header end with a delimiter that it lacks
+    head: Head
+    width: int  # cells of a row of values
 
 
 def sniff_encoding(sample: bytes, *, complete: bool) -> str:
@@ -81,6 +98,7 @@ def sniff_dialect(
     delimiter: str | None = None,
     decimal: str | None = None,
     header: bool | None = None,
+    header_row: int | None = None,
 ) -> Dialect:
     """Find the delimiter, decimal sign and header of a table from its first lines.
 
@@ -93,50 +111,73 @@ def sniff_dialect(
         raise ConfigError(f"delimiter is {delimiter!r}; it must be one ASCII character")
     if delimiter is not None and delimiter == decimal:
         raise ConfigError(f"delimiter and decimal are both {delimiter!r}; they must differ")
+    if header is False and header_row is not None:
+        raise ConfigError(
+            f"{option('header_row', header_row)} came for a table without a header; give one of "
+            "the two"
+        )
     delimiters = DELIMITERS if delimiter is None else (delimiter,)
     decimals = DECIMALS if decimal is None else (decimal,)
     pairs = [(d, c) for d in delimiters for c in decimals if d != c]
     # max() keeps the first of equals, so the order of DELIMITERS and DECIMALS breaks ties.
-    best = max(pairs, key=lambda pair: _fit(lines, *pair))
-    skip, trailing = _preamble(lines, best[0])
-    rows = split(lines[skip:], best[0])
-    found = _has_header(rows, best[1]) if header is None else header
-    return Dialect(best[0], best[1], found, skip, trailing)
+    best, sign = max(pairs, key=lambda pair: _fit(lines, *pair))
+    rows = split(lines, best)
+    width = Counter(len(row) for row in rows if row).most_common(1)[0][0]
+    start = 0 if header_row is not None else _start(rows, width)
+    head = find_head(
+        rows[start:], lambda cell: kind_of(cell, sign), header=header, header_row=header_row
+    )
+    if start:
+        before = f"{start} line{'s' * (start > 1)} before the table left out"
+        notes = (before, *head.notes)
+        head = head._replace(rows=head.rows + start, notes=notes)
+    return Dialect(best, sign, head, width)
+
+
+def _start(rows: Sequence[Sequence[str]], width: int) -> int:
+    """The first row of the table: the first with as many cells as most, or a header before it.
+
+    A header may lack the delimiter that the other lines end with, or have one more; a row of groups
+    may end early.
+    """
+    start = next(i for i, row in enumerate(rows) if len(row) == width)
+    if width == 1:
+        return next(i for i, row in enumerate(rows) if row)
+    ends_open = all(row[-1] == "" for row in rows if len(row) == width)
+    while start > 0 and (
+        len(rows[start - 1]) > max(1, width // 2)
+        or (ends_open and len(rows[start - 1]) == width - 1)
+    ):
+        start -= 1
+    return start
 
 
 def split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
-    """Cut lines into stripped cells, quotes respected; blank lines are left out."""
-    filled = [line for line in lines if line.strip()]
-    if not any('"' in line for line in filled):  # quick, and without a limit on a cell's length
-        return [[cell.strip() for cell in line.split(delimiter)] for line in filled]
-    try:
-        return [[cell.strip() for cell in row] for row in csv.reader(filled, delimiter=delimiter)]
-    except csv.Error as error:
-        raise TableReadError(
-            f"the text cannot be cut into cells ({error}); a quote may never be closed: mend it, "
-            f"or name the {option('delimiter')}"
-        ) from error
+    """Cut lines into rows of stripped cells, quotes respected; a blank line has no cell."""
+    if not any('"' in line for line in lines):  # quick, and without a limit on a cell's length
+        rows = [line.split(delimiter) if line.strip() else [] for line in lines]
+    else:
+        try:
+            rows = list(csv.reader(lines, delimiter=delimiter))
+        except csv.Error as error:
+            raise TableReadError(
+                f"the text cannot be cut into cells ({error}); a quote may never be closed: mend "
+                f"it, or name the {option('delimiter')}"
+            ) from error
+    return [[cell.strip() for cell in row] for row in rows]
 
 
-def _preamble(lines: Sequence[str], delimiter: str) -> tuple[int, bool]:
-    """How many lines come before the table, and whether its header lacks a last delimiter.
-
-    The table begins where a line has as many cells as most lines have.
-    """
-    rows = [split([line], delimiter)[0] if line.strip() else [] for line in lines]
-    usual = Counter(len(row) for row in rows if row).most_common(1)
-    width = usual[0][0] if usual else 1
-    if width == 1:
-        return 0, False
-    begin = next(i for i, row in enumerate(rows) if len(row) == width)
-    ends_open = all(row[-1] == "" for row in rows if len(row) == width)
-    if ends_open and begin > 0 and len(rows[begin - 1]) == width - 1:
-        return begin - 1, True
-    return begin, False
+def kind_of(cell: str, decimal: str) -> str:
+    """Whether a cell is a "number", a "time", "missing", or else a "word"."""
+    if is_missing(cell):
+        return "missing"
+    if is_number(cell, decimal) or _GROUPED[decimal].match(cell):
+        return "number"
+    return "time" if _TIME.fullmatch(cell) else "word"
 
 
 def is_number(cell: str, decimal: str) -> bool:
-    """Whether a cell reads as a number with this decimal sign."""
+    """Whether a cell reads as a number with this decimal sign, thousands not set apart."""
     return bool(_NUMBER[decimal].fullmatch(cell) or _NOT_FINITE.fullmatch(cell))
 
 
@@ -148,7 +189,7 @@ def is_missing(cell: str) -> bool:
 def _fit(lines: Sequence[str], delimiter: str, decimal: str) -> tuple[bool, float]:
     """How well a pair explains the lines: does it cut them at all, and the share of good cells."""
     try:
-        rows = split(lines, delimiter)
+        rows = [row for row in split(lines, delimiter) if row]
     except TableReadError:
         return False, 0.0
     if not rows:
@@ -164,33 +205,8 @@ def _fit(lines: Sequence[str], delimiter: str, decimal: str) -> tuple[bool, floa
     return width > 1 and share > 0, share
 
 
-def _readable(cell: str, decimal: str) -> bool:
-    return is_missing(cell) or _is_value(cell, decimal)
-
-
-def _has_header(rows: list[list[str]], decimal: str) -> bool:
-    """The first line names the columns when it holds a word above values, or counts 0, 1, 2 …"""
-    if not rows:
-        return False
-    first, body = rows[0], rows[1:]
-    if any(_TIME.fullmatch(cell) or _has_fraction(cell, decimal) for cell in first):
-        return False
-    words = [not is_missing(cell) and not is_number(cell, decimal) for cell in first]
-    if all(words) or any(
-        word and any(_is_value(row[i], decimal) for row in body if i < len(row))
-        for i, word in enumerate(words)
-    ):
-        return True
-    numbers = [cell for cell in first if cell]
-    return len(numbers) > 1 and numbers in (
-        [str(i) for i in range(len(numbers))],
-        [str(i + 1) for i in range(len(numbers))],
-    )
-
-
-def _is_value(cell: str, decimal: str) -> bool:
-    return is_number(cell, decimal) or bool(_TIME.fullmatch(cell))
-
-
-def _has_fraction(cell: str, decimal: str) -> bool:
-    return decimal in cell and is_number(cell, decimal)
+def _readable(cell: str, decimal: str) -> float:
+    """1 for a cell that is no word, less for a number whose comma may be another's decimal sign."""
+    if kind_of(cell, decimal) == "word":
+        return 0.0
+    return 0.5 if _ONE_GROUP.fullmatch(cell) and not is_number(cell, decimal) else 1.0

@@ -1,4 +1,4 @@
-"""Tables from a database: a connection string and a query.
+"""Tables from a database: a connection string and a query that can only read.
 
 SQLite needs nothing else; DuckDB and PostgreSQL come with the extra `sql`.
 """
@@ -6,15 +6,22 @@ SQLite needs nothing else; DuckDB and PostgreSQL come with the extra `sql`.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.caller import option
 from vace_ad.errors import ConfigError, MissingExtraError, TableReadError
+from vace_ad.frames.limits import check_cells, size_words, too_large
+from vace_ad.frames.text import column_names, first_line
 
 if TYPE_CHECKING:
     import polars as pl
 
+_BATCH = 10_000  # rows that become columns together
+_FETCHED = 256  # rows that SQLite hands over at a time
+_NESTED = ("list", "array", "struct", "map", "union", "variant", "blob", "bit")  # of DuckDB
+_LONGEST = 2**31 - 1  # bytes of a cell that SQLite can be told to allow
 _CONNECTION = re.compile(r"(sqlite|duckdb|postgresql|postgres)://(.*)", re.DOTALL)
 
 
@@ -28,8 +35,8 @@ def safe_name(place: str) -> str:
     return re.sub(r"(://[^:/@]*):.*@", r"\1:…@", place)
 
 
-def read_sql(place: str, query: str | None) -> pl.DataFrame:
-    """The rows of a query."""
+def read_sql(place: str, query: str | None, most: int) -> pl.DataFrame:
+    """The rows of a query, up to `most` bytes; one that writes, anywhere, is refused."""
     match = _CONNECTION.match(place)
     assert match is not None  # the caller asked is_connection
     name = safe_name(place)
@@ -41,13 +48,15 @@ def read_sql(place: str, query: str | None) -> pl.DataFrame:
     readers = {"sqlite": _sqlite, "duckdb": _duckdb}
     try:
         if match[1] in readers:
-            return readers[match[1]](_file(name, match[2]), query)
-        return _postgresql(place, query)
+            return readers[match[1]](name, _file(name, match[2]), query, most)
+        return _postgresql(name, place, query, most)
     except (MissingExtraError, TableReadError):
         raise
     except Exception as error:  # each driver has errors of its own, all about the query or the way
-        reason = (str(error).strip().splitlines() or ["no reason given"])[0].rstrip(".")
-        raise TableReadError(f"{name}: the query failed ({safe_name(reason)})") from error
+        raise TableReadError(
+            f"{name}: the query failed ({safe_name(first_line(error))}); a query may only read, "
+            "and only from this database"
+        ) from error
 
 
 def _file(name: str, rest: str) -> Path:
@@ -58,54 +67,126 @@ def _file(name: str, rest: str) -> Path:
     return path
 
 
-def _sqlite(path: Path, query: str) -> pl.DataFrame:
+def _sqlite(name: str, path: Path, query: str, most: int) -> pl.DataFrame:
     import sqlite3
     from contextlib import closing
 
+    reading = {
+        sqlite3.SQLITE_SELECT,
+        sqlite3.SQLITE_READ,
+        sqlite3.SQLITE_FUNCTION,
+        sqlite3.SQLITE_RECURSIVE,
+    }
+
+    def authorise(action: int, *_: Any) -> int:
+        # Opened for reading alone, SQLite still writes other files: VACUUM INTO, ATTACH.
+        return sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY
+
+    longest = max(_FETCHED, most // _FETCHED)  # bytes of a cell, so that what is fetched fits
     with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
-        cursor = database.execute(query)
-        names = [one[0] for one in cursor.description or ()]
-        return _frame(names, cursor.fetchall())
+        database.set_authorizer(authorise)
+        database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(longest, _LONGEST))
+        try:
+            cursor = database.execute(query)
+            names = [one[0] for one in cursor.description or ()]
+            check_cells(name, 0, len(names), most)
+            return _frame(name, names, iter(lambda: cursor.fetchmany(_FETCHED), []), most)
+        except sqlite3.DataError as error:
+            raise TableReadError(
+                f"{name}: a cell holds more than {size_words(longest)}; leave its column out of "
+                f"the query, or lift {option('max_size')}"
+            ) from error
 
 
-def _frame(names: list[str], rows: list[tuple[Any, ...]]) -> pl.DataFrame:
-    """Columns of numbers or words; SQLite types cells, not columns."""
+def _frame(
+    name: str, names: list[str], fetched: Iterable[list[tuple[Any, ...]]], most: int
+) -> pl.DataFrame:
+    """Columns of numbers or words; SQLite types cells, not columns. A blob is no value."""
     import polars as pl
 
-    from vace_ad.frames.text import column_names
+    titles = column_names(names, len(names))
+    parts: list[pl.DataFrame] = []
+    batch: list[tuple[Any, ...]] = []
+    size = 0
 
-    columns = []
-    for i, name in enumerate(column_names(names, len(names))):
-        cells = [row[i] for row in rows]
-        numbers = all(cell is None or isinstance(cell, int | float) for cell in cells)
-        if numbers:
-            columns.append(pl.Series(name, cells, dtype=pl.Float64, strict=False))
-        else:
-            words = [None if cell is None else str(cell) for cell in cells]
-            columns.append(pl.Series(name, words, dtype=pl.String))
-    return pl.DataFrame(columns)
+    def columns() -> pl.DataFrame:
+        cells = zip(*batch, strict=True) if batch else ([] for _ in titles)
+        return pl.DataFrame([_column(t, list(c)) for t, c in zip(titles, cells, strict=True)])
+
+    for rows in fetched:
+        size += 8 * len(titles) * len(rows)
+        size += sum([len(cell) for row in rows for cell in row if cell.__class__ in (str, bytes)])
+        if size > most:
+            raise too_large(name, most)
+        batch += rows
+        if len(batch) >= _BATCH:
+            parts.append(columns())
+            batch = []
+    parts.append(columns())
+    worded = {n for part in parts for n, kind in part.schema.items() if kind == pl.String}
+    return pl.concat([part.with_columns(pl.col(worded).cast(pl.String)) for part in parts])
 
 
-def _duckdb(path: Path, query: str) -> pl.DataFrame:
+def _column(title: str, cells: list[Any]) -> pl.Series:
     import polars as pl
 
+    if set(map(type, cells)) <= {int, float, type(None)}:
+        return pl.Series(title, cells, dtype=pl.Float64, strict=False)
+    words = [None if cell is None or isinstance(cell, bytes) else str(cell) for cell in cells]
+    return pl.Series(title, words, dtype=pl.String)
+
+
+def _duckdb(name: str, path: Path, query: str, most: int) -> pl.DataFrame:
     try:
         import duckdb
     except ImportError as error:
         raise MissingExtraError("reading from DuckDB", "duckdb", "sql") from error
-    with duckdb.connect(str(path), read_only=True) as database:
-        return pl.DataFrame(database.sql(query).to_arrow_table())
+    # Opened for reading alone, DuckDB still writes other files: COPY TO, ATTACH, its spill.
+    locked: dict[str, Any] = {
+        "enable_external_access": "false",
+        "lock_configuration": "true",
+        "memory_limit": f"{max(most, 64 * 10**6)}B",
+        "temp_directory": "",
+    }
+    with duckdb.connect(str(path), read_only=True, config=locked) as database:
+        rows = database.sql(query)
+        if rows is None:
+            raise TableReadError(f"{name}: the query gives no rows; write a SELECT")
+        flat = [
+            n for n, kind in zip(rows.columns, rows.types, strict=True) if kind.id not in _NESTED
+        ]
+        if not flat:
+            raise TableReadError(f"{name}: the query gives no column of numbers, words or times")
+        if len(flat) < len(rows.columns):  # a list in a cell may be of any length: never computed
+            rows = rows.select(*(duckdb.ColumnExpression(n) for n in flat))
+        return _gathered(name, rows.to_arrow_reader(_BATCH), most)
 
 
-def _postgresql(place: str, query: str) -> pl.DataFrame:
-    import polars as pl
-
+def _postgresql(name: str, place: str, query: str, most: int) -> pl.DataFrame:
     try:
-        import adbc_driver_postgresql  # noqa: F401
+        from adbc_driver_postgresql import dbapi
     except ImportError as error:
         raise MissingExtraError(
             "reading from PostgreSQL", "adbc-driver-postgresql", "sql"
         ) from error
-    return pl.read_database_uri(
-        query, place.replace("postgres://", "postgresql://", 1), engine="adbc"
-    )
+    place = place.replace("postgres://", "postgresql://", 1)
+    if "options=" not in place:
+        sign = "&" if "?" in place else "?"
+        place += f"{sign}options=-c%20default_transaction_read_only%3Don"
+    with dbapi.connect(place) as database, database.cursor() as cursor:
+        cursor.execute(query)
+        return _gathered(name, cursor.fetch_record_batch(), most)
+
+
+def _gathered(name: str, reader: Any, most: int) -> pl.DataFrame:
+    """Arrow's batches as one table, unless they grow beyond the limit."""
+    import polars as pl
+
+    check_cells(name, 0, len(reader.schema.names), most)
+    parts, size = [pl.DataFrame(reader.schema.empty_table())], 0
+    for batch in reader:
+        size += batch.nbytes
+        if size > most:
+            raise too_large(name, most)
+        parts.append(pl.DataFrame(batch))
+    return pl.concat(parts)

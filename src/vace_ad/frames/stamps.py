@@ -18,7 +18,36 @@ if TYPE_CHECKING:
 _SAMPLE = 1000
 _ODD = 0.2  # share of cells that a format may fail on; whoever calls decides what to forgive
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y.%m.%d")
+_SHORT_YEARS = ("%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d-%m-%y")
 _CLOCKS = (" %H:%M:%S%.f", " %H:%M", " %I:%M:%S%.f %p", " %I:%M %p", "")
+# Months by their first letters, in the languages that exports come in.
+_MONTHS = (
+    ("jan", "ene", "gen"),
+    ("feb", "fév", "fev"),
+    ("mar", "mär", "mrz", "maa"),
+    ("apr", "avr", "abr"),
+    ("may", "mai", "mag", "mei"),
+    ("jun", "juin", "giu"),
+    ("jul", "juil", "lug"),
+    ("aug", "aoû", "aou", "ago"),
+    ("sep", "set"),
+    ("oct", "okt", "out", "ott"),
+    ("nov",),
+    ("dec", "dez", "déc", "dic"),
+)
+_MONTH_NUMBERS = {name: f"{i:02}" for i, names in enumerate(_MONTHS, 1) for name in names}
+_WORD = r"(\p{L}{3,9})\.?"
+_DAY_FIRST = (
+    rf"^(?:\p{{L}}{{2,9}},? +)?(\d{{1,2}})\.?[-/ ]+{_WORD}[-/ ]+(\d{{4}}|\d{{2}})(?:$|[T: ]+(.*)$)"
+)
+_MONTH_FIRST = rf"^(?:\p{{L}}{{2,9}},? +)?{_WORD} +(\d{{1,2}}),? +(\d{{4}})(?:$|[T: ]+(.*)$)"
+_CENTURY = 69  # two digits from here on are of the last century, as POSIX has it
+
+# Days since 1899-12-30, as spreadsheets count: these are 1982 to 2064.
+_SERIAL, _SERIAL_EPOCH, _DAY = (30_000, 60_000), 25_569, 86_400 * 10**9
+_DATE_NAME = re.compile(r"(?<![^\W_])(date|datum)|stamp", re.IGNORECASE)
+_TIME_NAME = re.compile(r"(?<![^\W_])(date|time|datum|zeit|uhrzeit)|stamp", re.IGNORECASE)
+
 _ZONE = re.compile(r"[+-]\d{2}:?(\d{2})?$")
 
 # Counts since 1970 are told apart by size: these are the bounds for years 1973 to 2286.
@@ -76,7 +105,10 @@ def parse_stamps(column: pl.Series, zone: str | None = None, *, count: bool = Fa
     if column.dtype == pl.Date:
         return _in_zone(column.cast(pl.Datetime("ns")), zone, [])
     if column.dtype.is_numeric():
-        return _parse_counts(column.cast(pl.Float64).to_numpy(), count, zone)
+        counts = column.cast(pl.Float64).to_numpy()
+        if _are_serial(column.name, counts, asked=count):
+            return _parse_serial(counts, zone)
+        return _parse_counts(counts, count, zone)
     return Stamps(np.full(len(column), np.datetime64("NaT", "ns")), None, [])
 
 
@@ -92,7 +124,8 @@ def _parse_words(words: pl.Series, zone: str | None) -> Stamps:
     import polars as pl
 
     words = (
-        words.str.replace(r"(Z|\s*UTC|\s*GMT)$", "+00:00")
+        _with_month_numbers(words)
+        .str.replace(r"(Z|\s*UTC|\s*GMT)$", "+00:00")
         .str.replace(r"^(\S+)T(\d)", "$1 $2")
         .str.replace(r"(:\d{2}),(\d)", "$1.$2")
         .str.replace(r"\s*([+-]\d{2}(:?\d{2})?)$", "$1")
@@ -101,7 +134,8 @@ def _parse_words(words: pl.Series, zone: str | None) -> Stamps:
     offset = any(_ZONE.search(word) and ":" in word for word in sample.head(20).to_list())
     suffix = "%#z" if offset else ""
     good: list[tuple[str, pl.Series]] = []
-    for date, clock in product(_DATES, _CLOCKS):
+    short = any(re.match(r"\d{1,2}([-/.])\d{1,2}\1\d{2}(\D|$)", word) for word in sample.head(20))
+    for date, clock in product(_SHORT_YEARS if short else _DATES, _CLOCKS):
         pattern = date + clock + (suffix if clock else "")
         if sample.str.to_datetime(pattern, strict=False).null_count() <= _ODD * len(sample):
             good.append((date, words.str.to_datetime(pattern, strict=False, time_unit="ns")))
@@ -120,6 +154,62 @@ def _parse_words(words: pl.Series, zone: str | None) -> Stamps:
             notes.append(f"{len(offsets)} different zone offsets; all times turned into UTC")
         return Stamps(_nanoseconds(parsed.dt.replace_time_zone(None)), zone or came, notes)
     return _in_zone(parsed, zone, notes)
+
+
+def _with_month_numbers(words: pl.Series) -> pl.Series:
+    """19-Sep-26 00:00:00, Sep 19, 2026 and the like as 2026-09-19 00:00:00."""
+    import polars as pl
+
+    if not words.drop_nulls().head(20).str.contains(r"\p{L}{3}").any():
+        return words
+    frame = words.alias("words").to_frame()
+    one = pl.col("words")
+    orders = ((_DAY_FIRST, 1, 2), (_MONTH_FIRST, 2, 1))
+    for pattern, day, month in orders:
+        name = one.str.extract(pattern, month).str.to_lowercase()
+        number = pl.coalesce(
+            name.str.head(n).replace_strict(_MONTH_NUMBERS, default=None) for n in (4, 3)
+        )
+        year = one.str.extract(pattern, 3)
+        short = year.cast(pl.Int32, strict=False)
+        full = short + pl.when(short < _CENTURY).then(2000).otherwise(1900)
+        year = pl.when(year.str.len_chars() == 2).then(full.cast(pl.String)).otherwise(year)
+        date = pl.concat_str(
+            year, number, one.str.extract(pattern, day).str.zfill(2), separator="-"
+        )
+        rest = one.str.extract(pattern, 4).fill_null("")
+        whole = pl.concat_str(date, rest, separator=" ").str.strip_chars()
+        frame = frame.with_columns(pl.coalesce(whole, one).alias("words"))
+    return frame["words"].alias(words.name)
+
+
+def _are_serial(name: str, counts: NDArray[np.float64], *, asked: bool) -> bool:
+    """Whether numbers are days as spreadsheets count them.
+
+    They are of that size, mostly in order, in a column that is named after times, or was named as
+    the time; whole days only where the name speaks of dates.
+    """
+    finite = counts[np.isfinite(counts)]
+    low, high = _SERIAL
+    if not len(finite) or finite.min() < low or finite.max() >= high:
+        return False
+    if len(finite) > 1 and (np.diff(finite) < 0).mean() > 0.5:
+        return False
+    fraction = bool((finite != np.floor(finite)).any())
+    return bool(_DATE_NAME.search(name) or (fraction and (asked or _TIME_NAME.search(name))))
+
+
+def _parse_serial(counts: NDArray[np.float64], zone: str | None) -> Stamps:
+    """Times of a spreadsheet's day numbers, to the millisecond, as a spreadsheet shows them."""
+    import polars as pl
+
+    milliseconds = np.round((counts - _SERIAL_EPOCH) * (_DAY // 10**6))
+    known = pl.Series(np.where(np.isfinite(counts), milliseconds, np.nan)).fill_nan(None)
+    stamps = known.cast(pl.Int64).cast(pl.Datetime("ms"))
+    first = str(stamps.drop_nulls()[0])
+    example = f"{counts[np.isfinite(counts)][0]:.10g}"
+    note = f"times are a spreadsheet's day numbers: {example} is {first}"
+    return _in_zone(stamps.cast(pl.Datetime("ns")), zone, [note])
 
 
 def _parse_counts(counts: NDArray[np.float64], plain: bool, zone: str | None) -> Stamps:

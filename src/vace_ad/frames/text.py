@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
@@ -13,6 +14,9 @@ from vace_ad.caller import option
 from vace_ad.errors import ConfigError, TableReadError
 from vace_ad.frames.limits import check_cells
 from vace_ad.frames.sniff import (
+    DELIMITERS,
+    GROUP_SIGNS,
+    GROUPED,
     MISSING,
     Dialect,
     is_missing,
@@ -41,6 +45,7 @@ class TextTable(NamedTuple):
     dialect: Dialect
     encoding: str
     notes: list[str]
+    units: dict[str, str]  # of columns that have one
 
 
 def read_text(
@@ -52,6 +57,7 @@ def read_text(
     decimal: str | None = None,
     encoding: str | None = None,
     header: bool | None = None,
+    header_row: int | None = None,
     most: int | None = None,
 ) -> TextTable:
     """Read a text table whose dialect is recognised where it is not given.
@@ -65,11 +71,19 @@ def read_text(
         lines, data, found = _decode(name, data, encoding)
     if not any(line.strip() for line in lines):
         raise TableReadError(f"{name} is empty; give a table with at least one row of values")
-    dialect = sniff_dialect(lines, delimiter=delimiter, decimal=decimal, header=header)
+    if most is not None:  # before every cell of a line is looked at
+        signs = DELIMITERS if delimiter is None else (delimiter,)
+        plain = [line for line in lines if '"' not in line]
+        check_cells(
+            name, 1, 1 + max((line.count(s) for line in plain for s in signs), default=0), most
+        )
+    dialect = sniff_dialect(
+        lines, delimiter=delimiter, decimal=decimal, header=header, header_row=header_row
+    )
     try:
-        rows = split(lines[dialect.skip :], dialect.delimiter)
+        rows = split(lines, dialect.delimiter)[dialect.head.rows :]
         if most is not None:
-            check_cells(name, len(rows), max(map(len, rows)), most)
+            check_cells(name, len(rows), max(map(len, rows), default=1), most)
         frame = _parse(name, data, dialect, rows)
     except UnicodeError as error:
         if encoding is not None or compression == "zstd":
@@ -86,10 +100,12 @@ def read_text(
             decimal=decimal,
             encoding=whole,
             header=header,
+            header_row=header_row,
             most=most,
         )
-    notes = [f"{dialect.skip} lines before the table left out"] if dialect.skip else []
-    return TextTable(with_numbers(frame, dialect.decimal, notes), dialect, found, notes)
+    notes = list(dialect.head.notes)
+    frame = with_numbers(frame, dialect.decimal, notes)
+    return TextTable(frame, dialect, found, notes, units_of(frame.columns, dialect.head.units))
 
 
 def _zstd_lines(name: str, data: bytes | Path) -> list[str]:
@@ -163,9 +179,9 @@ def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]
     """Cut the text into columns: Float64 where the sample holds numbers only, else String."""
     import polars as pl
 
-    width = Counter(map(len, rows)).most_common(1)[0][0] - dialect.trailing
-    body = rows[1:] if dialect.header else rows
-    numeric = [_all_numbers(body, i, dialect.decimal) for i in range(width)]
+    width, head = dialect.width, dialect.head
+    numeric = [_all_numbers(rows, i, dialect.decimal) for i in range(width)]
+    names = [str(i) for i in range(width)]
     kinds: list[list[type[pl.DataType]]] = [
         [pl.Float64 if number else pl.String for number in numeric],
         [pl.String] * width,  # for a word further down in a column of numbers
@@ -175,13 +191,10 @@ def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]
             frame = pl.read_csv(
                 data,
                 separator=dialect.delimiter,
-                decimal_comma=dialect.decimal == ",",
-                has_header=dialect.header,
-                skip_rows=dialect.skip,
-                schema_overrides=schema,
-                infer_schema=False,
+                has_header=False,
+                skip_rows=head.rows,
+                schema=dict(zip(names, schema, strict=True)),
                 null_values=list(MISSING),
-                truncate_ragged_lines=dialect.trailing,
             )
         except pl.exceptions.NoDataError:
             return pl.DataFrame()
@@ -192,12 +205,17 @@ def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]
             if "could not parse" in message and schema is kinds[0]:
                 continue
             raise TableReadError(_why(name, data, dialect, width, message)) from error
-        frame.columns = column_names(rows[0] if dialect.header else [], width)
+        if 0 < len(head.names) < width and frame[names[-1]].null_count() == frame.height:
+            frame = frame.drop(names[-1])  # lines end with a delimiter that their header lacks
+        frame.columns = column_names(head.names, frame.width)
         return _without_empty_end(frame)
     raise AssertionError("the all-text schema parses or raises")
 
 
 def _all_numbers(rows: list[list[str]], column: int, decimal: str) -> bool:
+    """Whether polars may read a column as numbers; it takes the point in 1.234 for a decimal."""
+    if decimal == ",":
+        return False
     cells = [row[column] for row in rows if column < len(row) and not is_missing(row[column])]
     return bool(cells) and all(is_number(cell, decimal) for cell in cells)
 
@@ -228,7 +246,7 @@ def _why(name: str, data: bytes | Path, dialect: Dialect, width: int, message: s
     """One sentence on why a text could not be cut into columns."""
     with suppress(csv.Error):  # a cell without end: the reason below says as much
         for number, row in enumerate(csv.reader(_lines(data), delimiter=dialect.delimiter), 1):
-            if number > dialect.skip and len(row) > width:
+            if number > dialect.head.rows and len(row) > width:
                 return (
                     f"{name}, line {number}: {len(row)} cells, but most lines have {width}; "
                     f"mend that line, or name the {option('delimiter')}"
@@ -248,26 +266,61 @@ def with_numbers(frame: pl.DataFrame, decimal: str, notes: list[str]) -> pl.Data
     """Turn columns of words into numbers where nearly all words are numbers or truth values."""
     import polars as pl
 
-    for name in frame.columns:
-        if frame[name].dtype != pl.String:
-            continue
-        words = frame[name].str.strip_chars()
+    texts = frame.select(pl.col(pl.String).str.strip_chars())
+    if not texts.width or not texts.height:
+        return frame
+    points = pl.all().str.replace(",", ".", literal=True) if decimal == "," else pl.all()
+    found = texts.select(points.cast(pl.Float64, strict=False)).get_columns()
+    grouped: dict[str, str] = {}  # column and an example of thousands that are set apart
+    groups = texts.select(pl.all().str.contains(GROUPED[decimal]).any()).row(0)
+    columns: list[pl.Series] = []
+    for words, numbers, has_groups in zip(texts.get_columns(), found, groups, strict=True):
         given = words.len() - words.null_count()
-        lower = words.str.to_lowercase()
-        points = words.str.replace(",", ".", literal=True) if decimal == "," else words
-        numbers = points.cast(pl.Float64, strict=False)
-        if given and lower.is_in(["true", "false"]).sum() == given:
-            numbers = (lower == "true").cast(pl.Float64)
         read = numbers.len() - numbers.null_count()
-        if given and read >= _NUMBERS_SHARE * given:
-            if read < given:
-                odd = words.filter(words.is_not_null() & numbers.is_null()).first()
-                notes.append(
-                    f"column {name!r}: no number in {given - read:,} of {given:,} cells, "
-                    f"such as {odd!r}; they count as missing"
-                )
-            frame = frame.with_columns(numbers.alias(name))
-    return frame
+        if has_groups or read < given:
+            numbers, example = _numbers_in(words, numbers, decimal)
+            read = numbers.len() - numbers.null_count()
+            if example is not None and read >= _NUMBERS_SHARE * given:
+                grouped[words.name] = example
+        if not given or read < _NUMBERS_SHARE * given:
+            continue
+        if read < given:
+            odd = words.filter(words.is_not_null() & numbers.is_null()).first()
+            notes.append(
+                f"column {words.name!r}: no number in {given - read:,} of {given:,} cells, "
+                f"such as {odd!r}; they count as missing"
+            )
+        columns.append(numbers)
+    if grouped:
+        name, example = next(iter(grouped.items()))
+        plain = re.sub(GROUP_SIGNS[decimal], "", example).replace(",", ".")
+        others = len(grouped) - 1
+        more = f", and so in {others} more column{'s' * (others > 1)}" if others else ""
+        notes.append(f"column {name!r}: thousands are set apart, {example} is {plain}{more}")
+    return frame.with_columns(columns)
+
+
+def _numbers_in(words: pl.Series, numbers: pl.Series, decimal: str) -> tuple[pl.Series, str | None]:
+    """Truth values as 0 and 1, and numbers whose thousands are set apart, with an example of these.
+
+    A column in which a sign between thousands stands elsewhere too stays as it is.
+    """
+    import polars as pl
+
+    lower = words.str.to_lowercase()
+    if lower.drop_nulls().is_in(["true", "false"]).all():
+        return (lower == "true").cast(pl.Float64).alias(words.name), None
+    matches = words.str.contains(GROUPED[decimal]).fill_null(False)
+    signs = GROUP_SIGNS[decimal]
+    if not matches.any() or (words.str.contains(rf"\d{signs}\d") & ~matches).any():
+        return numbers, None
+    plain = words.str.replace_all(signs, "").str.replace(",", ".", literal=True)
+    return plain.cast(pl.Float64, strict=False).zip_with(matches, numbers), words.filter(matches)[0]
+
+
+def units_of(names: Sequence[str], units: Sequence[str]) -> dict[str, str]:
+    """The unit of each column that has one."""
+    return {name: unit for name, unit in zip(names, units, strict=False) if unit}
 
 
 def first_line(error: object) -> str:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.caller import option
 from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError, TooShortError, VaceWarning
 from vace_ad.frames.chunks import open_parquet
@@ -28,6 +29,7 @@ class Part(NamedTuple):
 
 
 Learn = Callable[[Sequence[NDArray[np.float64]]], Rebuild]
+LARGEST_UNIT = 1e40  # up to which scores are the same in any unit, to rounding
 PIECES = 16  # that a training part beyond max_fit_rows is thinned to
 
 
@@ -98,6 +100,7 @@ def placed_parts(
     long, `learn` makes of roughly filled rows the function that rebuilds them, as it does in
     scoring.
     """
+    _refuse_magnitudes(tables, names)
     dead = np.all([missing_cells(table.values).all(axis=0) for table in tables], axis=0)
     if dead.any() and sum(map(len, tables)):
         listing = ", ".join(
@@ -113,6 +116,7 @@ def placed_parts(
         parts = _stretches(tables, config, rebuild, rule)
     long_enough = [part for part in parts if len(part.rows) >= needed]
     if not long_enough:
+        _refuse_sparse(tables, config)
         longest = max(map(len, tables))
         gaps = " without a gap" if longest >= needed else ""
         raise TooShortError(
@@ -127,6 +131,35 @@ def placed_parts(
             stacklevel=3,
         )
     return _thinned(long_enough, config.max_fit_rows, needed)
+
+
+def _refuse_magnitudes(tables: Sequence[Table], names: Sequence[str]) -> None:
+    """Refuse channels whose unit makes most values too large to be squared and summed."""
+    wide = [table.values for table in tables if np.can_cast(np.float64, table.values.dtype)]
+    if not wide:  # smaller types cannot hold them
+        return
+    large = np.sum([(np.abs(values) > LARGEST_UNIT).sum(axis=0) for values in wide], axis=0)
+    known = np.sum([np.isfinite(values).sum(axis=0) for values in wide], axis=0)
+    bad = np.flatnonzero(2 * large > known)
+    if len(bad):
+        raise InputError(
+            f"channel {names[bad[0]]!r} has values beyond {LARGEST_UNIT:.0e}, which cannot be "
+            "computed with exactly; give it in a larger unit, so that its values are smaller"
+        )
+
+
+def _refuse_sparse(tables: Sequence[Table], config: VACEConfig) -> None:
+    """Refuse tables whose rows hold few of their channels, as of pods that come and go."""
+    there = [(~missing_cells(table.values)).sum(axis=1) for table in tables if len(table)]
+    usual = float(np.median(np.concatenate(there))) if there else 0.0
+    width = tables[0].values.shape[1]
+    if width - usual > config.max_missing * width:
+        raise InputError(
+            f"half of the rows have a value in {usual:.0f} or fewer of {width} channels; a row may "
+            f"miss {config.max_missing:.0%} of them at most: sum up or average channels of the "
+            f"same kind, such as pods of one service, bring rows of different times together with "
+            f"{option('resample', '1min')}, or leave out columns that are seldom filled"
+        )
 
 
 def _stretches(

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 from numpy.typing import NDArray
 
 from vace_ad.drafts import whole_file as whole_file  # for those who write other files
-from vace_ad.errors import ConfigError, InputError
+from vace_ad.errors import ConfigError, InputError, needs
 from vace_ad.frames.table import Table
 
 if TYPE_CHECKING:
     import polars as pl
 
 _ISO = "%Y-%m-%dT%H:%M:%S%.f"
+_SHEET_ROWS = 1_048_576
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
@@ -80,14 +81,43 @@ def rows_like(data: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
 
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:
-    """Write a table as its suffix says, .parquet or .csv: whole, or not at all."""
-    if path.suffix not in (".parquet", ".csv"):
-        raise ConfigError(f"{path.name!r}: a table is written as .parquet or .csv")
+    """Write a table as its suffix says, .parquet, .csv or .xlsx: whole, or not at all."""
+    if path.suffix not in (".parquet", ".csv", ".xlsx"):
+        raise ConfigError(f"{path.name!r}: a table is written as .parquet, .csv or .xlsx")
     with whole_file(path) as draft:
         if path.suffix == ".parquet":
             frame.write_parquet(draft)
+        elif path.suffix == ".xlsx":
+            _write_sheet(frame, draft)
         else:
             _for_csv(frame).write_csv(draft, datetime_format=_ISO)
+
+
+def _write_sheet(frame: pl.DataFrame, path: Path) -> None:
+    """One sheet with names in bold; times as its dates on the clock of their zone, no formulas."""
+    import polars as pl
+
+    with needs("openpyxl", "excel", "writing an Excel workbook"):
+        import openpyxl
+    zoned = [n for n, k in frame.schema.items() if isinstance(k, pl.Datetime) and k.time_zone]
+    local = frame.with_columns(pl.col(zoned).dt.replace_time_zone(None))  # a cell has no zone
+    if frame.height >= _SHEET_ROWS:
+        raise InputError(
+            f"{frame.height:,} rows came; a sheet has {_SHEET_ROWS:,}, its header included: write "
+            ".parquet or .csv"
+        )
+    book, bold = openpyxl.Workbook(), openpyxl.styles.Font(bold=True)
+    sheet = book.active
+    sheet.freeze_panes = "A2"
+    for i, row in enumerate([frame.columns, *local.iter_rows()], 1):
+        for j, value in enumerate(row, 1):
+            cell = sheet.cell(i, j, value)
+            if isinstance(value, str):
+                cell.data_type = "s"  # words that begin like a formula stay words
+            if i == 1:
+                cell.font = bold
+    with path.open("wb") as file:
+        book.save(file)
 
 
 def as_csv(frame: pl.DataFrame) -> str:

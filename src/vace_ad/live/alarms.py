@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vace_ad.live.records import read_time
+
 ANOMALY, NO_DATA, NO_SCORE = "anomaly", "no data", "no score"
 _CHANNELS = 5  # named in a message
 _PATTERNS = 8  # kept of one alarm
@@ -36,6 +38,17 @@ class Alarm:
     shares: list[tuple[str, float]] = field(default_factory=list)
     patterns: list[Any] = field(default_factory=list)  # of its events that have ended
     reason: str | None = None  # why rows have no score, and what to do
+
+    @classmethod
+    def told(cls, body: Mapping[str, Any]) -> Alarm:
+        """An alarm by the last message about it, where nothing else is left of it."""
+        return cls(
+            body["alarm"], body["entity"], body["kind"], body["channel"],
+            read_time(body["onset"]), revision=int(body["id"].rpartition(".")[2]),
+            sent=read_time(body["time"]), severity=body["severity"], score=body["score"],
+            signal=body["signal"], shares=[(one["name"], one["share"]) for one in body["channels"]],
+            reason=body.get("reason"),
+        )  # fmt: skip
 
     def gist(self) -> tuple[Any, ...]:
         """What is news when it changes."""
@@ -179,6 +192,10 @@ class Life:
         if not channel:
             self._heard = max(self._heard, now)
         return [self._resolve(alarm, now)]
+
+    def told(self, now: int) -> None:
+        """A silence up to now is told by the alarm of the source."""
+        self._heard = max(self._heard, now)
 
     def _resolve(self, alarm: Alarm, now: int) -> Message:
         alarm.resolved = max(alarm.onset, now)

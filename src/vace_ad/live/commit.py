@@ -6,13 +6,16 @@ import logging
 import sqlite3
 import threading
 
+from vace_ad.live.clock import Clock
 from vace_ad.live.status import Status
 from vace_ad.live.store import Pending, Store
 
 log = logging.getLogger("vace_ad.live")
 
 
-def commit(store: Store, pending: Pending, status: Status, stopping: threading.Event) -> bool:
+def commit(
+    store: Store, pending: Pending, status: Status, stopping: threading.Event, clock: Clock
+) -> bool:
     """Write until it is written; False when the watch is stopped before that."""
     wait = 0.1
     while True:
@@ -22,7 +25,7 @@ def commit(store: Store, pending: Pending, status: Status, stopping: threading.E
             words = f"{store.path} cannot be written: {error}; reading has stopped"
             if status.problem("state", words):
                 log.error("%s", words)
-            if stopping.wait(wait):
+            if clock.wait(stopping, wait):
                 return False  # nothing was acknowledged, so nothing is lost
             wait = min(10.0, 2 * wait)
             continue

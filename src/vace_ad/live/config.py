@@ -102,6 +102,7 @@ SECTIONS = {
     "limits": LIMITS,
 }
 _NEEDED = ("source", "model", "state")
+_READINGS = ("mqtt", "sparkplug")  # sources of single readings, which need a step
 
 
 @dataclass(frozen=True)
@@ -182,7 +183,7 @@ def make_config(data: Mapping[str, Any], file: Path | None = None) -> Config:
     if checked["align"]["fill"] == "hold" and checked["align"]["step"] is None:
         raise ConfigError('align.fill = "hold" needs align.step, such as step = "10s"')
     kind = data["source"].get("kind")
-    if kind in ("mqtt", "sparkplug") and checked["align"]["step"] is None:
+    if kind in _READINGS and checked["align"]["step"] is None:
         raise ConfigError(
             f'source.kind = "{kind}" brings single readings; [align] step = "10s" makes rows of '
             "them"
@@ -258,22 +259,30 @@ def _relative(config: Config, file: Path | None) -> Config:
     return config
 
 
-def template() -> str:
+_SINGLE = {"align": {"step": '"10s"', "lateness": '"30s"', "fill": '"hold"'}}  # single readings
+
+
+def template(kind: str = "mqtt") -> str:
     """A commented file with every section, for `vace watch --init`."""
-    source = kinds("source")["mqtt"].load().FIELDS
+    source = kinds("source")[kind].load()
     sink = kinds("sink")["stdout"].load().FIELDS
+    given = getattr(source, "TEMPLATE", _SINGLE if kind in _READINGS else {})
+    sets = getattr(source, "SETS", {})
+    fields = {key: one for key, one in source.FIELDS.items() if key not in sets}
+    model = given.get("model", {"file": '"pump.vace"'})
     lines = [
         "# What `vace watch` reads, learns, raises and sends. Check it: vace watch FILE --dry-run",
         "",
         f"[source]  # kind: {', '.join(kinds('source'))}",
-        'kind = "mqtt"',
-        *_keys(source),
+        f'kind = "{kind}"',
+        *_keys(fields, given.get("source")),
+        *(line for key, by_words in sets.items() for line in _tables(f"source.{key}", by_words)),
         "",
         "[align]  # rows out of single readings",
-        *_keys(ALIGN, {"step": '"10s"', "lateness": '"30s"', "fill": '"hold"'}),
+        *_keys(ALIGN, given.get("align")),
         "",
         "[model]  # one of file and learn",
-        *_keys(MODEL, {"file": '"pump.vace"'}),
+        *_keys(MODEL, model),
         "",
         "[alarms]",
         *_keys(ALARMS, {"budget": '"1 per week"', "resolve_after": '"10min"'}),
@@ -294,6 +303,15 @@ def template() -> str:
     return "\n".join(lines) + "\n"
 
 
+def _tables(name: str, by_words: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """A table with ready-made values; of several, the first one counts."""
+    lines = ["", f"[{name}]"]
+    for i, (words, values) in enumerate(by_words.items()):
+        front = "# " if i else ""
+        lines += [f"# {words}", *(f"{front}{key} = '{value}'" for key, value in values.items())]
+    return lines
+
+
 def _keys(table: Mapping[str, Field], given: Mapping[str, str] | None = None) -> list[str]:
     lines = []
     for key, one in table.items():
@@ -307,7 +325,7 @@ def _keys(table: Mapping[str, Field], given: Mapping[str, str] | None = None) ->
 
 def _toml(key: str, one: Field) -> str:
     value = one.default
-    if value is None:
+    if value is None or value == ():
         return one.example or ('"VARIABLE"' if key.endswith("_env") else '"…"')
     if isinstance(value, bool):
         return str(value).lower()

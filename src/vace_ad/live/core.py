@@ -44,6 +44,11 @@ class Stream(Protocol):
         """Why the last rows can have no score, and what to do; None where nothing is known."""
         ...
 
+    @property
+    def limit(self) -> float | None:
+        """The score above which a row alarms now, as far as it is known."""
+        ...
+
     def finish(self) -> Added:
         """The rest."""
         ...

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 import threading
-import time
 from typing import Any
 
+from vace_ad.errors import StateError
+from vace_ad.live.clock import Clock
 from vace_ad.live.sinks import Sink, SinkRefusedError
 from vace_ad.live.sources import Backoff
 from vace_ad.live.status import Status
@@ -19,8 +21,10 @@ _PATIENCE = 0.5  # seconds between looks at the outbox when nobody calls
 class Delivery:
     """Delivers the messages of one sink."""
 
-    def __init__(self, name: str, sink: Sink, store: Store, status: Status) -> None:
-        self.name, self.sink = name, sink
+    def __init__(
+        self, name: str, sink: Sink, store: Store, status: Status, clock: Clock | None = None
+    ) -> None:
+        self.name, self.sink, self._clock = name, sink, clock or Clock()
         self._store_of, self._status = store, status
         self._call, self._stopping = threading.Event(), threading.Event()
         self._backoff = Backoff(first=0.2)
@@ -48,16 +52,23 @@ class Delivery:
             while not self._stopping.is_set():
                 self._call.wait(_PATIENCE)
                 self._call.clear()
-                self.deliver(store)
+                self._round(store)
             self._backoff.worked()  # a last try
-            self.deliver(store)
+            self._round(store)
         finally:
             self.sink.close()
             store.close()
 
+    def _round(self, store: Store) -> None:
+        """Deliver; a state that cannot be read now is read again later, as a sink is tried."""
+        try:
+            self.deliver(store)
+        except (sqlite3.Error, StateError) as error:
+            self._failed(error)
+
     def deliver(self, store: Store) -> None:
         """Send everything that waits, then what is to be repeated."""
-        while time.monotonic() >= self._backoff.until:
+        while self._clock.monotonic() >= self._backoff.until:
             messages = store.queued(self.name, self.sent)
             if not messages:
                 break
@@ -85,7 +96,7 @@ class Delivery:
         return True
 
     def _worked(self, messages: list[Queued]) -> None:
-        now = time.time_ns()
+        now = self._clock.time_ns()
         for message in messages:
             self._status.alert_seconds.observe(max(0, now - message.came) / 1e9)
         self._status.counts["sent"] += len(messages)
@@ -94,14 +105,14 @@ class Delivery:
             log.info("sink %s: works again", self.name)
 
     def _failed(self, error: Exception) -> None:
-        wait = self._backoff.failed(time.monotonic())
+        wait = self._backoff.failed(self._clock.monotonic())
         self._status.counts["send_failed"] += 1
         if self._status.problem(f"sink {self.name}", str(error)):
             log.warning("sink %s: %s; messages wait, next try in %.1f s", self.name, error, wait)
 
     def _repeat(self, store: Store) -> None:
         every = self.sink.repeat
-        if every is None or time.monotonic() - self._repeated < every / 1e9:
+        if every is None or self._clock.monotonic() - self._repeated < every / 1e9:
             return
         again: list[dict[str, Any]] = [
             alarm
@@ -111,6 +122,6 @@ class Delivery:
         try:
             if again:
                 self.sink.send(again)
-            self._repeated = time.monotonic()
+            self._repeated = self._clock.monotonic()
         except Exception as error:
             self._failed(error)

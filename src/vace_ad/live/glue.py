@@ -110,7 +110,7 @@ class VaceCore:
         from vace_ad.frames import Table
 
         detector = VACE(random_state=self._random_state).fit(Table(rows, channels, time))
-        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
         detector.save(partial)
         os.replace(partial, path)

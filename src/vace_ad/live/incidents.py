@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from vace_ad.live.alarms import Message
+from vace_ad.plain import plural
 
 _RECENT = 32  # incidents that an alarm may still join: a replay brings entities one by one
 _NAMED = 50  # entities named in a message
@@ -89,13 +90,14 @@ def one_message(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     lead = max(group, key=lambda one: one["severity"] or 0.0)
     names = list(dict.fromkeys(one["entity"] or "source" for one in group))
     shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
+    who = plural(len(names), "entity", "entities")
     return {
         "id": f"{group[0]['id']}+{len(group) - 1}",
         "what": lead["what"],
         "incident": lead["incident"],
         "time": max(one["time"] for one in group),
         "entities": names,
-        "summary": f"{len(names)} entities ({shown}); the strongest is {lead['summary']}",
+        "summary": f"{who} ({shown}); the strongest is {lead['summary']}",
         "link": lead["link"],
         "alarms": [dict(one) for one in group],
     }

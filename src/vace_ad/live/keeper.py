@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 from vace_ad.live.alarms import Message, body
+from vace_ad.live.clock import Clock
 from vace_ad.live.commit import commit
 from vace_ad.live.config import Config
 from vace_ad.live.delivery import Delivery
@@ -32,16 +32,17 @@ class Keeper:
         status: Status,
         deliveries: Sequence[Delivery],
         stopping: threading.Event,
+        clock: Clock,
     ) -> None:
         self._config, self._store, self._status = config, store, status
-        self._deliveries, self._stopping = deliveries, stopping
+        self._deliveries, self._stopping, self._clock = deliveries, stopping, clock
         self.pending = Pending()
         self.dirty: dict[str, Entity] = {}  # entities that have changed
         self._taken_out: dict[str, int] = {}  # of the outbox, by sink
         self._came: int | None = None  # clock of the first record that is not kept yet
         self._batch: int | None = None  # clock when the batch at work came
         self._alarmed: float | None = None  # when the first alarm that waits was raised
-        self._began = self._kept = time.monotonic()
+        self._began = self._kept = self._clock.monotonic()
         self._took = 0.0  # seconds, the last commit
         self._incidents = Incidents(config.alarms["group"], store.incident_of)
         self._incidents.restore(store.meta("incidents"))
@@ -51,12 +52,13 @@ class Keeper:
     def begin(self, came: int) -> None:
         """Work on a batch begins."""
         self._batch, self._came = came, self._came or came
-        self._began = time.monotonic()
+        self._began = self._clock.monotonic()
 
     def end(self, position: Any) -> None:
         """A batch is worked off: the source may go on after it."""
         self._batch = None
-        self.pending.position = position
+        if position is not None:  # None is a part of a batch: only its end can be gone on from
+            self.pending.position = position
 
     @property
     def overdue(self) -> bool:
@@ -65,7 +67,7 @@ class Keeper:
         The position stays that of the batch before. After a crash the batch comes again, and every
         entity drops the records that it has: it knows them by their time.
         """
-        now = time.monotonic()
+        now = self._clock.monotonic()
         if self._alarmed is not None:
             return now - self._alarmed >= max(_TOGETHER, _SHARE * self._took)
         return now - max(self._began, self._kept) >= max(_WORK, _SHARE * self._took)
@@ -75,7 +77,7 @@ class Keeper:
         if self.pending.alarms or eager:
             return True
         waiting = self.dirty or self.pending.position is not None or self.sent()
-        age = time.monotonic() - self._kept
+        age = self._clock.monotonic() - self._kept
         return bool(waiting) and age >= self._config.state["checkpoint"] / 1e9
 
     # ---------------------------------------------------------------------- alarms
@@ -84,8 +86,8 @@ class Keeper:
         """Put news of alarms into the transaction, for every sink."""
         if not messages:
             return
-        came = self._batch or time.time_ns()
-        self._alarmed = self._alarmed or time.monotonic()
+        came = self._batch or self._clock.time_ns()
+        self._alarmed = self._alarmed or self._clock.monotonic()
         for message in messages:
             text = body(message, self._config.link) | self._incidents.facts(message)
             self.pending.alarms.append((message.alarm, text))
@@ -94,6 +96,10 @@ class Keeper:
             if key:
                 self._status.counts[key] += 1
         self.pending.meta["incidents"] = self._incidents.state()
+
+    def count(self, what: str) -> None:
+        """Count something that happened."""
+        self._status.counts[what] += 1
 
     def sent(self) -> dict[str, int]:
         """Messages that sinks are done with since the last commit."""
@@ -104,13 +110,13 @@ class Keeper:
 
     def keep(self) -> Any:
         """Write everything in one transaction; returns the position that is kept now, if it is."""
-        started = time.monotonic()
+        started = self._clock.monotonic()
         pending, dirty = self.pending, list(self.dirty.values())
         for entity in dirty:
-            late = time.monotonic() - started > _SNAPSHOT_SECONDS
+            late = self._clock.monotonic() - started > _SNAPSHOT_SECONDS
             entity.keep(pending, snapshot=entity.due and not late)
         pending.sent = self.sent()
-        if not commit(self._store, pending, self._status, self._stopping):
+        if not commit(self._store, pending, self._status, self._stopping, self._clock):
             return None
         self._taken_out |= pending.sent
         self.pending, self.dirty = Pending(), {}
@@ -119,13 +125,13 @@ class Keeper:
 
     def _told(self, pending: Pending, dirty: Iterable[Entity], started: float) -> None:
         """Count, wake the sinks, tell the page."""
-        status, now = self._status, time.monotonic()
+        status, now = self._status, self._clock.monotonic()
         self._kept, self._took, self._alarmed = now, now - started, None
-        status.checkpoint = time.time()
+        status.checkpoint = self._clock.time_ns() / 1e9
         status.counts["checkpoints"] += 1
         status.checkpoint_seconds.observe(self._took)
         if self._came is not None:
-            status.row_seconds.observe(max(0, time.time_ns() - self._came) / 1e9)
+            status.row_seconds.observe(max(0, self._clock.time_ns() - self._came) / 1e9)
             self._came = self._batch  # the rest of a batch came with it
         if pending.outbox:
             for delivery in self._deliveries:

@@ -10,7 +10,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
 
-from vace_ad.errors import StateError
+from vace_ad.errors import ConfigError, StateError
+from vace_ad.frames.steps import TOLERANCE
 from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import identity
 from vace_ad.live.config import Config
@@ -31,8 +32,7 @@ class Models:
         self._cache: dict[Path, Model] = {}
         self._fits: dict[str, Future[Model]] = {}
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        # a daemon: a fit of minutes must not hold up the end of the process
-        threading.Thread(target=self._work, name="fit", daemon=True).start()
+        self._worker: threading.Thread | None = None
         self.shared = self._file is not None and "{entity}" not in str(self._file)
         if self.shared and self._file is not None:
             self._load(self._file)  # a file that is wrong stops the start, not the first row
@@ -67,6 +67,20 @@ class Models:
         if not self.shared and path is not None:
             self._cache.pop(path, None)
 
+    def set_aside(self, name: str) -> None:
+        """Move the learned model of an entity out of the way: it cannot be read."""
+        path = self._path(name)
+        if path is not None and path.exists():
+            path.replace(path.with_suffix(".damaged"))
+
+    def forget(self, name: str) -> None:
+        """Remove what was learned of an entity; a file that a person named stays."""
+        self.release(name)
+        self._fits.pop(name, None)
+        path = self._path(name)
+        if self._file is None and path is not None:
+            path.unlink(missing_ok=True)
+
     def fit(self, entity: Entity, store: Store) -> None:
         """Start to learn in the background, once."""
         if entity.name in self._fits:
@@ -84,6 +98,10 @@ class Models:
             except Exception as error:  # numpy's too: one entity must not end the watch
                 fit.set_exception(error)
 
+        if self._worker is None:
+            # a daemon: a fit of minutes must not hold up the end of the process
+            self._worker = threading.Thread(target=self._work, name="fit", daemon=True)
+            self._worker.start()
         self._jobs.put(job)
 
     def _work(self) -> None:
@@ -111,15 +129,15 @@ class Models:
 
 
 def check_model(model: Model | None, config: Config, store: Store) -> None:
-    """Refuse a state that belongs to another model; None is no shared model."""
+    """Refuse another step than the model's, and a state of another model; None: no shared one."""
     if model is None:
         return
     step, wanted = getattr(model, "step", None), config.align["step"]
-    if step and wanted and abs(step - wanted) > 0.01 * step:
-        log.warning(
-            "the model was fitted on rows every %s, align.step is %s: scores will be off; "
-            "make them the same", duration_words(step), duration_words(wanted),
-        )  # fmt: skip
+    if step and wanted and abs(step - wanted) > TOLERANCE * step:
+        raise ConfigError(
+            f"the model was fitted on rows every {duration_words(step)}, and align.step is "
+            f"{duration_words(wanted)}: no row would have a score; make them the same"
+        )
     before = store.meta("model")
     if before is not None and before != model.identity:
         raise StateError(

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import closing
+from queue import SimpleQueue
 
 from vace_ad.live.keeper import Keeper
 from vace_ad.live.roster import Roster
@@ -20,12 +22,24 @@ class People:
     def __init__(self, store: Store, roster: Roster, keeper: Keeper) -> None:
         self._store, self._roster, self._keeper = store, roster, keeper
         self._called = threading.Event()
+        self._gone: SimpleQueue[tuple[str, Future[bool]]] = SimpleQueue()
 
     def say(self, alarm: str, what: str) -> None:
         """An alarm was "normal", a "fault", or neither ("undo"); for other threads."""
         with closing(self._store.again()) as store:
             store.say(alarm, what)
         self._called.set()
+
+    def forget(self, name: str) -> Future[bool]:
+        """An entity is to be known no more; for other threads. True when it is done, and kept."""
+        done: Future[bool] = Future()
+        self._gone.put((name, done))
+        return done
+
+    def forgotten(self) -> Iterator[tuple[str, Future[bool]]]:
+        """What to forget, once."""
+        while not self._gone.empty():
+            yield self._gone.get()
 
     def look(self) -> None:
         """There may be something to do: after a start, or when alarms may have ended."""

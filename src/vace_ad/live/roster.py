@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import logging
+import sqlite3
 from collections import Counter
 from collections.abc import Callable
 
 from vace_ad.errors import ModelFileError
+from vace_ad.live.alarms import Alarm
 from vace_ad.live.config import Config
+from vace_ad.live.core import Model
 from vace_ad.live.entity import FITTING, WATCHING, Entity, Setup
+from vace_ad.live.keeper import Keeper
 from vace_ad.live.models import Models
 from vace_ad.live.store import Pending, Store
 
@@ -18,8 +22,11 @@ log = logging.getLogger("vace_ad.live")
 class Roster:
     """Every entity by name; those that were read of lately are in memory."""
 
-    def __init__(self, config: Config, setup: Setup, models: Models, store: Store) -> None:
+    def __init__(
+        self, config: Config, setup: Setup, models: Models, store: Store, keeper: Keeper
+    ) -> None:
         self._config, self._setup, self._models, self._store = config, setup, models, store
+        self._keeper = keeper
         self.entities: dict[str, Entity] = {}  # in memory, the longest idle first
         self.known: dict[str, str] = {}  # every entity and what it is doing, in words
         self._before: set[str] = set()  # not loaded since the start
@@ -53,17 +60,70 @@ class Roster:
         return entity
 
     def _load(self, name: str) -> Entity:
-        small = self._store.entity(name)
-        assert small is not None
-        model = self._models.of(name)
-        if model is None and small["phase"] == WATCHING:
-            raise ModelFileError(f"the model of {name!r} is gone; put its file back")
-        entity = Entity.restored(name, self._setup, model, small, self._store)
+        try:
+            entity = self._restored(name)
+        except (sqlite3.Error, OSError, MemoryError):
+            raise  # the machine, not the entity
+        except Exception as error:  # damage shows in any way; it costs this entity alone
+            return self.renew(name, error)
         if name in self._before:
             self._before.discard(name)
             entity.expect_again()
         self.entities[name] = entity
         return entity
+
+    def _restored(self, name: str) -> Entity:
+        small = self._store.entity(name)
+        assert small is not None
+        model = self._models.of(name)
+        if model is None and small["phase"] == WATCHING:
+            raise ModelFileError(f"the model of {name!r} is gone")
+        return Entity.restored(name, self._setup, model, small, self._store)
+
+    def renew(self, name: str, error: Exception) -> Entity:
+        """An entity whose state cannot be used: set aside, its alarms ended, and begun again."""
+        entity = Entity(name, self._setup, self._usable_model(name))
+        log.error(
+            "%s: its state cannot be used and is set aside, %s: %s", ascii(name),
+            "its stream begins anew" if entity.model else "it is learned anew", error,
+        )  # fmt: skip
+        alarms = [Alarm.told(body) for body in self._store.open_alarms(name)]
+        entity.life.open.update({(one.kind, one.channel): one for one in alarms})
+        self._keeper.alarm(entity.life.leave(max((one.sent for one in alarms), default=0)))
+        self._keeper.pending.set_aside.append(name)
+        self._keeper.dirty[name] = entity
+        self._keeper.count("damaged")
+        self.known[name] = entity.words
+        self.entities[name] = entity
+        return entity
+
+    def _usable_model(self, name: str) -> Model | None:
+        """The model of an entity; one that was learned and cannot be read is learned anew."""
+        learns = self._config.model["learn"] is not None
+        try:
+            model = self._models.of(name)
+        except ModelFileError:
+            if not learns:
+                raise
+            self._models.set_aside(name)
+            return None
+        if model is None and not learns:
+            raise ModelFileError(f"the model of {name!r} is gone; put its file back")
+        return model
+
+    def forget(self, name: str) -> None:
+        """Know an entity no more; readings of it would make it a new one."""
+        entity = self.get(name)
+        self._keeper.alarm(entity.life.leave(entity.seen))
+        pending = self._keeper.pending
+        pending.journal = [row for row in pending.journal if row.name != name]
+        for kept in (pending.entities, pending.snapshots, pending.forgotten):
+            kept.pop(name, None)
+        pending.gone.append(name)
+        self._keeper.dirty.pop(name, None)
+        self.entities.pop(name, None)
+        del self.known[name]
+        self._models.forget(name)
 
     def to_disk(self, pending: Pending, recent: Callable[[str], bool]) -> list[str]:
         """Entities that are not `recent`, or too many, leave memory with a snapshot."""

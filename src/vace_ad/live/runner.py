@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import logging
 import threading
-import time
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import Future
 
+from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import Life
 from vace_ad.live.alarms import Rules as AlarmRules
 from vace_ad.live.align import Rule as AlignRule
+from vace_ad.live.clock import Clock
 from vace_ad.live.config import Config
 from vace_ad.live.core import Core
 from vace_ad.live.delivery import Delivery
@@ -24,27 +26,44 @@ from vace_ad.live.roster import Roster
 from vace_ad.live.silence import Silence
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.status import Status
-from vace_ad.live.store import Store
+from vace_ad.live.store import DamagedError, Store
+from vace_ad.plain import plural
 
 log = logging.getLogger("vace_ad.live")
 _WAIT = 0.2  # seconds that a read may take
 _TICK = 1.0
 _FORGET = 3600  # ticks between looks for old alarms
 _LAST = 2.0  # seconds that a stop leaves to the batch at work
+_AHEAD = 60.0  # seconds of nothing but readings from the future: then it is the clock
 
 
 class Watch:
     """One source, many entities, some sinks."""
 
-    def __init__(self, config: Config, core: Core, source: Source | None = None) -> None:
-        self.config, self.status = config, Status()
+    def __init__(
+        self,
+        config: Config,
+        core: Core,
+        source: Source | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.config, self.status, self.clock = config, Status(), clock or Clock()
         self.status.problem("start", "starting")
-        self.store = Store(config.state["path"], config.state["outbox"])
+        self.store = Store(config.state["path"], config.state["outbox"], alone=True)
+        try:
+            self._assemble(config, core, source)
+        except BaseException:
+            self.store.close()
+            raise
+
+    def _assemble(self, config: Config, core: Core, source: Source | None) -> None:
         self.models = Models(config, core)
         check_model(self.models.any(), config, self.store)
         self.source: Source = source or make_source(config)
         self.deliveries = [
-            Delivery(part.name, make_sink(part.kind, part.settings), self.store, self.status)
+            Delivery(
+                part.name, make_sink(part.kind, part.settings), self.store, self.status, self.clock
+            )
             for part in config.sinks
         ]
         setup = Setup(
@@ -54,14 +73,17 @@ class Watch:
             config.model["learn"],
             config.state["snapshot_rows"],
         )
-        self.roster = Roster(config, setup, self.models, self.store)
+        self._stopping, self._stop_at = threading.Event(), float("inf")
+        self._keeper = Keeper(
+            config, self.store, self.status, self.deliveries, self._stopping, self.clock
+        )
+        self.roster = Roster(config, setup, self.models, self.store, self._keeper)
         self.entities, self.known = self.roster.entities, self.roster.known
         self._no_score: dict[str, str] = {}  # entities, and why
         self._to_fit: set[str] = set()  # entities that have all rows to learn from
-        self._stopping, self._stop_at = threading.Event(), float("inf")
-        self._keeper = Keeper(config, self.store, self.status, self.deliveries, self._stopping)
         self._people = People(self.store, self.roster, self._keeper)
-        self._ticked = time.monotonic()
+        self._ticked = self.clock.monotonic()
+        self._used: float | None = None  # when a reading was last put in place
         self._silence = Silence(Life("", setup.alarms), config.alarms["silence_after"])
 
     # ------------------------------------------------------------------- running
@@ -79,10 +101,13 @@ class Watch:
         """Open everything, where the last commit left it."""
         self.roster.begin()
         here = [name for name, phase in self.known.items() if phase != ELSEWHERE]
-        self._silence.begin(here, self.store.meta("silence"), time.time_ns())
+        self._silence.begin(here, self.store.meta("silence"), self.clock.monotonic_ns())
         self._to_fit = {name for name, phase in self.known.items() if phase == FITTING}
         self._people.look()
-        self.source.open(self.store.position)
+        begin = self.source.open(self.store.position)
+        if begin is not None:
+            self._keeper.end(begin)
+            self.checkpoint()
         for delivery in self.deliveries:
             delivery.start()
         self.status.problem("start", None)
@@ -90,12 +115,16 @@ class Watch:
 
     def stop(self) -> None:
         """End soon; for signals and other threads."""
-        self._stop_at = time.monotonic() + _LAST
+        self._stop_at = self.clock.monotonic() + _LAST
         self._stopping.set()
 
     def say(self, alarm: str, what: str) -> None:
         """An alarm was "normal", a "fault", or neither ("undo"); for other threads, soon done."""
         self._people.say(alarm, what)
+
+    def forget(self, name: str) -> Future[bool]:
+        """An entity is to be known no more; for other threads."""
+        return self._people.forget(name)
 
     def step(self) -> bool:
         """One turn; False when the source has ended."""
@@ -105,14 +134,15 @@ class Watch:
             return True  # a stop came before its end
         self._died(drained(getattr(self.source, "silent", [])))
         self._people.heed(self.checkpoint)
+        self._forget()
         self._learn()
-        if time.monotonic() - self._ticked >= _TICK:
-            self._ticked = time.monotonic()
+        if self.clock.monotonic() - self._ticked >= _TICK:
+            self._ticked = self.clock.monotonic()
             self._tick()
         if batch is not None and batch.end:
             self._finish()
             self.checkpoint()
-            self._stopping.wait(_WAIT / 4)
+            self.clock.wait(self._stopping, _WAIT / 4)
             fitting = {name for name, one in self.entities.items() if one.phase == FITTING}
             self._to_fit |= fitting  # what has come is enough to learn from
             return bool(fitting)
@@ -134,9 +164,9 @@ class Watch:
             self._tick()
             self.checkpoint()
         self.source.close()
-        end = time.monotonic() + 3
+        end = self.clock.monotonic() + 3
         for delivery in self.deliveries:
-            delivery.stop(max(0.1, end - time.monotonic()))
+            delivery.stop(max(0.1, end - self.clock.monotonic()))
         if self._keeper.sent() and not self.status.problems.get("state"):
             self.checkpoint()
         self.store.close()
@@ -150,44 +180,64 @@ class Watch:
 
         A long batch is kept in parts, so that no alarm waits for the rows of others.
         """
-        counts, now = self.status.counts, time.time_ns()
+        counts, now = self.status.counts, self.clock.time_ns()
         self._keeper.begin(now)
         if batch.bad:
             counts["bad"] += batch.bad
-            log.warning("%d pieces from the source were no records: %s", batch.bad, batch.why)
+            pieces = plural(batch.bad, "piece")
+            log.warning("%s from the source could not be read as records: %s", pieces, batch.why)
         by_name: dict[str, list[Record]] = {}
         for record in batch.records:
             by_name.setdefault(record.entity, []).append(record)
-        self._silence.heard(by_name, now)
+        self._silence.heard(by_name, self.clock.monotonic_ns())
+        before = counts["readings"], counts["future"]
         for name, records in by_name.items():
             entity = self.roster.meet(name, counts, len(records))
             if entity is None:
                 continue
             self._keeper.alarm(entity.take(records, counts, now if self.source.live else None))
             self._keeper.dirty[name] = entity
-            self._blind(entity)
+            self._check_scores(entity)
             if entity.phase == FITTING:
                 self._to_fit.add(name)
             if self._keeper.overdue:
                 self.checkpoint()
-                if time.monotonic() > self._stop_at:
+                if self.clock.monotonic() > self._stop_at:
                     return False
         self._keeper.end(batch.position)
+        self._check_clock(batch, now, counts["readings"] - before[0], counts["future"] - before[1])
         return True
 
-    def _blind(self, entity: Entity) -> None:
-        """A watch that can give an entity no score is not ready, and says why."""
+    def _check_scores(self, entity: Entity) -> None:
+        """Say so when an entity can have no score, and when it has scores again."""
         reason = entity.life.blind
-        before = entity.name in self._no_score
-        if reason is None:
-            self._no_score.pop(entity.name, None)
-        else:
-            self._no_score[entity.name] = reason
-        if before == (reason is None):
-            name, why = next(iter(self._no_score.items()), ("", ""))
-            words = f"{len(self._no_score)} entities have no score; {name!a}: {why}"
-            self.status.problem("score", words if self._no_score else None)
+        if (entity.name in self._no_score) == (reason is None):
+            self._blind(entity.name, reason)
             log.warning("%s: %s", ascii(entity.name), reason or "has scores again")
+
+    def _blind(self, name: str, reason: str | None) -> None:
+        """A watch that can give an entity no score is not ready, and says why."""
+        self._no_score.pop(name, None)
+        if reason is not None:
+            self._no_score[name] = reason
+        who = plural(len(self._no_score), "entity has", "entities have")
+        first = next((f"{one!a}: {why}" for one, why in self._no_score.items()), None)
+        self.status.problem("score", first and f"{who} no score; {first}")
+
+    def _check_clock(self, batch: Batch, now: int, used: int, future: int) -> None:
+        """Say so when all readings are from the future: then it is this clock that is wrong."""
+        if used:
+            self._used = self.clock.monotonic()
+            if self.status.problem("clock", None):
+                log.warning("readings fit to the clock again")
+        elif future and (self._used is None or self.clock.monotonic() - self._used > _AHEAD):
+            ahead = duration_words(max(record.time for record in batch.records) - now)
+            words = (
+                f"readings are up to {ahead} ahead of this machine's clock and not used; set the "
+                "clock here or on the devices, or allow it with align.future"
+            )
+            if self.status.problem("clock", words):
+                log.error("%s", words)
 
     def _finish(self) -> None:
         """The source has ended: the rest of every entity in memory."""
@@ -202,7 +252,11 @@ class Watch:
         if self._to_fit:
             self.checkpoint()  # the rows to learn from are read from the store
             while self._to_fit:
-                self.models.fit(self.roster.get(self._to_fit.pop()), self.store)
+                name = self._to_fit.pop()
+                try:
+                    self.models.fit(self.roster.get(name), self.store)
+                except DamagedError as error:
+                    self.roster.renew(name, error)
         for name, found in self.models.done():
             self.checkpoint()
             entity = self.roster.get(name)
@@ -210,8 +264,11 @@ class Watch:
                 log.warning("%s: could not learn: %s; learning goes on", ascii(name), found)
                 entity.learn_longer()
             else:
-                self._keeper.alarm(entity.begin(found, self.store))
-                log.info("%s: has learned, alarms start", ascii(name))
+                try:
+                    self._keeper.alarm(entity.begin(found, self.store))
+                    log.info("%s: has learned, alarms start", ascii(name))
+                except DamagedError as error:
+                    entity = self.roster.renew(name, error)
             self._keeper.dirty[name] = entity
 
     # --------------------------------------------------------------------- rounds
@@ -232,7 +289,7 @@ class Watch:
         if status.counts["rounds"] % _FORGET == 1:
             # by the rows' own time: a replay of last year is not old
             newest = max((one.seen for one in self.entities.values()), default=0)
-            self.store.forget(min(newest, time.time_ns()) - self.config.state["history"])
+            self.store.forget(min(newest, self.clock.time_ns()) - self.config.state["history"])
         status.phases = Counter(phase.split(",")[0] for phase in self.known.values())
         status.loaded = len(self.entities)
         status.waiting, status.n_open = self.store.waiting(), self.store.n_open()
@@ -250,22 +307,40 @@ class Watch:
             self.entities.pop(name)
             self._keeper.dirty.pop(name, None)
             self._silence.forget(name)
+            self._blind(name, None)
             self.known[name] = ELSEWHERE
             log.info("%s: its partition went to another member of the group", ascii(name))
         if names:
             self.checkpoint()
 
+    def _forget(self) -> None:
+        """Entities that a person wants to be known no more: their alarms end, their state goes."""
+        for name, done in self._people.forgotten():
+            found = name in self.known
+            if found:
+                self.roster.forget(name)
+                self._silence.forget(name)
+                self._blind(name, None)
+                self._to_fit.discard(name)
+                self.checkpoint()
+                log.info("%s: forgotten", ascii(name))
+            if done.set_running_or_notify_cancel():
+                done.set_result(found)
+
     def _silent(self, problem: str | None) -> None:
-        now = time.time_ns()
-        silent, messages = self._silence.tick(now, problem)
+        now = self.clock.time_ns()
+        silent, messages = self._silence.tick(self.clock.monotonic_ns(), problem, now)
         self._keeper.alarm(messages)
         self._died(silent)
+        if self._silence.told:
+            for entity in self.entities.values():
+                entity.life.told(now)  # the source's silence is theirs, and no news
         if messages:
             self._keeper.pending.meta["silence"] = self._silence.state()
 
     def _died(self, names: Sequence[str]) -> None:
         """Entities from which nothing comes any more, by the clock or by their own last word."""
-        now = time.time_ns()
+        now = self.clock.time_ns()
         if self.config.alarms["silence_after"] is None:
             return
         for name in [name for name in names if name in self.known]:
@@ -275,7 +350,7 @@ class Watch:
 
     def _to_disk(self) -> None:
         """Entities that are idle, or too many, leave memory."""
-        since = time.time_ns() - self.config.state["idle"]
+        since = self.clock.monotonic_ns() - self.config.state["idle"]
         leaving = self.roster.to_disk(
             self._keeper.pending, lambda name: self._silence.recent(name, since)
         )

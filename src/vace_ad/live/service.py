@@ -6,23 +6,31 @@ import logging
 import signal
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from vace_ad.errors import ConfigError
+from vace_ad.errors import ConfigError, InputError
 from vace_ad.frames.time import duration_words
-from vace_ad.live.config import Config, load_config
+from vace_ad.live.alarms import iso
+from vace_ad.live.clock import SetClock
+from vace_ad.live.config import MINUTE, Config, load_config
 from vace_ad.live.core import Core
-from vace_ad.live.fields import shown_url
+from vace_ad.live.fields import Field, duration, pause, shown_url, switch_off
 from vace_ad.live.parts import make_source
+from vace_ad.live.plugins import kinds
+from vace_ad.live.records import read_time
+from vace_ad.live.replay import Replay
 from vace_ad.live.runner import Watch
 from vace_ad.live.store import Store
+from vace_ad.plain import plural
 
 log = logging.getLogger("vace_ad.live")
+_WHOLE = 0.9  # of the span that was asked for must be there
 MakeCore = Callable[[Config], Core]
 FILES = ("csv", "jsonl")  # kinds of source that can be read again
 TRIED = 2_000  # rows of a file that a dry run scores
@@ -30,6 +38,9 @@ _UNUSED = {
     "bad": "lines that are no records",
     "no_model": "readings of entities without a model",
     "unknown_channel": "readings of channels that the model does not know",
+    "future": "readings ahead of the clock",
+    "late": "readings that came too late",
+    "empty": "rows without a value",
 }
 
 
@@ -72,8 +83,12 @@ class Service:
 
     @contextmanager
     def _signals(self) -> Iterator[None]:
-        kinds = {signal.SIGTERM: self._stop, signal.SIGINT: self._stop, signal.SIGHUP: self._reload}
-        before = {kind: signal.signal(kind, handler) for kind, handler in kinds.items()}
+        handlers = {
+            signal.SIGTERM: self._stop,
+            signal.SIGINT: self._stop,
+            signal.SIGHUP: self._reload,
+        }
+        before = {kind: signal.signal(kind, handler) for kind, handler in handlers.items()}
         try:
             yield
         finally:
@@ -102,9 +117,12 @@ class Service:
 def plan(config: Config, make_core: MakeCore = vace_core) -> list[str]:
     """What a watch would read, learn and send, and what becomes of the first rows of a file.
 
-    Nothing is written, sent or taken from a broker.
+    A source that can be asked is asked once. Nothing is written, sent or taken from a broker.
     """
-    lines = [f"reads   {config.source.kind}: {_shown(config.source.settings)}"]
+    source = make_source(config)
+    lines = [f"reads   {config.source.kind}: {_shown(config.source.settings, source.FIELDS)}"]
+    if hasattr(source, "check"):
+        lines += [f"        {line}" for line in source.check()]
     align = config.align
     step = "as they come" if align["step"] is None else f"every {duration_words(align['step'])}"
     late = duration_words(align["lateness"]) if align["lateness"] else "no lateness"
@@ -123,7 +141,8 @@ def plan(config: Config, make_core: MakeCore = vace_core) -> list[str]:
     )
     lines.append(f"alarms  {config.budget.words}, for each entity; resolved after {quiet}")
     for part in config.sinks:
-        lines.append(f"sends   {part.name}: {_shown(part.settings)}")
+        fields = kinds("sink")[part.kind].load().FIELDS
+        lines.append(f"sends   {part.name}: {_shown(part.settings, fields)}")
     if not config.sinks:
         lines.append("sends   nothing: there is no [[sink]]")
     lines += _tried(config, make_core)
@@ -142,14 +161,21 @@ def _tried(config: Config, make_core: MakeCore) -> list[str]:
         watch = Watch(alone, make_core(alone), _past(alone, 0, 0))
         watch.start()
         try:
-            while watch.status.counts["rows"] < TRIED and watch.step():
+            while watch.status.counts["rows"] < TRIED and watch.step() and not watch.source.problem:
                 pass
         finally:
             watch.close()
+    if watch.source.problem:
+        return [f"tries   nothing: {watch.source.problem}"]
     counts, problem = watch.status.counts, watch.status.problems.get("score")
-    found = f"{counts['rows']:,} rows: {counts['rows'] - counts['unscored']:,} with a score"
-    used = [f"{counts[why]:,} {words}" for why, words in _UNUSED.items() if counts[why]]
-    return [f"tries   {', '.join([found, *used])}", *([f"        {problem}"] if problem else [])]
+    found = f"{plural(counts['rows'], 'row')}: {counts['rows'] - counts['unscored']:,} with a score"
+    words = ", ".join([found, *_unused(counts)])
+    return [f"tries   {words}", *([f"        {problem}"] if problem else [])]
+
+
+def _unused(counts: Counter[str]) -> list[str]:
+    """What came and is in no row, in words."""
+    return [f"{counts[why]:,} {words}" for why, words in _UNUSED.items() if counts[why]]
 
 
 @contextmanager
@@ -167,40 +193,75 @@ def _state_words(path: Path) -> str:
     store = Store(path)
     try:
         return (
-            f"goes on with {len(store.roster())} entities, "
-            f"{len(store.alarms(resolved=False))} open alarms, {sum(store.waiting().values())} "
-            "unsent messages"
+            f"goes on with {plural(len(store.roster()), 'entity', 'entities')}, "
+            f"{plural(store.n_open(), 'open alarm')}, "
+            f"{plural(sum(store.waiting().values()), 'unsent message')}"
         )
     finally:
         store.close()
 
 
-def _shown(settings: dict[str, Any]) -> str:
+def _shown(settings: dict[str, Any], fields: Mapping[str, Field]) -> str:
+    """Settings in words, without those that are secret or not set."""
     known = {key: value for key, value in settings.items() if value not in (None, (), {})}
     hidden = {key for key in known if any(word in key for word in ("password", "token"))}
-    shown = (
-        f"{key} {shown_url(value) if key == 'url' else value}"
-        for key, value in known.items()
-        if key not in hidden
-    )
+    shown = (f"{key} {_in_words(key, known[key], fields)}" for key in known if key not in hidden)
     return ", ".join(shown) or "standard output"
+
+
+def _in_words(key: str, value: Any, fields: Mapping[str, Field]) -> str:
+    if key in fields and fields[key].check in (duration, pause, switch_off):
+        return duration_words(value) if value else "0 s"
+    if isinstance(value, Mapping):
+        return ", ".join(value)
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return shown_url(value) if key == "url" else str(value)
 
 
 def backtest(
     config: Config, span: int, make_core: MakeCore = vace_core, now: int | None = None
 ) -> tuple[list[dict[str, Any]], Watch]:
-    """The alarms that the last `span` nanoseconds would have raised, the oldest first."""
+    """The alarms that the last `span` nanoseconds would have raised, the oldest first.
+
+    The clock goes with the records, so that silences are told as they would have been.
+    """
     with _aside(config) as config:
-        watch = Watch(config, make_core(config), _past(config, span, now or time.time_ns()))
+        clock = SetClock()
+        past = _past(config, span, now or time.time_ns())
+        source = Replay(past, clock, config.alarms["silence_after"])
+        watch = Watch(config, make_core(config), source, clock)
         watch.run()
-        newest = max((entity.seen for entity in watch.entities.values()), default=0)
+        _check_span(source, watch, span, config.model["learn"] or 0)
         store = Store(config.state["path"])
         found = store.alarms(limit=100_000)
         store.close()
-    from vace_ad.live.records import read_time
-
-    recent = [alarm for alarm in found if read_time(alarm["onset"]) >= newest - span]
+    recent = [alarm for alarm in found if read_time(alarm["onset"]) >= source.newest - span]
     return sorted(recent, key=lambda alarm: str(alarm["onset"])), watch
+
+
+def _check_span(source: Replay, watch: Watch, span: int, learn: int) -> None:
+    """Refuse to count the alarms of a past that is not there."""
+    counts = watch.status.counts
+    if source.first is None or not counts["rows"]:
+        why = ", ".join(_unused(counts))
+        raise InputError(
+            "--backtest: no row came, so there is nothing to count"
+            + (f" (not used: {why})" if why else "; look at [source] with --dry-run")
+        )
+    there = source.newest - source.first
+    if there < _WHOLE * (span + learn):
+        needs = f" after {duration_words(learn)} to learn from" if learn else ""
+        rest = there - learn
+        advice = (
+            f"ask for --backtest {rest // MINUTE}min"
+            if rest >= MINUTE
+            else "keep more of the past, or learn from less"
+        )
+        raise InputError(
+            f"--backtest: {duration_words(span)}{needs} were asked for, but the source has only "
+            f"{duration_words(there)} ({iso(source.first)} to {iso(source.newest)}); {advice}"
+        )
 
 
 def _past(config: Config, span: int, now: int) -> Any:

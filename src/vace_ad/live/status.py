@@ -59,8 +59,8 @@ class Status:
 
     @property
     def ready(self) -> bool:
-        """Whether readings come, are scored and kept; a sink that is down does not stop that."""
-        return not {"source", "state", "start", "score"} & set(self.problems)
+        """Whether readings come, are used, scored and kept; a sink that is down does not matter."""
+        return not {"source", "state", "start", "clock", "score"} & set(self.problems)
 
     def listen(self, listener: Callable[[str, Any], None]) -> Callable[[], None]:
         """Hear of news; returns what ends it."""

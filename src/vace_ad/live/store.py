@@ -1,31 +1,40 @@
 """What must survive: positions, states, alarms and unsent messages, in one SQLite file.
 
 One transaction holds everything that a batch changed. Streams are not written every time: the
-rows since their last snapshot are, and after a crash they are run through the stream again.
+rows since their last snapshot are, and after a crash they are run through the stream again. What
+belongs to one entity has a checksum: damage costs that entity alone.
 """
 
 from __future__ import annotations
 
 import json
+import logging
+import os
 import sqlite3
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+from zlib import crc32
 
 from vace_ad.errors import StateError
 from vace_ad.live.alarms import Alarm
+from vace_ad.work.lock import FileLock
 
+log = logging.getLogger("vace_ad.live")
 VERSION = 1
 _SCHEMA = """
 create table if not exists meta (key text primary key, value text) without rowid;
 create table if not exists entity (
-    name text primary key, seen integer, phase text, small text) without rowid;
+    name text primary key, seen integer, phase text, small text, sum integer) without rowid;
 create table if not exists snapshot (
-    name text primary key, rows integer, model text, state blob);
+    name text primary key, rows integer, model text, state blob, sum integer);
 create table if not exists journal (
-    name text, row integer, time integer, cells blob, primary key (name, row)) without rowid;
+    name text, row integer, time integer, cells blob, sum integer,
+    primary key (name, row)) without rowid;
+create table if not exists set_aside (
+    name text primary key, small text, rows integer, model text, state blob) without rowid;
 create table if not exists alarm (
     id text primary key, entity text, kind text, onset integer, resolved integer, body text,
     acknowledged text, normal text, fault text);
@@ -38,6 +47,13 @@ create table if not exists outbox (
     came integer);
 create index if not exists outbox_sink on outbox (sink, seq);
 """
+_LATER = {"alarm": "fault", "entity": "sum", "snapshot": "sum", "journal": "sum"}  # columns that
+# states of earlier releases lack
+_IN_USE = "{} is in use by another watch; stop that one first, or start with another [state] path"
+
+
+class DamagedError(StateError):
+    """What was kept of one entity is not what was written."""
 
 
 class JournalRow(NamedTuple):
@@ -71,6 +87,8 @@ class Pending:
     sent: dict[str, int] = field(default_factory=dict)  # messages up to here are, by sink
     heeded: list[int] = field(default_factory=list)  # what people said and was done
     meta: dict[str, str] = field(default_factory=dict)
+    set_aside: list[str] = field(default_factory=list)  # damaged entities, which begin anew
+    gone: list[str] = field(default_factory=list)  # entities that a person wants forgotten
 
 
 # What a disk may say of itself; it passes, and the file is whole.
@@ -100,17 +118,35 @@ def _sound(method: Callable[Concatenate[Store, P], T]) -> Callable[Concatenate[S
 class Store:
     """The file; each thread opens its own."""
 
-    def __init__(self, path: Path, outbox: int = 10_000) -> None:
+    def __init__(self, path: Path, outbox: int = 10_000, *, alone: bool = False) -> None:
+        """Open a file; `alone` refuses one that another watch has, and keeps others from it."""
         self.path, self._outbox = path, outbox
-        path.parent.mkdir(parents=True, exist_ok=True)
+        self._lock: FileLock | None = None
+        try:
+            if alone or not path.exists():
+                _make_private(path)
+            if alone:
+                lock = FileLock(path.with_name(path.name + ".lock"), _IN_USE.format(path))
+                self._lock = lock.__enter__()
+        except OSError as error:
+            raise StateError(f"{path} cannot be written: {error.strerror}") from None
+        try:
+            self._open(path)
+        except BaseException:
+            self.close()
+            raise
+
+    def _open(self, path: Path) -> None:
         try:
             self._db = sqlite3.connect(path, timeout=10, isolation_level=None)
             self._db.execute("pragma journal_mode = wal")
             self._db.execute("pragma synchronous = full")  # after a power cut, too
+            self._db.text_factory = _text
             self._db.executescript(_SCHEMA)
-            columns = {row[1] for row in self._db.execute("pragma table_info(alarm)")}
-            if "fault" not in columns:  # a state from before people could say so
-                self._db.execute("alter table alarm add column fault text")
+            for table, column in _LATER.items():
+                known = {row[1] for row in self._db.execute(f"pragma table_info({table})")}
+                if column not in known:
+                    self._db.execute(f"alter table {table} add column {column}")
         except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
             raise StateError(f"{path} is no state of vace watch: {error}") from None
         version = self.meta("version")
@@ -132,7 +168,11 @@ class Store:
 
     def close(self) -> None:
         """Close the file."""
-        self._db.close()
+        if hasattr(self, "_db"):
+            self._db.close()
+        if self._lock is not None:
+            self._lock.__exit__(None, None, None)
+            self._lock = None
 
     # ------------------------------------------------------------------ writing
 
@@ -156,14 +196,21 @@ class Store:
             self._set("position", json.dumps(pending.position))
         for key, value in pending.meta.items():
             self._set(key, value)
+        for name in pending.set_aside:
+            self._set_aside(name)
+        for name in pending.gone:
+            self._remove(name)
         db.executemany(
-            "insert or replace into entity values (?, ?, ?, ?)",
-            [(name, *values) for name, values in pending.entities.items()],
+            "insert or replace into entity values (?, ?, ?, ?, ?)",
+            [(name, *kept, _sum(name, kept[2])) for name, kept in pending.entities.items()],
         )
-        db.executemany("insert or replace into journal values (?, ?, ?, ?)", pending.journal)
         db.executemany(
-            "insert or replace into snapshot values (?, ?, ?, ?)",
-            [(name, *values) for name, values in pending.snapshots.items()],
+            "insert or replace into journal values (?, ?, ?, ?, ?)",
+            [(*row, _sum(row.name, row.row, row.time, row.cells)) for row in pending.journal],
+        )
+        db.executemany(
+            "insert or replace into snapshot values (?, ?, ?, ?, ?)",
+            [(name, *kept, _sum(name, *kept)) for name, kept in pending.snapshots.items()],
         )
         below = pending.forgotten | {name: one[0] for name, one in pending.snapshots.items()}
         db.executemany("delete from journal where name = ? and row < ?", below.items())
@@ -206,6 +253,19 @@ class Store:
             ).rowcount
         return lost
 
+    def _set_aside(self, name: str) -> None:
+        """Take a damaged entity out of the way; its last state stays for who wants to look."""
+        self._db.execute(
+            "insert or replace into set_aside select entity.name, small, rows, model, state "
+            "from entity left join snapshot using (name) where entity.name = ?",
+            (name,),
+        )
+        self._remove(name)
+
+    def _remove(self, name: str) -> None:
+        for table in ("entity", "snapshot", "journal"):
+            self._db.execute(f"delete from {table} where name = ?", (name,))
+
     def _set(self, key: str, value: str) -> None:
         self._db.execute("insert or replace into meta values (?, ?)", (key, value))
 
@@ -239,25 +299,43 @@ class Store:
     @_sound
     def entity(self, name: str) -> dict[str, Any] | None:
         """The small state of an entity."""
-        found = self._db.execute("select small from entity where name = ?", (name,)).fetchone()
-        return _loaded(found[0]) if found else None
+        query = "select small, sum from entity where name = ?"
+        found = self._db.execute(query, (name,)).fetchone()
+        if found is None:
+            return None
+        _compare(name, found[1], name, found[0])
+        small: dict[str, Any] = _loaded(found[0])
+        return small
 
     @_sound
     def snapshot(self, name: str) -> tuple[int, str, bytes] | None:
         """The last snapshot: how many rows it has seen, its model's identity, its bytes."""
         found = self._db.execute(
-            "select rows, model, state from snapshot where name = ?", (name,)
+            "select rows, model, state, sum from snapshot where name = ?", (name,)
         ).fetchone()
-        return tuple(found) if found else None
+        if found is None:
+            return None
+        rows, model, state, total = found
+        _compare(name, total, name, rows, model, state)
+        return rows, model, state
 
     @_sound
     def journal(self, name: str, start: int = 0, end: int = 2**62) -> list[tuple[int, int, bytes]]:
         """Rows of an entity from `start` on: number, time, cells."""
-        return self._db.execute(
-            "select row, time, cells from journal where name = ? and row >= ? and row < ? "
+        rows = self._db.execute(
+            "select row, time, cells, sum from journal where name = ? and row >= ? and row < ? "
             "order by row",
             (name, start, end),
         ).fetchall()
+        for row, time, cells, total in rows:
+            _compare(name, total, name, row, time, cells)
+        return [row[:3] for row in rows]
+
+    @_sound
+    def open_alarms(self, name: str) -> list[dict[str, Any]]:
+        """The open alarms of an entity, as they were last told."""
+        query = "select body from alarm where entity = ? and resolved is null"
+        return [_loaded(body) for (body,) in self._db.execute(query, (name,))]
 
     @_sound
     def alarms(self, resolved: bool | None = None, limit: int = 200) -> list[dict[str, Any]]:
@@ -340,6 +418,36 @@ class Store:
     def waiting(self) -> dict[str, int]:
         """Unsent messages by sink."""
         return dict(self._db.execute("select sink, count(*) from outbox group by sink").fetchall())
+
+
+def _make_private(path: Path) -> None:
+    """A file that only its owner reads, in a folder that is made likewise where there is none."""
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+    for one in (path, *(path.with_name(path.name + end) for end in ("-wal", "-shm"))):
+        if one.exists() and one.stat().st_mode & 0o077:
+            try:
+                one.chmod(0o600)
+            except OSError as error:
+                log.warning("%s can be read by others: %s", one, error.strerror)
+
+
+def _text(data: bytes) -> str:
+    """Text of a column; damage shows in its checksum, not as a failure of the whole file."""
+    return data.decode("utf-8", "replace")
+
+
+def _sum(*parts: object) -> int:
+    """A checksum against accidents, not against forgery."""
+    total = 0
+    for part in parts:
+        total = crc32(part if isinstance(part, bytes) else f"{part}\x1f".encode(), total)
+    return total
+
+
+def _compare(name: str, total: int | None, *parts: object) -> None:
+    if total is not None and _sum(*parts) != total:  # earlier releases wrote none
+        raise DamagedError(f"what was kept of {name!r} was damaged: its checksum is another")
 
 
 def _loaded(text: Any) -> Any:

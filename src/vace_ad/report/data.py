@@ -7,7 +7,7 @@ Nothing here knows the detector, so a report can be made from any scores and eve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 import numpy as np
@@ -81,6 +81,29 @@ class ReportData:
         n = self._check_table()
         self._check_events(n)
         self._check_trajectory(n)
+
+    def labelled(self, units: Mapping[str, str]) -> ReportData:
+        """The same with each channel's unit behind its name, "flow [l/s]", wherever it is shown."""
+        if not units:
+            return self
+        label = {n: f"{n} [{units[n]}]" if units.get(n) else n for n in self.channels}
+
+        def renamed(events: Sequence[ReportEvent]) -> list[ReportEvent]:
+            return [
+                replace(
+                    event,
+                    shares=[(label[name], share) for name, share in event.shares],
+                    band={label[name]: ends for name, ends in event.band.items()},
+                )
+                for event in events
+            ]
+
+        return replace(
+            self,
+            channels=[label[name] for name in self.channels],
+            events=renamed(self.events),
+            near_misses=renamed(self.near_misses),
+        )
 
     @property
     def n_rows(self) -> int:

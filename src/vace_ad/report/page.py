@@ -11,6 +11,7 @@ from html import escape
 
 import numpy as np
 
+from vace_ad.plain import plural
 from vace_ad.report.budget import Embedding
 from vace_ad.report.clock import Clock
 from vace_ad.report.data import ReportData, ReportEvent
@@ -20,7 +21,6 @@ from vace_ad.report.words import (
     length,
     number,
     odds,
-    plural,
     shortened,
     stamp,
     threshold_words,

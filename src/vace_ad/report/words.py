@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from vace_ad.frames.zones import offset_words
+from vace_ad.plain import plural
 from vace_ad.report.clock import Clock
 from vace_ad.report.data import ReportData, ReportEvent
 
@@ -55,11 +56,6 @@ def shortened(name: str, longest: int = 36) -> str:
         return name
     tail = longest // 2
     return f"{name[: longest - tail - 1]}…{name[-tail:]}"
-
-
-def plural(count: int, word: str) -> str:
-    """Return e.g. "1 event" or "1,204 events"."""
-    return f"{count:,} {word}" + ("" if count == 1 else "s")
 
 
 def threshold_words(first: float, last: float) -> str:

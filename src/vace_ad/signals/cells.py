@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -147,7 +148,7 @@ def learn(parts: Sequence[Array]) -> Learned:
     spread = np.where(spread > _CONSTANT, spread, 1.0)
     z = (z - center) / spread
     edges = np.linspace(0, len(z), FOLDS + 1).astype(int)
-    pieces = [z[a:b] for a, b in zip(edges[:-1], edges[1:], strict=True)]
+    pieces = [z[a:b] for a, b in pairwise(edges.tolist())]
     products = [piece.T @ piece for piece in pieces]
     total = np.add.reduce(products)
     others = [_Spectrum((total - own) / max(len(z) - len(piece), 1))

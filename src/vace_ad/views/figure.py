@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from vace_ad.errors import MissingExtraError
 from vace_ad.frames.write import zone_of
 from vace_ad.frames.zones import time_words
-from vace_ad.plain import plain_text
-from vace_ad.report.words import plural, shortened
+from vace_ad.plain import plain_text, plural
+from vace_ad.report.words import shortened
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Event

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from vace_ad.alarms.budget import Budget
 from vace_ad.frames.time import duration_words
-from vace_ad.plain import plain_text
-from vace_ad.report.words import number, plural, shortened
+from vace_ad.plain import plain_text, plural
+from vace_ad.report.words import number, shortened
 from vace_ad.views.thresholds import at_start
 
 if TYPE_CHECKING:

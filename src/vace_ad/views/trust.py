@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vace_ad.frames.segments import missing_cells
-from vace_ad.report.words import duration, plural
+from vace_ad.plain import plural
+from vace_ad.report.words import duration
 
 if TYPE_CHECKING:
     from vace_ad.detection import Detection

@@ -17,8 +17,12 @@ class BusyError(VaceError, RuntimeError):
 class FileLock:
     """A lock for the length of a `with` block; refuses at once where another process has it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, words: str = "") -> None:
         self.path = path
+        self._words = words or (
+            f"another process is writing to {path.parent}; wait until it ends, or choose another "
+            "folder"
+        )
         self._handle: int | None = None
 
     def __enter__(self) -> FileLock:
@@ -27,10 +31,7 @@ class FileLock:
             _take(handle)
         except OSError as error:
             os.close(handle)
-            raise BusyError(
-                f"another process is writing to {self.path.parent}; wait until it ends, "
-                "or choose another folder"
-            ) from error
+            raise BusyError(self._words) from error
         self._handle = handle
         return self
 

@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import io
 import json
+import sqlite3
 import sys
 import warnings
 import zipfile
@@ -22,6 +23,7 @@ from fuzz.target import BrokenError, Target
 from vace_ad.app.loading import Reading, load_table
 from vace_ad.cli.main import main
 from vace_ad.errors import VaceWarning
+from vace_ad.frames.where import rows_where
 
 N = 60
 RESULTS = {"events.csv", "report.html", "run.json", "scores.parquet", "model.vace"}
@@ -115,7 +117,11 @@ class Csv(Table):
         bare = frame(20).drop("time").write_csv(include_header=False).encode()
         units = b"# made by a logger\n\ntime,flow\n,[m3/h]\n" + plain.split(b"\n", 1)[1]
         quoted = frame(20).write_csv(quote_style="always", line_terminator="\r\n").encode("latin-1")
-        return [plain, german, long, bare, units, quoted]
+        groups = "Bericht;;\n\nZeit;Pumpe 1;\n;Druck;Druck\n;bar;°C\n" + "".join(
+            f"19-Sep-26 00:{i:02}:00;38.15{i % 9},00;{i % 7},5\n" for i in range(20)
+        )
+        days = "Datum\tx\n" + "".join(f"{46284 + i / 144}\t{i % 5}\n" for i in range(20))
+        return [plain, german, long, bare, units, quoted, groups.encode(), days.encode()]
 
     def damage(self, data: bytes, rng: Random) -> bytes:
         return rng.choice((damaged, cells_damaged, cells_damaged))(data, rng)
@@ -152,6 +158,62 @@ class Arrow(Parquet):
         file = io.BytesIO()
         table.write_ipc(file)
         return file.getvalue()
+
+
+class PackedArrow(Arrow):
+    """Arrow files and streams whose buffers are packed, each with the size it claims."""
+
+    def packed(self, table: pl.DataFrame) -> bytes:
+        file = io.BytesIO()
+        table.write_ipc(file, compression="zstd")
+        return file.getvalue()
+
+
+class Sqlite(Table):
+    """Databases, and what is asked of them."""
+
+    suffix = ".db"
+
+    def seeds(self) -> list[bytes]:
+        database = sqlite3.connect(":memory:")
+        database.execute("CREATE TABLE readings (time TEXT, flow REAL, level REAL)")
+        rows = [(str(time), flow, level) for time, flow, level, _ in frame(200).iter_rows()]
+        database.executemany("INSERT INTO readings VALUES (?, ?, ?)", rows)
+        database.commit()
+        with contextlib.closing(database):
+            return [database.serialize()]
+
+    def damage(self, data: bytes, rng: Random) -> bytes:
+        return damaged(data, rng)
+
+    def run(self, data: bytes, folder: Path, *, thorough: bool = False) -> None:
+        path = folder / "t.db"
+        path.write_bytes(data)
+        try:
+            how = Reading(query="SELECT * FROM readings", max_size="300MB")
+            load_table(f"sqlite:///{path}", how)
+        finally:
+            if path.read_bytes() != data or list(folder.iterdir()) != [path]:
+                raise BrokenError("reading wrote something")
+
+
+class Where(Target):
+    """Conditions on rows, in words."""
+
+    def seeds(self) -> list[bytes]:
+        return [
+            b"state == 1 and flow > -0.5 or not (level <= 1e3)",
+            b"`flow` != 3 and name == 'run'",
+        ]
+
+    def damage(self, data: bytes, rng: Random) -> bytes:
+        return rng.choice((damaged, cells_damaged))(data, rng)
+
+    def run(self, data: bytes, folder: Path, *, thorough: bool = False) -> None:
+        table = frame().with_columns(name=pl.lit("run"))
+        rows = rows_where(table, data.decode("utf-8", "replace"))
+        if rows.dtype != pl.Boolean or len(rows) != len(table) or rows.null_count():
+            raise BrokenError("a condition that does not say of each row whether it holds")
 
 
 class Json(Table):

@@ -1,6 +1,7 @@
 import json
 import re
 import threading
+from contextlib import closing
 from urllib.parse import quote
 
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from live.feeds import CHANNELS, START, STEP, config, feed, model, write
 from live.running import ask, running, until
 from vace_ad.errors import ConfigError
+from vace_ad.live.server.attempts import BURST, SECONDS, Attempts
 from vace_ad.live.server.openapi import OPENAPI
 from vace_ad.live.server.serve import Server
 
@@ -124,7 +126,7 @@ def test_the_description_knows_every_route(pushed):
     watch, _ = pushed
     from vace_ad.live.server.app import Routes
 
-    paths = {route.path for route in Routes(watch).app().routes}
+    paths = {route.path for route in Routes(watch, Attempts()).app().routes}
     plain = {
         re.sub(r"/(acknowledge|normal|fault|undo)$", "/{mark}", path) for path in OPENAPI["paths"]
     }
@@ -174,6 +176,79 @@ def test_a_token_is_needed_and_never_shown(tmp_path, monkeypatch):
         assert ask(f"{url}/api/status", headers={"Cookie": cookie.partition(";")[0]})[0] == 200
 
 
+def test_guessing_the_token_is_slow(tmp_path, monkeypatch):
+    monkeypatch.setenv("TOKEN", "s3cret-token")
+    write(tmp_path, [])
+    server = {"address": "0.0.0.0:0", "token_env": "TOKEN"}
+    with running(config(tmp_path, server=server)) as (_, url):
+        cookie = ask_login(url, "s3cret-token")[1]["set-cookie"].partition(";")[0]
+        answers = [
+            ask(f"{url}/api/status", headers={"Authorization": f"Bearer {i}"}) for i in range(40)
+        ]
+        assert [answer[0] for answer in answers[:BURST]] == [401] * BURST
+        assert {answer[0] for answer in answers[BURST:]} == {429}
+        assert int(answers[-1][1]["retry-after"]) >= 1
+        good = {"Authorization": "Bearer s3cret-token"}
+        assert ask(f"{url}/api/status", headers=good)[0] == 429  # else guessing would go on
+        status, _, words = ask_login(url, "s3cret-token")
+        assert status == 429
+        assert "too many wrong tokens" in words
+        assert ask(f"{url}/healthz")[0] == 200
+        assert ask(f"{url}/api/status", headers={"Cookie": cookie})[0] == 200
+
+
+def ask_login(url, token):
+    import http.client
+
+    connection = http.client.HTTPConnection(url.removeprefix("http://"))
+    connection.request("POST", "/login", f"token={token}")
+    answer = connection.getresponse()
+    result = answer.status, answer.headers, answer.read().decode()
+    connection.close()
+    return result
+
+
+def test_attempts_come_back_with_time_and_by_address(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    attempts = Attempts()
+    for _ in range(BURST):
+        assert attempts.wait("10.0.0.1") == 0
+        attempts.failed("10.0.0.1")
+    assert attempts.wait("10.0.0.1") == SECONDS
+    assert attempts.wait("::ffff:10.0.0.1") == SECONDS  # the same address
+    assert attempts.wait("10.0.0.2") == 0
+    now[0] += SECONDS
+    assert attempts.wait("10.0.0.1") == 0
+    attempts.failed("2001:db8::1")
+    for _ in range(BURST - 1):
+        attempts.failed("2001:db8::ffff")
+    assert attempts.wait("2001:db8::2") > 0
+    assert attempts.wait("2001:db8:0:1::2") == 0
+    for i in range(30_000):
+        attempts.failed(f"10.{i // 65536}.{i // 256 % 256}.{i % 256}")
+    assert len(attempts._until) <= 10_000
+
+
+def test_idle_connections_hold_nobody_up(tmp_path, monkeypatch):
+    import socket
+
+    monkeypatch.setattr("vace_ad.live.server.connections.HEADER_SECONDS", 1.0)
+    write(tmp_path, [])
+    with running(config(tmp_path, server={**SERVER, "connections": 20})) as (_, url):
+        host, port = url.removeprefix("http://").split(":")
+        idle = [socket.create_connection((host, int(port))) for _ in range(60)]
+        try:
+            assert [ask(f"{url}/healthz")[0] for _ in range(5)] == [200] * 5
+            idle[-1].sendall(b"GET /healthz HTTP/1.1\r\n")  # a request that never comes whole
+            for one in idle:
+                one.settimeout(5)
+                assert one.recv(1) == b""  # closed, after a second at most
+        finally:
+            for one in idle:
+                one.close()
+
+
 def test_an_address_that_is_taken_is_said(pushed):
     watch, url = pushed
     watch.config.server["address"] = ("127.0.0.1", int(url.rsplit(":", 1)[1]))
@@ -198,3 +273,21 @@ def test_many_push_at_once_and_everything_is_kept(pushed):
         thread.join(30)
     assert answers == [200] * 120
     assert watch.status.counts["rows"] == 6 * 19
+
+
+def test_an_entity_is_forgotten_with_its_alarms_and_its_state(pushed):
+    watch, url = pushed
+    assert ask(f"{url}/api/rows", feed(n_rows=110, entities=("p1", "p2")))[0] == 200
+    assert len(ask(f"{url}/api/alarms?state=open")[2]) == 2
+    assert ask(f"{url}/api/entity?name=none", method="DELETE")[0] == 404
+    answer = ask(f"{url}/api/entity?name=p1", method="DELETE")
+    assert (answer[0], answer[2]) == (200, {"forgotten": "p1"})
+    assert [one["name"] for one in ask(f"{url}/api/entities")[2]["entities"]] == ["p2"]
+    assert [one["entity"] for one in ask(f"{url}/api/alarms?state=open")[2]] == ["p2"]
+    with closing(watch.store.again()) as store:
+        assert store.entity("p1") is None
+        assert store.journal("p1") == []
+        assert store.entity("p2") is not None
+    again = feed(n_rows=120, entities=("p1",))[110:]
+    assert ask(f"{url}/api/rows", again)[0] == 200  # it comes back as a new one
+    until(lambda: watch.entities["p1"].n_rows == 9)

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import base64
+import os
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from live.feeds import config, feed, write
+from live.feeds import config, feed, settings, write
 from live.running import running
 from report.chromium import Chromium, find_chromium
+from vace_ad.live.config import make_config
 
 SERVER = {"address": "127.0.0.1:0"}
 HOSTILE = "<img src=x onerror=alert(1)>"
@@ -91,3 +95,43 @@ def test_a_lost_connection_is_said(browser, tmp_path):
     with running(config(tmp_path, server=SERVER)) as (_, url):
         show(browser, url)
     browser.until("document.getElementById('link').textContent.includes('no connection')")
+
+
+def test_no_card_moves_when_an_entity_is_opened_and_its_threshold_is_shown(browser, tmp_path):
+    write(tmp_path, feed(n_rows=105, entities=("pump-1", "pump-2")))
+    with running(config(tmp_path, server=SERVER)) as (_, url):
+        show(browser, url)
+        browser.until("document.querySelectorAll('#open .alarm').length === 2")
+        browser.until("document.querySelectorAll('#entities li').length === 2")
+        places = (
+            "JSON.stringify([...document.querySelectorAll('section')].map((e) => "
+            "{ const r = e.getBoundingClientRect(); return [e.id, r.top, r.left, r.height]; }))"
+        )
+        before = browser.js(places)
+        browser.js("document.querySelector('#entities .link').click()")
+        browser.until("document.querySelectorAll('#channels li').length === 3")
+        assert browser.js(places) == before
+        assert "alarms above 6" in browser.js("document.getElementById('now').textContent")
+        picture(browser, "live-open")
+
+
+def test_learning_is_not_called_quiet(browser, tmp_path):
+    write(tmp_path, feed(n_rows=60, entities=("pump-1",)))
+    data = settings(tmp_path, server=SERVER)
+    data["model"] = {"learn": "30min"}
+    with running(make_config(data)) as (_, url):
+        show(browser, url, (390, 800))
+        words = "1 entity is still learning and cannot alarm yet."
+        browser.until(f"document.getElementById('headline').textContent === '{words}'")
+        summary = browser.js("document.getElementById('summary').textContent")
+        assert "1 entity" in summary
+        assert "1 entities" not in summary
+        picture(browser, "live-learning")
+
+
+def picture(browser, name):
+    """Keep a picture where $PICTURES says, for a person to look at."""
+    folder = os.environ.get("PICTURES")
+    if folder:
+        shot = browser.call("Page.captureScreenshot", captureBeyondViewport=True)
+        Path(folder, f"{name}.png").write_bytes(base64.b64decode(shot["data"]))

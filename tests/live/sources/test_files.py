@@ -126,7 +126,8 @@ def test_a_file_that_is_not_there_yet(tmp_path):
 def test_bad_lines_are_counted_and_the_first_is_said(tmp_path):
     path = tmp_path / "plant.jsonl"
     path.write_bytes(b'{"time": 1767614400, "flow": 1.5}\nnonsense\n\xff\xfe\n{"flow": 2}\n')
-    batch = source(JsonLinesSource, path, follow=False).read(0.01)
+    made = source(JsonLinesSource, path, follow=False)
+    batch = made.read(0.01)
     assert [record.values for record in batch.records] == [{"flow": 1.5}]
     assert batch.bad == 3
     assert "not JSON" in batch.why
@@ -144,3 +145,39 @@ def test_standard_input(monkeypatch):
     os.close(outward)
     assert read(made)[0] == wanted(3, 4)
     stdin.close()
+
+
+def test_two_rotations_while_nobody_read_lose_no_file(tmp_path):
+    path = tmp_path / "plant.csv"
+    path.write_text(lines(0, 5, header=True))
+    made = source(CsvSource, path)
+    found, position = read(made)
+    assert found == wanted(0, 5)
+    made.close()
+    for n in range(1, 4):
+        if n > 1:
+            path.write_text(lines(5 * (n - 1), 5 * n, header=True))
+        os.utime(path, (1000 * n, 1000 * n))
+        path.rename(tmp_path / f"plant.csv.{n}")
+    path.write_text(lines(15, 20, header=True))
+    (tmp_path / "plant.csv.0.gz").write_bytes(b"\x1f\x8b")
+    assert read(source(CsvSource, path, position))[0] == wanted(5, 20)
+
+
+def test_lines_written_just_before_a_rotation_are_read(tmp_path, monkeypatch):
+    path = tmp_path / "plant.csv"
+    path.write_text(lines(0, 3, header=True))
+    made = source(CsvSource, path)
+    found, _ = read(made)
+    real = made._lines._rotated
+
+    def rotated():  # between the look at the file's end and the look at its name
+        if path.exists() and not (tmp_path / "plant.csv.1").exists():
+            with path.open("a") as file:
+                file.write(lines(3, 5))
+            path.rename(tmp_path / "plant.csv.1")
+            path.write_text(lines(5, 7, header=True))
+        return real()
+
+    monkeypatch.setattr(made._lines, "_rotated", rotated)
+    assert found + read(made)[0] == wanted(0, 7)

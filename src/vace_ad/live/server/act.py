@@ -17,8 +17,9 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from vace_ad.live.records import BadRecordError
+from vace_ad.live.server.attempts import Attempts
 from vace_ad.live.server.bounds import body_of, finite
-from vace_ad.live.server.guard import COOKIE, session
+from vace_ad.live.server.guard import COOKIE, sender_of, session
 from vace_ad.live.sources.http import FullError, HttpSource
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ _ROWS = 100_000  # of one request to score
 class Acting:
     """Requests that bring something, to a watch that runs in another thread."""
 
-    def __init__(self, watch: Watch) -> None:
-        self._watch, self._config = watch, watch.config
+    def __init__(self, watch: Watch, attempts: Attempts) -> None:
+        self._watch, self._config, self._attempts = watch, watch.config, attempts
 
     # -------------------------------------------------------------------- people
 
@@ -40,10 +41,18 @@ class Acting:
         """A token from the form becomes a cookie."""
         body = (await body_of(request, 10_000)).decode("utf-8", "replace")
         given = parse_qs(body).get("token", [""])[0]
-        token = self._config.token
+        token, sender = self._config.token, sender_of(request.scope)
+        wait = self._attempts.wait(sender)
+        if wait:
+            words = f"too many wrong tokens came from this address; try again in {wait:.0f} s"
+            raise HTTPException(429, words, {"Retry-After": f"{wait:.0f}"})
         answer = RedirectResponse("/", 303)
-        if token is not None and hmac.compare_digest(given.encode(), token.reveal().encode()):
+        if token is None:
+            return answer
+        if hmac.compare_digest(given.encode(), token.reveal().encode()):
             answer.set_cookie(COOKIE, session(token), httponly=True, samesite="strict")
+        else:
+            self._attempts.failed(sender)
         return answer
 
     async def mark(self, request: Request) -> Response:
@@ -69,6 +78,20 @@ class Acting:
             await run_in_threadpool(self._watch.say, alarm, mark)
         self._watch.status.tell("marked", {"alarm": alarm, column: now})
         return JSONResponse({"alarm": alarm, column: now})
+
+    async def forget(self, request: Request) -> Response:
+        """An entity is known no more; answered when that is kept."""
+        name = request.query_params.get("name", "")
+        if name not in self._watch.known:
+            raise HTTPException(404, "no entity of this name")
+        done = asyncio.wrap_future(self._watch.forget(name))
+        try:
+            found = await asyncio.wait_for(done, _KEPT_SECONDS)
+        except TimeoutError:
+            raise HTTPException(503, "not done in time; ask again", {"Retry-After": "5"}) from None
+        if not found:
+            raise HTTPException(404, "no entity of this name")
+        return JSONResponse({"forgotten": name})
 
     # ------------------------------------------------------------------ programs
 

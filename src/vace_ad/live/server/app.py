@@ -13,6 +13,7 @@ from starlette.routing import Route
 
 from vace_ad.errors import VaceError
 from vace_ad.live.server.act import Acting
+from vace_ad.live.server.attempts import Attempts
 from vace_ad.live.server.look import Looking
 from vace_ad.live.server.openapi import OPENAPI
 
@@ -34,9 +35,9 @@ _FILES = {
 class Routes:
     """The application, and what it says to operators and browsers."""
 
-    def __init__(self, watch: Watch) -> None:
+    def __init__(self, watch: Watch, attempts: Attempts) -> None:
         self._watch = watch
-        self._look, self._act = Looking(watch), Acting(watch)
+        self._look, self._act = Looking(watch), Acting(watch, attempts)
 
     def app(self) -> Starlette:
         """The application."""
@@ -55,6 +56,7 @@ class Routes:
                 Route("/api/status", look.status, methods=get),
                 Route("/api/entities", look.entities, methods=get),
                 Route("/api/entity", look.entity, methods=get),
+                Route("/api/entity", act.forget, methods=["DELETE"]),
                 Route("/api/alarms", look.alarms, methods=get),
                 Route("/api/alarms/{alarm}/{mark}", act.mark, methods=post),
                 Route("/api/events", look.events, methods=get),

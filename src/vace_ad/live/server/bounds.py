@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
+
+_BODY_SECONDS = 30.0
 
 
 async def body_of(request: Request, most: int) -> bytes:
@@ -15,11 +18,14 @@ async def body_of(request: Request, most: int) -> bytes:
         raise HTTPException(413, f"a body of at most {most:,} bytes is taken")
     parts, size = [], 0
     try:
-        async for part in request.stream():
-            size += len(part)
-            if size > most:
-                raise HTTPException(413, f"a body of at most {most:,} bytes is taken")
-            parts.append(part)
+        async with asyncio.timeout(_BODY_SECONDS):
+            async for part in request.stream():
+                size += len(part)
+                if size > most:
+                    raise HTTPException(413, f"a body of at most {most:,} bytes is taken")
+                parts.append(part)
+    except TimeoutError:
+        raise HTTPException(408, f"the body did not come in {_BODY_SECONDS:.0f} s") from None
     except ClientDisconnect:
         raise HTTPException(400, "the body did not come whole") from None
     return b"".join(parts)

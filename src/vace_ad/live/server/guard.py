@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from vace_ad.live.config import loopback
 from vace_ad.live.fields import Secret
+from vace_ad.live.server.attempts import SECONDS, Attempts
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -42,8 +43,10 @@ def session(token: Secret) -> str:
 class Guard:
     """Refuses what is not allowed before anything is read of it."""
 
-    def __init__(self, app: App, host: str, token: Secret | None, link: str | None) -> None:
-        self._app, self._token = app, token
+    def __init__(
+        self, app: App, host: str, token: Secret | None, link: str | None, attempts: Attempts
+    ) -> None:
+        self._app, self._token, self._attempts = app, token, attempts
         self._local = loopback(host)
         self._link = urlsplit(link).hostname if link else None
 
@@ -80,17 +83,23 @@ class Guard:
         foreign = "origin" in headers and sender != headers.get("host")
         if scope["method"] not in ("GET", "HEAD") and foreign:
             return 403, b"requests from other sites are refused\n", plain
-        if self._token is None or scope["path"] in _OPEN or self._known(headers):
+        if self._token is None or scope["path"] in _OPEN or self._has_session(headers):
             return None
+        kind, _, given = headers.get("authorization", "").partition(" ")
+        if kind.lower() == "bearer":
+            address = sender_of(scope)
+            if self._attempts.wait(address):
+                return 429, b"too many wrong tokens came from this address; wait a while\n", plain
+            if hmac.compare_digest(given.encode(), self._token.reveal().encode()):
+                return None
+            self._attempts.failed(address)
         if scope["path"] == "/" and "text/html" in headers.get("accept", ""):
             return 401, _LOGIN, b"text/html; charset=utf-8"
         return 401, b"a token is needed: Authorization: Bearer TOKEN\n", plain
 
-    def _known(self, headers: dict[str, str]) -> bool:
+    def _has_session(self, headers: dict[str, str]) -> bool:
+        """Whether a browser logged in before; its cookie is too long to be guessed."""
         assert self._token is not None
-        kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer":
-            return hmac.compare_digest(given.encode(), self._token.reveal().encode())
         try:
             cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
         except CookieError:
@@ -100,10 +109,17 @@ class Guard:
         )
 
 
+def sender_of(scope: Scope) -> str:
+    """The address that a request came from."""
+    return str((scope.get("client") or ("unknown", 0))[0])
+
+
 async def _answer(send: Send, status: int, text: bytes, kind: bytes) -> None:
     start: dict[str, Any] = {"type": "http.response.start", "status": status}
     start["headers"] = [(b"content-type", kind), *_HEADERS]
     if status == 401:
         start["headers"].append((b"www-authenticate", b"Bearer"))
+    if status == 429:
+        start["headers"].append((b"retry-after", f"{SECONDS:.0f}".encode()))
     await send(start)
     await send({"type": "http.response.body", "body": text})

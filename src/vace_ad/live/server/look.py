@@ -58,11 +58,12 @@ class Looking:
 
     def _short(self, entity: Entity | None) -> dict[str, Any]:
         if entity is None:
-            return {"seen": None, "score": None, "alarms": None}
-        score = entity.scores.last
+            return {"seen": None, "score": None, "threshold": None, "alarms": None}
+        stream = entity.stream
         return {
             "seen": entity.seen // 10**6 or None,
-            "score": finite(score),
+            "score": finite(entity.scores.last),
+            "threshold": None if stream is None else finite(stream.limit),
             "alarms": len(entity.life.open),
         }
 

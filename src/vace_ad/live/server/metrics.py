@@ -26,6 +26,7 @@ _COUNTERS = {
     "send_failed": "deliveries that failed and are tried again",
     "refused": "messages that a sink refused for good",
     "outbox_dropped": "messages that a full outbox pushed out",
+    "damaged": "entities whose state was damaged and began anew",
     "checkpoints": "transactions kept", "alarms_opened": "alarms opened",
     "alarms_resolved": "alarms resolved",
 }  # fmt: skip

@@ -70,7 +70,12 @@ OPENAPI: dict[str, Any] = {
         },
         "/api/entity": {
             "get": _route("Scores, channels and usual ranges of an entity", _200="yes", _404="none")
-            | {"parameters": [_query("name", "the entity")]}
+            | {"parameters": [_query("name", "the entity")]},
+            "delete": _route(
+                "Forget an entity: its alarms end, its state and what was learned of it go",
+                _200="it is done and kept", _404="none",
+            )
+            | {"parameters": [_query("name", "the entity")]},
         },
         "/api/alarms": {
             "get": _route("Alarms, the newest first")

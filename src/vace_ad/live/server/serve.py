@@ -23,14 +23,19 @@ class Server:
         except ImportError as error:
             name = "starlette, uvicorn and prometheus-client"
             raise MissingExtraError("the server of vace watch", name, "live") from error
+        from vace_ad.live.server.attempts import Attempts
+        from vace_ad.live.server.connections import Connection
         from vace_ad.live.server.guard import Guard
 
         host, port = watch.config.server["address"]
-        app = Guard(Routes(watch).app(), host, watch.config.token, watch.config.server["link"])
+        config, attempts = watch.config, Attempts()
+        routes = Routes(watch, attempts)
+        app = Guard(routes.app(), host, config.token, config.server["link"], attempts)
         self._where = f"{host}:{port}"
         self._server = uvicorn.Server(
             uvicorn.Config(
                 app,
+                http=Connection,
                 host=host,
                 port=port,
                 log_config=None,
@@ -38,7 +43,7 @@ class Server:
                 ws="none",
                 lifespan="off",
                 server_header=False,
-                limit_concurrency=watch.config.server["connections"],
+                limit_concurrency=config.server["connections"] + 1,
                 timeout_keep_alive=5,
                 timeout_graceful_shutdown=1,
             )

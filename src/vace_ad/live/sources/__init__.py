@@ -31,8 +31,12 @@ class Source(Protocol):
     eager: bool  # somebody waits for the acknowledgement: keep every batch at once
     problem: str | None  # why nothing comes, in words; None while all is well
 
-    def open(self, position: Any) -> None:
-        """Start after a position that was kept before; None is the first start."""
+    def open(self, position: Any) -> Any:
+        """Start after a position that was kept before; None is the first start.
+
+        Where a source that is started for the first time cannot find its begin again by itself, it
+        returns it as a position, which is kept before the first record is read.
+        """
         ...
 
     def read(self, timeout: float) -> Batch | None:

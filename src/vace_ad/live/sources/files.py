@@ -19,6 +19,7 @@ from vace_ad.live.sources import Batch
 _PIECE = 1 << 18  # bytes at a time
 _CHECKED = 64  # bytes before the position that must still be the same
 _LONGEST_LINE = 1 << 22
+_COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4")  # what a rotation may make of an old file
 
 NAME_FIELDS = {
     "time": Field(f.text, "time", "the field that holds the time"),
@@ -64,6 +65,8 @@ class _Lines:
         """The file of a position, also under another name beside it."""
         beside = sorted(self._path.parent.glob(f"{self._path.name}*"))
         for path in [self._path, *(p for p in beside if p != self._path)]:
+            if not path.is_file():
+                continue
             try:
                 file = path.open("rb")
             except OSError:
@@ -74,12 +77,16 @@ class _Lines:
             file.close()
         return None
 
-    def _open_new(self) -> None:
+    def _open_new(self, path: Path | None = None) -> None:
         self.close()
+        path = path or self._path
+        if path.exists() and not path.is_file():  # opening a pipe might never end
+            self.problem = f'{path} is no file; a pipe is read with path = "-" and < PIPE'
+            return
         try:
-            self._file = self._path.open("rb")
+            self._file = path.open("rb")
         except OSError as error:
-            self.problem = f"{self._path} cannot be read: {error.strerror}"
+            self.problem = f"{path} cannot be read: {error.strerror}"
             return
         self.problem = None
         self.offset, self._rest, self.fresh = 0, b"", True
@@ -101,12 +108,28 @@ class _Lines:
             rest, self._rest = self._rest, b""
             self.offset += len(rest)
             return [rest] if rest.strip() else [], True
-        if self._rotated():
-            self.notes.append(f"{self._path}: rotated; on to the new file")
-            rest = self._rest
-            self._open_new()
-            return [rest] if rest.strip() else [], False
-        return [], False
+        if not self._rotated():
+            return [], False
+        piece = self._file.read(_PIECE)
+        if piece:  # written after our last look and before the file was moved away
+            return self._cut(piece), False
+        self.notes.append(f"{self._path}: rotated; on to the next file")
+        rest, following = self._rest, self._following()
+        self._open_new(following)
+        return ([rest], False) if rest.strip() else self.read()
+
+    def _following(self) -> Path:
+        """The file after the one at hand: it may have been moved away as well meanwhile."""
+        assert self._file is not None
+        mine = os.fstat(self._file.fileno())
+        later = []
+        for path in self._path.parent.glob(f"{self._path.name}*"):
+            if path.suffix in _COMPRESSED or not path.is_file():
+                continue
+            found = path.stat()
+            if found.st_ino != mine.st_ino and found.st_mtime_ns > mine.st_mtime_ns:
+                later.append((path == self._path, found.st_mtime_ns, path))
+        return min(later)[2] if later else self._path
 
     def _cut(self, piece: bytes) -> list[bytes]:
         *lines, self._rest = (self._rest + piece).split(b"\n")
@@ -203,9 +226,11 @@ class _TextSource:
         """Why nothing comes."""
         return str(self._lines.problem) if self._lines.problem else None
 
-    def open(self, position: Any) -> None:
-        """Go on after a position."""
+    def open(self, position: Any) -> Any:
+        """Go on after a position; a first start says where it is: the file may be moved away."""
         self._lines.open((position or {}).get("file"))
+        begins = position is None and self._lines.position() is not None
+        return self._position() if begins else None
 
     def read(self, timeout: float) -> Batch | None:
         """The records of the next lines."""
@@ -244,11 +269,12 @@ class CsvSource(_TextSource):
         super().__init__(settings)
         self._csv = CsvRecords(self._names)
 
-    def open(self, position: Any) -> None:
+    def open(self, position: Any) -> Any:
         """Go on after a position, with the header that was read then."""
-        super().open(position)
+        begins = super().open(position)
         if not self._lines.fresh and position:
             self._csv = CsvRecords(self._names, position.get("header"))
+        return begins
 
     def _records(self, line: str) -> list[Record]:
         if self._lines.fresh:  # a new file has its own header

@@ -3,34 +3,82 @@
 from __future__ import annotations
 
 import json
+import re
+import statistics
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from math import fsum
 from typing import Any
 from urllib.parse import urlencode
 
+from vace_ad.errors import ConfigError
 from vace_ad.live import fields as f
-from vace_ad.live.fields import Field
+from vace_ad.live.fields import Field, hint, shown_url
 from vace_ad.live.records import BadRecordError, Record, read_name, read_number
 from vace_ad.live.request import CONNECTION, Caller, RequestError
 from vace_ad.live.sources import Backoff, Batch
+from vace_ad.plain import plural
 
 _POINTS = 2000  # steps asked for at once; servers allow 11,000
 _SECOND = 10**9
+_TRIES = 3  # of a look back and a check, which end with the server's answer
+_WIDTH = 4  # steps that the rate of a counter is taken over
+_COUNTER = re.compile(r"([a-zA-Z_:][\w:]*_(?:total|count|sum|bucket))\s*(\{[^{}]*\})?")
+_ALL = "all"  # the entity of a series without any label
+_SEVERAL: Mapping[str, Callable[[list[float]], float]] = {
+    "mean": statistics.fmean,
+    "sum": fsum,
+    "max": max,
+    "min": min,
+}
+
+
+# Query sets for `vace watch --init prometheus`: by the names that client libraries and the node
+# exporter give; the first one is written, the others as comments.
+_RED = {
+    "requests": "sum by (instance) (rate(http_requests_total[5m]))",
+    "errors": 'sum by (instance) (rate(http_requests_total{code=~"5.."}[5m]))',
+    "duration": "sum by (instance) (rate(http_request_duration_seconds_sum[5m])) / "
+    "sum by (instance) (rate(http_request_duration_seconds_count[5m]))",
+}
+_USE = {
+    "cpu": '1 - avg by (instance) (rate(node_cpu_seconds_total{mode="idle"}[5m]))',
+    "memory": "1 - node_memory_MemAvailable_bytes / node_memory_MemTotal_bytes",
+    "disk": "max by (instance) (rate(node_disk_io_time_seconds_total[5m]))",
+    "load": 'node_load1 / on (instance) count by (instance) (node_cpu_seconds_total{mode="idle"})',
+    "paging": "rate(node_vmstat_pgmajfault[5m])",
+    "network_errors": "sum by (instance) (rate(node_network_receive_errs_total[5m]) + "
+    "rate(node_network_transmit_errs_total[5m]))",
+}
 
 
 class PrometheusSource:
     """The results of a few queries, one a channel, evaluated at every step."""
 
+    SETS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+        "queries": {
+            "RED: requests, errors, duration of a service": _RED,
+            "USE: utilisation, saturation, errors of a machine": _USE,
+        }
+    }
+    TEMPLATE: Mapping[str, Mapping[str, str]] = {
+        "source": {"step": '"1min"', "history": '"14d"', "delay": '"30s"'},
+        "align": {"step": '"1min"'},
+        "model": {"learn": '"14d"'},
+    }
     FIELDS: Mapping[str, Field] = {
         "url": Field(f.url("http", "https"), f.REQUIRED, "the server", '"http://127.0.0.1:9090"'),
         "queries": Field(
             f.mapping,
             f.REQUIRED,
-            "PromQL by channel",
+            "PromQL by channel; a bare counter is rated",
             '{ cpu = "rate(process_cpu_seconds_total[1m])" }',
         ),
         "entity": Field(f.text, "instance", "the label that names the entity"),
         "labels": Field(f.texts, (), "labels that are put before a channel's name", '["mode"]'),
+        "several": Field(
+            f.choice(*_SEVERAL), "mean", "of several series of one cell: mean, sum, max, min"
+        ),
         "step": Field(f.duration, 15 * _SECOND, "how often queries are evaluated"),
         "mode": Field(
             f.choice("range", "instant"), "range", '"range" loses nothing while we are away'
@@ -46,12 +94,32 @@ class PrometheusSource:
         self._step: int = settings["step"]
         self._until: int | None = None  # the last step that was asked for
         self._end: int | None = None  # of a look back; None goes on for ever
-        self._backoff = Backoff()
+        self._backoff, self._failures = Backoff(), 0
         self.problem: str | None = None
+        self.notes: list[str] = []
+        self._noted: set[str] = set()
+        self._queries = {name: self._rated(name, q) for name, q in settings["queries"].items()}
+
+    def _rated(self, channel: str, query: str) -> str:
+        """A bare counter only grows, until it falls to zero: its rate is what can be watched."""
+        match = _COUNTER.fullmatch(query.strip())
+        if match is None:
+            return query
+        window = max(60, _WIDTH * self._step // _SECOND)
+        rated = f"rate({query.strip()}[{window}s])"
+        self._note(f"channel {channel}: {match[1]} is a counter, so {rated} is watched")
+        return rated
+
+    def _note(self, words: str) -> None:
+        """Say something once."""
+        if words not in self._noted and len(self._noted) < 1000:
+            self._noted.add(words)
+            self.notes.append(words)
 
     def open(self, position: Any) -> None:
         """Go on after the last step that was kept."""
-        self._until = position["until"] if position else None
+        if self._end is None:
+            self._until = position["until"] if position else None
 
     def look_back(self, start: int, end: int) -> None:
         """Only the steps between two times."""
@@ -77,29 +145,80 @@ class PrometheusSource:
         try:
             batch = self._ask(first, last, range_mode)
         except (RequestError, BadRecordError) as error:
-            wait = self._backoff.failed(time.monotonic())
-            self.problem = f"{self._settings['url']} {error}; next try in {wait:.0f} s"
+            self._failed(error)
             return None
+        if self._end is not None and self.problem is not None:
+            raise ConfigError(f"[source] {self.problem}")
         self._backoff.worked()
-        self.problem = None
+        self._failures = 0
         self._until = last
         return batch
 
+    def _failed(self, error: Exception) -> None:
+        """Wait longer and longer; a look back waits only for what may pass soon."""
+        self._failures += 1
+        words = f"{shown_url(self._settings['url'])} {error}"
+        status = getattr(error, "status", None)  # below 500 it is the query, or the token
+        wrong = isinstance(error, BadRecordError) or (status is not None and status < 500)
+        if self._end is not None and (wrong or self._failures >= _TRIES):
+            raise ConfigError(f"[source] {words}")
+        wait = self._backoff.failed(time.monotonic())
+        self.problem = f"{words}; next try in {wait:.0f} s"
+
     def _ask(self, first: int, last: int, range_mode: bool) -> Batch:
+        """One request a channel, for all steps and entities."""
         rows: dict[tuple[int, str], dict[str, float]] = {}
-        bad, why = 0, ""
-        for channel, query in self._settings["queries"].items():
+        bad, why, named, unnamed = 0, "", False, set[str]()
+        for channel, query in self._queries.items():
+            cells: dict[tuple[int, str, str], list[float]] = {}
             for labels, at, value in self._results(query, first, last, range_mode):
+                if self._settings["entity"] not in labels and set(labels) - {"__name__"}:
+                    unnamed |= set(labels)
+                    continue
                 try:
-                    entity = read_name(labels.get(self._settings["entity"], "all"), "an entity")
+                    entity = read_name(labels.get(self._settings["entity"], _ALL), "an entity")
                     front = "".join(f"{labels.get(name, '')}." for name in self._settings["labels"])
-                    name = read_name(front + channel, "a channel")
-                    cells = rows.setdefault((at, entity), {})
-                    cells.setdefault(name, read_number(value))
+                    key = at, entity, read_name(front + channel, "a channel")
+                    cells.setdefault(key, []).append(read_number(value))
+                    named = True
                 except BadRecordError as error:
                     bad, why = bad + 1, why or str(error)
+            self._combine(cells, rows)
+        self.problem = self._missing_label(unnamed, named)
         records = [Record(entity, at, cells) for (at, entity), cells in sorted(rows.items())]
         return Batch(records, {"until": last}, bad, why)
+
+    def _combine(
+        self,
+        cells: Mapping[tuple[int, str, str], list[float]],
+        rows: dict[tuple[int, str], dict[str, float]],
+    ) -> None:
+        """One value a cell; several series of one are said once, and combined as is set."""
+        rule = self._settings["several"]
+        for (at, entity, channel), values in cells.items():
+            if len(values) > 1:
+                self._note(
+                    f"channel {channel}: the query gives several series of an entity, {rule} of "
+                    "them is used; aggregate in the query, such as sum by "
+                    f"({self._settings['entity']}) (…), or tell them apart with source.labels"
+                )
+            row = rows.setdefault((at, entity), {})
+            row[channel] = values[0] if len(values) == 1 else _SEVERAL[rule](values)
+
+    def _missing_label(self, unnamed: Iterable[str], named: bool) -> str | None:
+        """What to say of series that do not have the label of the entity."""
+        known = sorted(set(unnamed) - {"__name__"})
+        if not known:
+            return None
+        wanted = self._settings["entity"]
+        words = (
+            f"source.entity = {wanted!r}: series do not have this label"
+            f"{hint(wanted, known)}; they have {', '.join(known[:10])}"
+        )
+        if named:  # of other series: those without it are left out, and it is said
+            self._note(f"{words}; they are left out")
+            return None
+        return f"{words}; none can be used"
 
     def _results(
         self, query: str, first: int, last: int, range_mode: bool
@@ -119,8 +238,32 @@ class PrometheusSource:
         except (ValueError, KeyError, TypeError) as error:
             raise BadRecordError(f"gave an answer that is not Prometheus's: {error!r}") from None
 
+    def check(self) -> list[str]:
+        """Ask once what there is now, for `--dry-run`; a server without an answer is an error."""
+        now = time.time_ns() - self._settings["delay"]
+        try:
+            batch = self._ask(now, now, range_mode=False)
+        except (RequestError, BadRecordError) as error:
+            raise ConfigError(f"[source] {shown_url(self._settings['url'])} {error}") from None
+        if self.problem is not None:
+            raise ConfigError(f"[source] {self.problem}")
+        channels = sorted({name for record in batch.records for name in record.values})
+        entities = sorted({record.entity for record in batch.records})
+        empty = [name for name in self._queries if not any(c.endswith(name) for c in channels)]
+        lines = [
+            f"now {plural(len(entities), 'entity', 'entities')}: "
+            f"{_few(entities)}; channels: {_few(channels)}"
+        ]
+        if empty:
+            lines.append(f"no series now: {_few(empty)}; is the query right?")
+        return lines + self.notes
+
     def acknowledge(self, position: Any) -> None:
         """The server keeps its own."""
 
     def close(self) -> None:
         """Nothing is open between requests."""
+
+
+def _few(names: list[str]) -> str:
+    return (", ".join(names[:8]) + (", …" if len(names) > 8 else "")) or "none"

@@ -97,36 +97,40 @@ class TrainedPCA(LimitAlarms):
         shares = np.cumsum(values) / max(float(values.sum()), np.finfo(np.float64).tiny)
         kept = int(np.searchsorted(shares, self.explained)) + 1 if values[0] > 0 else 0
         self.variances_, self.components_ = values[:kept], vectors[:, :kept]  # (k,), (C, k)
-        sums = [part.sum(axis=1) for part in self._both(table)]
-        limits = np.quantile(np.stack(sums), 0.99, axis=1)  # the usual limit of 1 %
+        limits = np.quantile(np.stack(self._both(z)), 0.99, axis=1)  # the usual limit of 1 %
         self.limits_ = np.where(limits > 0, limits, 1.0)
         self.training_scores_ = self.score(table)
         return self
 
     def score(self, table: Array) -> Array:
         """The charted statistic, row by row."""
-        within, beside = (part.sum(axis=1) for part in self._both(table))
+        within, beside = self._both(self._standardised(table))
         if self.statistic == "t2":
-            return np.asarray(within)
+            return within
         if self.statistic == "q":
-            return np.asarray(beside)
+            return beside
         return np.asarray(np.maximum(within / self.limits_[0], beside / self.limits_[1]))
 
     def contributions(self, table: Array) -> Array:
         """What each channel adds to the statistic; to both, in shares of their quantiles."""
-        within, beside = self._both(table)
+        z = self._standardised(table)
+        placed = z @ self.components_  # (n, k)
+        within = z * ((placed / self.variances_) @ self.components_.T)  # adds up to T²
+        beside = (z - placed @ self.components_.T) ** 2
         if self.statistic == "both":
             return np.asarray(within / self.limits_[0] + beside / self.limits_[1])
-        return within if self.statistic == "t2" else beside
+        return np.asarray(within if self.statistic == "t2" else beside)
 
-    def _both(self, table: Array) -> tuple[Array, Array]:
-        """Parts of T² and of Q by row and channel, each (n, C)."""
+    def _standardised(self, table: Array) -> Array:
         if not hasattr(self, "scale_"):
             raise NotFittedError("the chart has no training rows yet; call fit first")
-        z = self.scale_(table)
+        return self.scale_(table)
+
+    def _both(self, z: Array) -> tuple[Array, Array]:
+        """T² and Q of standardised rows, each (n,)."""
         placed = z @ self.components_  # (n, k)
-        within = z * ((placed / self.variances_) @ self.components_.T)
-        return within, (z - placed @ self.components_.T) ** 2
+        within = (placed**2 / self.variances_).sum(axis=1)  # no term below 0: nothing cancels
+        return within, ((z - placed @ self.components_.T) ** 2).sum(axis=1)
 
 
 def training_scale(table: Array) -> Scale:

@@ -1,6 +1,7 @@
 // The live page: asks once, then listens. Text from the wire only ever goes in as text.
 
-const state = { open: new Map(), history: new Map(), chosen: null, search: "" };
+const state = { open: new Map(), history: new Map(), chosen: null, search: "", phases: null };
+const count = (n, one, many = `${one}s`) => `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
 
 const get = async (path) => {
   const answer = await fetch(path);
@@ -55,7 +56,7 @@ function incidentCards(alarms) {
     const names = [...new Set(group.map((alarm) => alarm.entity || "source"))];
     const shown = names.slice(0, 5).join(", ") + (names.length > 5 ? ` and ${names.length - 5} more` : "");
     const first = group.reduce((a, b) => (a.onset < b.onset ? a : b));
-    const top = make("div", { className: "top" }, make("span", {}, `One incident, ${names.length} ${names.length === 1 ? "entity" : "entities"}: ${shown}`));
+    const top = make("div", { className: "top" }, make("span", {}, `One incident, ${count(names.length, "entity", "entities")}: ${shown}`));
     return make("li", { className: "incident" }, top, make("div", { className: "what" }, `since ${when(first.onset)}`), make("ol", { className: "alarms" }, ...group.map(alarmCard)));
   });
 }
@@ -63,9 +64,20 @@ function incidentCards(alarms) {
 function drawAlarms() {
   $("open").replaceChildren(...incidentCards([...state.open.values()]));
   $("history").replaceChildren(...[...state.history.values()].slice(0, 50).map(alarmCard));
-  const n = state.open.size;
+  drawHeadline();
+}
+
+/** Quiet is only what is watched: who is still learning raises no alarm. */
+function drawHeadline() {
+  const n = state.open.size, { learning = 0, fitting = 0, watching = 0 } = state.phases ?? {};
   document.title = n ? `(${n}) vace watch` : "vace watch";
-  $("headline").textContent = n === 0 ? "All quiet." : `${n} ${n === 1 ? "alarm is" : "alarms are"} open.`;
+  const young = learning + fitting;
+  const rest = young ? `${count(young, "entity is", "entities are")} still learning and cannot alarm yet.` : "";
+  let words = n ? `${count(n, "alarm is", "alarms are")} open.` : "All quiet.";
+  if (!n && state.phases === null) words = "…";
+  else if (!n && !watching) words = young ? rest : "Nothing is watched yet: no row has come.";
+  else if (young) words += ` ${rest}`;
+  $("headline").textContent = words;
 }
 
 async function loadAlarms() {
@@ -77,8 +89,10 @@ async function loadAlarms() {
 
 async function loadStatus() {
   const { counts, entities, phases, problems, source } = await get("/api/status");
-  const facts = [`${entities.toLocaleString("en-US")} entities`, ...Object.entries(phases).filter(([, n]) => n).map(([phase, n]) => `${n} ${phase}`),
-    `source ${source}`, `${counts.rows.toLocaleString("en-US")} rows`, `${counts.unscored.toLocaleString("en-US")} without a score`, `${counts.late} late`];
+  state.phases = phases;
+  drawHeadline();
+  const facts = [count(entities, "entity", "entities"), ...Object.entries(phases).filter(([, n]) => n).map(([phase, n]) => `${n} ${phase}`),
+    `source ${source}`, count(counts.rows, "row"), `${counts.unscored.toLocaleString("en-US")} without a score`, `${counts.late} late`];
   $("summary").replaceChildren(...facts.map((fact) => make("li", {}, fact)));
   const wrong = Object.entries(problems).map(([part, words]) => `${part}: ${words}`);
   $("problems").hidden = !wrong.length;
@@ -99,16 +113,19 @@ async function loadEntities() {
 async function choose(name) {
   state.chosen = name;
   await loadDetail();
-  $("detail").scrollIntoView({ block: "nearest" });
+  $("chosen").scrollIntoView({ block: "nearest" });
 }
 
 async function loadDetail() {
   if (state.chosen === null) return;
   const entity = await get(`/api/entity?name=${encodeURIComponent(state.chosen)}`);
-  $("detail").hidden = false;
+  $("choose").hidden = true;
+  $("shown").hidden = false;
   $("name").replaceChildren(entity.name);
   $("state").textContent = entity.idle ? `${entity.state}; on disk, no rows for a while` : entity.state;
-  drawScore(entity.scores);
+  const { score, threshold } = entity, size = Math.max(Math.abs(score ?? 0), Math.abs(threshold ?? 0));
+  $("now").textContent = score === null || score === undefined ? "" : `now ${number(score, size)}${threshold === null ? "" : `, alarms above ${number(threshold, size)}`}`;
+  drawScore(entity.scores, threshold ?? null);
   $("channels").replaceChildren(...entity.channels.map(({ name, value, low, high }) => {
     const out = value !== null && low !== null && (value < low || value > high);
     const size = high !== null ? high - low || Math.abs(high) || 1 : Math.abs(value ?? 1);
@@ -117,13 +134,13 @@ async function loadDetail() {
   }));
 }
 
-function drawScore(scores) {
+function drawScore(scores, threshold) {
   const { context, width, height } = prepare($("score"));
   readColours();
   const known = scores.filter(([, value]) => value !== null);
   if (known.length < 2) return;
   const from = scores[0][0], to = scores[scores.length - 1][0], left = 44, bottom = 18;
-  const most = Math.max(...known.map(([, value]) => value)), least = Math.min(0, ...known.map(([, value]) => value));
+  const most = Math.max(threshold ?? -Infinity, ...known.map(([, value]) => value)), least = Math.min(0, ...known.map(([, value]) => value));
   const toY = (value) => 4 + (height - bottom - 4) * (1 - (value - least) / (most - least || 1));
   const scale = (width - left) / (to - from || 1);
   context.fillStyle = colours.soft;
@@ -131,6 +148,13 @@ function drawScore(scores) {
   for (const tick of roundTicks(least, most, 3).ticks) {
     context.fillText(number(tick, most - least), 0, toY(tick) + 4);
     context.beginPath(); context.moveTo(left, toY(tick)); context.lineTo(width, toY(tick)); context.stroke();
+  }
+  if (threshold !== null) {
+    context.save();
+    context.strokeStyle = colours.event;
+    context.setLineDash([5, 4]);
+    context.beginPath(); context.moveTo(left, toY(threshold)); context.lineTo(width, toY(threshold)); context.stroke();
+    context.restore();
   }
   for (const { at, label } of timeTicks(from, to, Math.max(2, width / 110))) context.fillText(label, Math.min(left + (at - from) * scale, width - context.measureText(label).width), height - 3);
   const curve = { x: scores.map(([at]) => at - from), y: scores.map(([, value]) => value ?? NaN), spacing: (to - from) / scores.length };
@@ -160,6 +184,19 @@ function listen() {
   events.addEventListener("entity", (event) => { if (JSON.parse(event.data) === state.chosen) refresh.detail(); });
 }
 
+/** A machine that is gone for good: without this it would be silent for ever. */
+async function forget() {
+  const name = state.chosen;
+  if (name === null || !confirm(`Forget ${name}? Its alarms end, and what was learned of it is lost.`)) return;
+  const answer = await fetch(`/api/entity?name=${encodeURIComponent(name)}`, { method: "DELETE" });
+  if (!answer.ok) { $("link").textContent = `${name} could not be forgotten: ${answer.status}`; return; }
+  state.chosen = null;
+  $("shown").hidden = true;
+  $("choose").hidden = false;
+  for (const load of Object.values(refresh)) load();
+}
+
+$("forget").addEventListener("click", forget);
 $("search").addEventListener("input", (event) => { state.search = event.target.value; refresh.entities(); });
 addEventListener("resize", refresh.detail);
 addEventListener("hashchange", drawAlarms);

@@ -1,0 +1,55 @@
+"""`python -m live.simulation --minutes 5`: worlds one after the other; a seed replays its world."""
+
+from __future__ import annotations
+
+import argparse
+import logging
+import sys
+import time
+import traceback
+from collections import Counter
+
+from live.simulation.world import World
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="live.simulation", description=__doc__)
+    parser.add_argument("--minutes", type=float, default=5.0)
+    parser.add_argument(
+        "--first", type=int, help="seed of the first world; by the clock if not told"
+    )
+    parser.add_argument("--seed", type=int, help="one world alone, with its log")
+    chosen = parser.parse_args()
+    if chosen.seed is not None:
+        logging.basicConfig(level=logging.INFO, format="%(levelname)s %(message)s")
+        World(chosen.seed).run()
+        print(f"world {chosen.seed}: all invariants hold")
+        return
+    logging.getLogger("vace_ad.live").setLevel(logging.CRITICAL)
+    first = int(time.time()) * 1000 if chosen.first is None else chosen.first
+    sys.exit(1 if simulate(first, 60 * chosen.minutes) else 0)
+
+
+def simulate(first: int, seconds: float) -> list[int]:
+    """Run worlds for so long; the seeds of those in which an invariant did not hold."""
+    end, seed, broken, seen = time.monotonic() + seconds, first, list[int](), Counter[str]()
+    while time.monotonic() < end:
+        world = World(seed)
+        try:
+            world.run()
+        except Exception as error:
+            broken.append(seed)
+            print(f"seed {seed}: {type(error).__name__}: {str(error)[:300]}", flush=True)
+            if not isinstance(error, AssertionError):
+                traceback.print_exc()
+        seen += world.seen + Counter(
+            kills=world.n_deaths, points=world.n_points, commits=world.n_commits
+        )
+        seed += 1
+    words = ", ".join(f"{n:,} {what}" for what, n in sorted(seen.items()))
+    print(f"{seed - first:,} worlds from seed {first}: {words}; {len(broken)} broken")
+    return broken
+
+
+if __name__ == "__main__":
+    main()

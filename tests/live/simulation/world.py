@@ -1,0 +1,668 @@
+"""A world for `vace watch`, made from one seed: rows, a source, a sink, a disk, a clock, a process.
+
+The watch is the real one: loop, alignment, entities, store (SQLite), delivery. Around it everything
+is simulated and goes wrong as the seed says. Each call to the clock, the source, the sink or the
+database is a "point", which may be the last thing that the process does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import sqlite3
+import tempfile
+from collections import Counter
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from live.fakes import FakeCore, FakeModel
+from live.feeds import CHANNELS, START, STEP
+from live.naive_align import naive_rows
+from vace_ad.live.alarms import Life, Rules, body
+from vace_ad.live.clock import Clock
+from vace_ad.live.config import make_config
+from vace_ad.live.delivery import Delivery
+from vace_ad.live.records import Record
+from vace_ad.live.runner import Watch
+from vace_ad.live.sources import Batch
+from vace_ad.live.sources.files import JsonLinesSource
+from vace_ad.live.sources.http import FullError, HttpSource
+from vace_ad.live.store import Store
+
+LATE = 4  # steps by which records may come late and still find their place
+SECOND = 10**9
+LATENESS = LATE * STEP
+LEARN = 30  # rows, in worlds that learn
+RESOLVE_AFTER = 120 * SECOND
+_LONGEST = 40_000  # turns of a world, after which it is stuck
+_MEMORY = Path("/dev/shm")
+
+
+class Killed(BaseException):
+    """The process is gone, from one instruction to the next."""
+
+
+class BrokenError(AssertionError):
+    """An invariant does not hold."""
+
+
+class SimClock(Clock):
+    """Time passes when somebody waits; the wall clock may be set, the other one not."""
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+        self.seconds, self.offset = 1000.0, 0
+
+    def time_ns(self) -> int:
+        self._world.point()
+        return self.true_ns() + self.offset
+
+    def true_ns(self) -> int:
+        return START + round((self.seconds - 1000.0) * SECOND)
+
+    def monotonic_ns(self) -> int:
+        self._world.point()
+        return round(self.seconds * SECOND)
+
+    def wait(self, event, seconds):
+        self._world.while_waiting()
+        self.seconds += seconds
+        self._world.point()
+        return event.is_set()
+
+
+class Db:
+    """A connection on which every statement is a point, and the disk may be full."""
+
+    def __init__(self, world: World, db: sqlite3.Connection) -> None:
+        self._world, self._db = world, db
+
+    def execute(self, sql, *args):
+        self._world.point()
+        word = sql.split(None, 1)[0]
+        if word in ("commit", "insert") and self._world.full():
+            raise sqlite3.OperationalError("database or disk is full")
+        found = self._db.execute(sql, *args)
+        if word == "commit":
+            self._world.committed()
+        return found
+
+    def executemany(self, sql, rows):
+        self._world.point()
+        if self._world.full():
+            raise sqlite3.OperationalError("disk I/O error")
+        return self._db.executemany(sql, rows)
+
+    def __getattr__(self, name):
+        return getattr(self._db, name)
+
+
+class LogSource:
+    """A source that keeps its records, such as a file or a topic: positions are places in it."""
+
+    FIELDS = {}  # noqa: RUF012
+    eager, live, problem = False, True, None
+
+    def __init__(self, world: World) -> None:
+        self._world, self._at = world, 0
+        self.notes: list[str] = []
+
+    def open(self, position):
+        self._at = 0 if position is None else position["at"]
+        self._world.acknowledged = max(self._world.acknowledged, self._at)
+
+    def read(self, timeout):
+        world = self._world
+        world.point()
+        world.clock.seconds += world.rng.choice((timeout, 2.0, 10.0, 20.0))
+        if world.stalled():
+            self.problem = "no connection"
+            return None
+        if self.problem:
+            self.problem, self._at = None, world.acknowledged  # a reconnect begins there again
+        ready = world.arrived()
+        if self._at >= ready:
+            return None
+        n = world.rng.randint(1, 40)
+        records = world.log[self._at : min(ready, self._at + n)]
+        self._at += len(records)
+        return Batch(list(records), {"at": self._at})
+
+    def acknowledge(self, position):
+        self._world.point()
+        self._world.check_acknowledged(position["at"])
+
+    def close(self):
+        pass
+
+    @property
+    def over(self):
+        return self._world.acknowledged >= len(self._world.log)
+
+
+class PushSource(HttpSource):
+    """The source of HTTP push, and the program that sends: again, until it is answered."""
+
+    def __init__(self, world: World) -> None:
+        settings = {key: field.default for key, field in self.FIELDS.items()}
+        super().__init__({**settings, "pending": 60})
+        self._world, self._next = world, world.acknowledged
+
+    def read(self, timeout):
+        world = self._world
+        world.point()
+        world.clock.seconds += world.rng.choice((timeout, 2.0, 10.0, 20.0))
+        if world.rng.random() < 0.05:
+            self._next = world.acknowledged  # no answer in time: sent again
+        ready = world.arrived()
+        while self._next < ready and not world.stalled() and world.rng.random() < 0.8:
+            end = min(ready, self._next + world.rng.randint(1, 30))
+            try:
+                answer = self.push(world.log[self._next : end])
+            except FullError:
+                break
+            answer.add_done_callback(partial(self._answered, end))
+            self._next = end
+        return super().read(0.0)
+
+    def _answered(self, end, answer):
+        if answer.exception() is None:
+            self._world.check_acknowledged(end, positions=False)
+
+    @property
+    def over(self):
+        return self._world.acknowledged >= len(self._world.log)
+
+
+class FileSource(JsonLinesSource):
+    """The source of growing files, and the program that writes them and moves them away."""
+
+    def __init__(self, world: World) -> None:
+        settings = {key: field.default for key, field in self.FIELDS.items()}
+        super().__init__({**settings, "path": world.folder / "feed.jsonl"})
+        self._world, self._quiet = world, 0
+
+    def read(self, timeout):
+        world = self._world
+        world.point()
+        world.clock.seconds += world.rng.choice((timeout, 2.0, 10.0, 20.0))
+        world.grow()
+        batch = None if world.stalled() else super().read(0.0)
+        self._quiet = self._quiet + 1 if batch is None and not world.stalled() else 0
+        return batch
+
+    @property
+    def over(self):
+        return self._world.written == len(self._world.log) and self._quiet > 3
+
+
+class SimSink:
+    """A receiver that hangs, refuses, or takes a message and does not say so."""
+
+    repeat, repeat_acknowledged = None, False
+
+    def __init__(self, world: World) -> None:
+        self._world = world
+
+    def send(self, messages):
+        world = self._world
+        world.point()
+        trouble = world.rng.random() if world.wild and world.sink_trouble else 1.0
+        if trouble < 0.15:
+            raise OSError("connection refused")
+        if trouble < 0.2:
+            world.clock.seconds += 4
+            raise TimeoutError("no answer")
+        for message in messages:
+            world.got.append(message)
+            if message["kind"] == "no data" and world.clock.seconds < world.last + 550:
+                world.false_silences.add(message["alarm"])
+        world.point()  # taken, and perhaps nobody hears of it
+        if trouble < 0.3:
+            raise OSError("connection reset")
+        for message in messages:
+            world.confirm(message["id"])
+
+    def close(self):
+        pass
+
+
+class NoThread:
+    """Stands in for the thread of a delivery: its rounds are made by the world."""
+
+    def __init__(self, world: World, delivery: Delivery) -> None:
+        self._world, self._delivery = world, delivery
+
+    def start(self):
+        self.store = self._delivery._store_of.again()
+        self.store._db = Db(self._world, self.store._db)
+
+    def join(self, seconds):
+        self._delivery._backoff.worked()
+        self._delivery._round(self.store)
+        self.store.close()
+
+    def is_alive(self):
+        return False
+
+
+class Jobs:
+    """Fits that wait until the world lets them run."""
+
+    def __init__(self) -> None:
+        self.waiting: list = []
+
+    def put(self, job):
+        self.waiting.append(job)
+
+
+class World:
+    """One seed is one world; `run` raises BrokenError where an invariant does not hold."""
+
+    def __init__(self, seed: int) -> None:
+        self.seed, self.rng = seed, random.Random(seed)
+        rng = self.rng
+        self.clock = SimClock(self)
+        self.kind = rng.choice((LogSource, PushSource, FileSource))
+        self.learns = rng.random() < 0.25
+        self.clock_steps = rng.random() < 0.3
+        self.disk_trouble = rng.random() < 0.4
+        self.sink_trouble = rng.random() < 0.6
+        self.kills = rng.random() < 0.7
+        self.lies = self.kind is LogSource and rng.random() < 0.4  # fsync says done and is not
+        self.gaps = rng.random() < 0.3  # records that never come, or too late
+        self.written, self._half, self._rotations = 0, "", 0  # of a file
+        self.wild = True
+        self.watch: Watch | None = None
+        self.source = None
+        self.acknowledged = 0  # records of the log that the source may forget
+        self.got: list[dict] = []
+        self.false_silences: set[str] = set()
+        self._confirmed: dict[str, int] = {}  # message: commits at that time
+        self.n_commits = self.n_deaths = self.n_points = 0
+        self._died_at: list[int] = []  # commits before each death
+        self._points_left = self._life_time()
+        self._dead = self._nested = False
+        self._full_until = self._stall_until = 0.0
+        self.seen: Counter[str] = Counter()
+        self._make_rows()
+
+    # ------------------------------------------------------------------ what happens
+
+    def _make_rows(self) -> None:
+        rng = self.rng
+        numbers = np.random.default_rng(self.seed)
+        self.truth: dict[str, np.ndarray] = {}
+        arrivals: list[tuple[float, int, Record]] = []
+        n = rng.randint(20, 60) + (LEARN if self.learns else 0)
+        for k in range(rng.randint(1, 3)):
+            rows = numbers.normal(size=(n, len(CHANNELS)))
+            for _ in range(rng.randint(0, 3)):
+                start = rng.randint(LEARN + 2 if self.learns else 0, n - 1)
+                rows[start : start + rng.randint(1, 12), rng.randrange(len(CHANNELS))] += 25
+            self.truth[f"e{k}"] = rows
+            for i, row in enumerate(rows.tolist()):
+                cells = dict(zip(CHANNELS, row, strict=True))
+                parts = [cells] if rng.random() < 0.7 else [{c: v} for c, v in cells.items()]
+                for part in parts:
+                    record = Record(
+                        f"e{k}", START + i * STEP + rng.choice((0, 0, 3)) * SECOND, part
+                    )
+                    delay = rng.uniform(0, LATE - 1) if rng.random() < 0.3 else 0.0
+                    if self.gaps and rng.random() < 0.05:
+                        continue
+                    if self.gaps and rng.random() < 0.03:
+                        delay = rng.uniform(LATE, 4 * LATE)  # too late, perhaps
+                    arrivals.append((i + delay, len(arrivals), record))
+                    if rng.random() < 0.1:  # twice
+                        arrivals.append((i + delay + rng.uniform(0, 8), len(arrivals), record))
+            if rng.random() < 0.3:
+                far = Record(f"e{k}", START + 10**6 * STEP, {CHANNELS[0]: 1e9})  # months ahead
+                arrivals.append((rng.uniform(0, n), len(arrivals), far))
+        arrivals.sort(key=lambda one: one[:2])
+        self.log = [record for _, _, record in arrivals]
+        self._times = [1000.0 + at * STEP / SECOND for at, _, _ in arrivals]
+        self.last = self._times[-1]
+
+    def arrived(self) -> int:
+        """How many records of the log have come by now."""
+        if self.clock.seconds >= self.last:
+            return len(self.log)
+        low, high = 0, len(self._times)
+        while low < high:
+            middle = (low + high) // 2
+            low, high = (
+                (middle + 1, high) if self._times[middle] <= self.clock.seconds else (low, middle)
+            )
+        return low
+
+    def grow(self) -> None:
+        """Another program writes what has come by now: whole lines or not, to a new file or not."""
+        rng, path = self.rng, self.folder / "feed.jsonl"
+        ready = self.arrived()
+        while self.written < ready:
+            if self.wild and self.n_commits and rng.random() < 0.01 and not self._half:
+                self._rotations += 1
+                if path.exists():
+                    path.rename(self.folder / f"feed.jsonl.{self._rotations}")
+                self.seen["rotations"] += 1
+            record = self.log[self.written]
+            line = {"time": record.time, "entity": record.entity, **record.values}
+            text = (json.dumps(line) + "\n")[len(self._half) :]
+            whole = not self.wild or self._half or rng.random() < 0.95
+            part = text if whole else text[: rng.randint(1, len(text) - 1)]
+            with path.open("a") as file:
+                file.write(part)
+            moment = START + self.written * SECOND
+            os.utime(path, ns=(moment, moment))
+            if not whole:
+                self._half = part
+                return
+            self._half, self.written = "", self.written + 1
+
+    def _life_time(self) -> int:
+        return int(self.rng.expovariate(1 / 500)) + 1
+
+    def point(self) -> None:
+        """Somewhere in the process: it may be the last thing it does."""
+        if self._dead:
+            raise Killed
+        self.n_points += 1
+        if not self.wild:
+            return
+        self._points_left -= 1
+        if self.kills and self._points_left <= 0 and self.watch is not None:
+            self._dead = True
+            raise Killed
+        if self._nested or self.watch is None:
+            return
+        chance = self.rng.random()
+        if chance < 0.002:
+            self.deliver()  # its own thread, at any moment
+        elif chance < 0.003 and self.clock_steps:
+            self.clock.offset += self.rng.choice((-7200, -30, 30, 7200)) * SECOND
+            self.seen["clock steps"] += 1
+        elif chance < 0.0035 and self.disk_trouble:
+            self._full_until = self.clock.seconds + self.rng.uniform(0, 20)
+            self.seen["disk full"] += 1
+        elif chance < 0.004:
+            self._stall_until = self.clock.seconds + self.rng.uniform(0, 60)
+            self.seen["stalls"] += 1
+
+    def full(self) -> bool:
+        return self.wild and self.clock.seconds < self._full_until
+
+    def stalled(self) -> bool:
+        return self.wild and self.clock.seconds < self._stall_until
+
+    def while_waiting(self) -> None:
+        watch = self.watch
+        if watch is not None and self.full() and watch.status.ready:
+            raise BrokenError("ready although nothing can be written")
+
+    # ----------------------------------------------------------------- the process
+
+    def _config(self):
+        rng = self.rng
+        model = {"learn": "5min"} if self.learns else {"file": str(self.folder / "model.json")}
+        return make_config(
+            {
+                "source": {"kind": "jsonl", "path": "unused"},
+                "align": {"step": "10s", "lateness": f"{10 * LATE}s", "future": "30d"},
+                "model": model,
+                "alarms": {"resolve_after": "2min", "silence_after": "10min", "group": "0s"},
+                "state": {
+                    "path": str(self.folder / "state"),
+                    "checkpoint": rng.choice(("100ms", "1s", "30s")),
+                    "snapshot_rows": rng.choice((1, 7, 40)),
+                    "active": rng.choice((1, 100)),
+                    "idle": rng.choice(("1min", "60min")),
+                },
+            }
+        )
+
+    def _begin(self) -> None:
+        self._dead = False
+        self.source = self.kind(self)
+        watch = Watch(self._config(), FakeCore(), self.source, self.clock)
+        watch.models._jobs, watch.models._worker = Jobs(), object()
+        delivery = Delivery("sim", SimSink(self), watch.store, watch.status, self.clock)
+        delivery._thread = NoThread(self, delivery)
+        watch.deliveries.append(delivery)
+        watch.store._db = Db(self, watch.store._db)
+        self.watch = watch  # from here on it can die
+        watch.start()
+
+    def _die(self) -> None:
+        self.n_deaths += 1
+        self._died_at.append(self.n_commits)
+        watch, self.watch, self._dead = self.watch, None, False
+        for delivery in watch.deliveries:
+            if hasattr(delivery._thread, "store"):
+                delivery._thread.store._db._db.close()
+        store = watch.store
+        store._db._db.close()
+        store._lock.__exit__(None, None, None)
+        if isinstance(self.source, FileSource):
+            self.source.close()
+        self._points_left = self._life_time()
+        if self.lies and self.rng.random() < 0.5:
+            self._power_cut()
+
+    def _power_cut(self) -> None:
+        """Every file goes back to an earlier commit, and the end of what was not synced is torn."""
+        kept = sorted(self.folder.glob("copy-*"))
+        if not kept:
+            return
+        back = self.rng.choice(kept)
+        for end in ("", "-wal", "-shm"):
+            place = self.folder / f"state{end}"
+            place.unlink(missing_ok=True)
+            if end != "-shm" and (back / f"state{end}").exists():
+                shutil.copy(back / f"state{end}", place)
+        wal = self.folder / "state-wal"
+        if wal.exists() and self.rng.random() < 0.5:
+            size = wal.stat().st_size
+            with wal.open("r+b") as file:
+                file.truncate(max(0, size - self.rng.randint(1, 5000)))
+        with_position = Store(self.folder / "state")
+        self.acknowledged = (with_position.position or {"at": 0})["at"]  # a topic keeps its past
+        with_position.close()
+        self.seen["power cuts"] += 1
+
+    def committed(self) -> None:
+        self.n_commits += 1
+        if self.lies and self.rng.random() < 0.1:
+            copy = self.folder / f"copy-{self.n_commits:06d}"
+            copy.mkdir()
+            for end in ("", "-wal"):
+                shutil.copy(self.folder / f"state{end}", copy / f"state{end}")
+
+    def deliver(self) -> None:
+        if self._nested:
+            return
+        self._nested = True
+        try:
+            for delivery in self.watch.deliveries:
+                if hasattr(delivery._thread, "store"):
+                    delivery._round(delivery._thread.store)
+        finally:
+            self._nested = False
+
+    def confirm(self, message: str) -> None:
+        """The receiver said that it has a message."""
+        if message in self._confirmed:
+            at = self._confirmed[message]
+            if not self.lies and not any(at <= death for death in self._died_at):
+                raise BrokenError(f"{message} was told twice although its receipt was kept")
+        self._confirmed[message] = self.n_commits
+
+    def check_acknowledged(self, until: int, *, positions: bool = True) -> None:
+        """What the source may forget is in the state, as another process would find it."""
+        if self.rng.random() < 0.7:
+            self.acknowledged = max(self.acknowledged, until)
+            return
+        db = sqlite3.connect(self.folder / "state")
+        try:
+            if positions:
+                (text,) = db.execute("select value from meta where key = 'position'").fetchone()
+                if f'"at": {until}}}' not in text:
+                    raise BrokenError(f"position {until} was acknowledged, {text} is kept")
+            names = {row[0] for row in db.execute("select name from entity")}
+        finally:
+            db.close()
+        missing = {record.entity for record in self.log[self.acknowledged : until]} - names
+        if missing:
+            raise BrokenError(f"{missing} were acknowledged and are not in the state")
+        self.acknowledged = max(self.acknowledged, until)
+
+    # ------------------------------------------------------------------------- run
+
+    def run(self) -> None:
+        memory = _MEMORY if _MEMORY.is_dir() else None
+        with tempfile.TemporaryDirectory(dir=memory) as folder:
+            self.folder = Path(folder)
+            FakeModel(CHANNELS, [0.0] * 3, [1.0] * 3).save(self.folder / "model.json")
+            try:
+                self._run()
+                self._check()
+            finally:
+                if self.watch is not None:
+                    self._die()
+
+    def _run(self) -> None:
+        for _ in range(_LONGEST):
+            if self.clock.seconds > self.last + 120:
+                self.wild = False  # everything passes, in the end
+            try:
+                if self.watch is None:
+                    self._begin()
+                self._turn()
+            except Killed:
+                self._die()
+                continue
+            if not self.wild and self._over():
+                return
+        problems = self.watch.status.problems if self.watch else None
+        raise BrokenError(f"the world does not come to an end: {problems}")
+
+    def _turn(self) -> None:
+        watch = self.watch
+        watch.step()
+        if self.rng.random() < 0.3 or not self.wild:
+            self.deliver()
+        jobs = watch.models._jobs.waiting
+        while jobs and (self.rng.random() < 0.2 or not self.wild):
+            jobs.pop(0)()
+        if self.wild and self.rng.random() < 0.003:
+            self.seen["reloads"] += 1
+            watch.close()
+            self.watch = None
+        self._check_memory(watch)
+
+    def _check_memory(self, watch: Watch) -> None:
+        for entity in watch.entities.values():
+            if len(entity.aligner._open) > LATE + 3:
+                raise BrokenError(f"{entity.name} keeps {len(entity.aligner._open)} open rows")
+
+    def _over(self) -> bool:
+        watch = self.watch
+        return (
+            self.source.over
+            and watch.status.ready
+            and not watch.models._fits
+            and not watch.store.waiting()
+            and not watch._keeper.due(eager=False)
+        )
+
+    # --------------------------------------------------------------------- the truth
+
+    def _rows(self, name: str) -> tuple[np.ndarray, np.ndarray]:
+        """The closed rows of an entity and their times, by the book; what came too late is not."""
+        newest, kept = None, []
+        for record in self.log:
+            if record.entity != name or record.time > START + 10**5 * STEP:
+                continue
+            if newest is not None and record.time // STEP <= (newest - LATENESS) // STEP - 1:
+                continue
+            newest = record.time if newest is None else max(newest, record.time)
+            kept += [(record.time, channel, value) for channel, value in record.values.items()]
+        rows = naive_rows(kept, STEP)
+        rows = [row for row in rows if row[0] // STEP <= (newest - LATENESS) // STEP - 1]
+        while not rows[-1][1]:
+            rows.pop()  # an empty row is written with the next one
+        cells = [[values.get(c, np.nan) for c in self.channels[name]] for _, values in rows]
+        return np.array(cells), np.array([time for time, _ in rows])
+
+    def _expected(self, name: str):
+        """The messages and the stream of an entity, by one pass over its rows."""
+        rows, times = self._rows(name)
+        start, model = 0, FakeModel(CHANNELS, [0.0] * 3, [1.0] * 3)
+        if self.learns:
+            enough = np.flatnonzero(times - times[0] >= LEARN * STEP)
+            if not len(enough):
+                return [], None
+            start = int(enough[0]) + 1
+            learned = rows[:start]
+            scale = np.nanstd(learned, axis=0) + 1e-9
+            model = FakeModel(self.channels[name], np.nanmean(learned, axis=0), scale)
+        stream, life, messages = model.stream(), Life(name, Rules(RESOLVE_AFTER)), []
+        for i in range(start, len(rows)):
+            added = stream.add(rows[i : i + 1], times[i : i + 1].view("datetime64[ns]"))
+            messages += life.changes(added.changes, int(times[i]), int(times[start]))
+        return [body(message, None) for message in messages], stream if len(rows) > start else None
+
+    def _check(self) -> None:
+        watch = self.watch
+        self.channels = {name: watch.roster.get(name).channels for name in self.truth}
+        told: dict[str, dict] = {}
+        order: dict[str, list[int]] = {}
+        for message in self.got:
+            alarm, _, revision = message["id"].rpartition(".")
+            before = told.setdefault(message["id"], message)
+            if _facts(before) != _facts(message):
+                raise BrokenError(f"{message['id']} was told in two ways")
+            seen = order.setdefault(alarm, [])
+            if int(revision) not in seen:
+                seen.append(int(revision))
+        for alarm, revisions in order.items():
+            if revisions != sorted(revisions) and not self.lies:
+                raise BrokenError(f"alarm {alarm} was told out of order: {revisions}")
+        anomalies = {key: one for key, one in told.items() if one["kind"] == "anomaly"}
+        expected: dict[str, dict] = {}
+        for name in self.truth:
+            messages, stream = self._expected(name)
+            expected |= {message["id"]: message for message in messages}
+            self._check_stream(name, stream)
+        for key, message in expected.items():
+            if key in anomalies:
+                if _facts(anomalies[key]) != _facts(message):
+                    raise BrokenError(f"{key} says {_facts(anomalies[key])}, not {_facts(message)}")
+            elif message["what"] != "update":  # an update gives way to a newer message
+                raise BrokenError(f"{message['what']} of {message['entity']} was lost: {key}")
+        surplus = set(anomalies) - set(expected)
+        if surplus:
+            raise BrokenError(f"told, and never was: {sorted(surplus)}")
+        if self.false_silences:
+            raise BrokenError(
+                f"{len(self.false_silences)} alarms of silence, and nobody was silent"
+            )
+
+    def _check_stream(self, name: str, stream) -> None:
+        entity = self.watch.roster.get(name)
+        if stream is None:
+            return
+        if entity.stream is None or entity.stream.to_bytes() != stream.to_bytes():
+            found = entity.stream and entity.stream.to_bytes()
+            raise BrokenError(
+                f"the stream of {name} is not that of its table: {found}, {stream.to_bytes()}"
+            )
+
+
+def _facts(message: dict) -> tuple:
+    keys = ("id", "what", "alarm", "kind", "entity", "onset", "resolved", "score", "severity")
+    return tuple(message[key] for key in keys)
