@@ -32,10 +32,6 @@ from vace_ad.live.runner import Watch
 from vace_ad.live.service import vace_core
 from vace_ad.live.store import Store
 
-# Live alarms are still judged by provisional scores and dated by other rules than those of a
-# table. Once both are one state machine, True makes the doors `stream` and `watch` compare events.
-LIVE_EVENTS_EQUAL = True
-
 NAMES = ("flow", "speed", "pressure", "power")
 TRAIN, TEST = 700, 520
 FAULT, AGAIN = slice(330, 345), slice(440, 445)  # two events unless joins differ
@@ -287,7 +283,7 @@ def stream(case: Case, folder: Path) -> Answer:
     said = streamed(case)
     if np.isnan(said.scores).all():
         raise InputError(f"none of the {len(said.scores)} rows can be scored: {said.trouble}")
-    return Answer(said.scores, said.threshold, said.events if LIVE_EVENTS_EQUAL else None)
+    return Answer(said.scores, said.threshold, said.events)
 
 
 def _write(frame: pl.DataFrame, path: Path, case: Case, **keys: str) -> Path:
@@ -322,6 +318,7 @@ def _record(one: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _utc(text: str) -> np.datetime64:
+    text = text.removesuffix("Z")
     sign = max(text.rfind("+"), text.rfind("-", 11))
     if sign < 0:
         return np.datetime64(text, "ns")
@@ -411,12 +408,11 @@ def watch(case: Case, folder: Path) -> Answer:
         assert not watch.status.ready
         raise InputError(f"none of the {len(frame)} rows can be scored: {alarm['reason']}")
     assert watch.status.counts["unscored"] == np.isnan(at_once).sum()
-    if LIVE_EVENTS_EQUAL:
-        store = Store(config.state["path"])
-        found = store.alarms(limit=1000)
-        store.close()
-        onsets = sorted(_ns(_utc(one["onset"])) for one in found)
-        assert onsets == sorted(event[3] for event in events)
+    store = Store(config.state["path"])
+    found = store.alarms(limit=1000)
+    store.close()
+    onsets = sorted(_ns(_utc(one["onset"])) for one in found)
+    assert onsets == sorted(event[3] // 10**6 * 10**6 for event in events)  # in milliseconds
     return Answer()
 
 
@@ -437,7 +433,9 @@ def test_every_door_gives_the_same_answer(way, name, tmp_path):
     if answer.threshold is not None:
         assert answer.threshold == expected.threshold
     if answer.events is not None:
-        assert answer.events == expected.events
+        # Silence of a live channel is told by the watch, not by the stream.
+        kinds = {"anomaly"} if way == "stream" else {"anomaly", "no data"}
+        assert answer.events == [one for one in expected.events if one[0] in kinds]
 
 
 @pytest.mark.parametrize("name", CASES)

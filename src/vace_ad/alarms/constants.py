@@ -8,7 +8,7 @@ Chosen on random plants 0 to 15 and, leaving out one family at a time, on the se
 BASELINE_HALF_LIFE = 500  # rows
 BASELINE_CLIP = 3.0  # deviations by which one row can pull it at most
 BASELINE_BLOCK = 16  # rows that share a baseline
-WARM_UP = 96  # rows after a start or a cut that only fill the averages
+WARM_UP = 64  # rows after a start or a cut that only fill the averages
 
 # Evidence: nats, −log of the share of held-out rows that are as far off.
 TAIL_SHARE = 0.02  # of held-out rows from which a generalised Pareto law takes over
@@ -28,3 +28,4 @@ CHANNEL_RAISE = 2.0  # nats by which it raises those of its own channels besides
 
 # Events.
 EQUAL = 0.7  # of the strongest line's margin: lines that date an event with it
+REST = 48  # rows without new evidence after which a line of an event is over

@@ -1,8 +1,8 @@
 """Excursions to events, row by row: what opens, what belongs together, what is over.
 
 A line that rises above its limit opens an event, or joins the open one that its excursion reaches
-into. A line is over when it fell back to zero, or from its highest point by as much as its limit;
-an event when all of its lines are. What it covers is where its strongest lines are on excursion.
+into. A line is over when it fell back to zero, or from its highest point by as much as its limit, or
+has not risen for some time; an event when all of its lines are. What it covers is where its strongest lines are on excursion.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.constants import CHANNEL_RAISE, EQUAL, RAISE
+from vace_ad.alarms.constants import CHANNEL_RAISE, EQUAL, RAISE, REST
 from vace_ad.alarms.evidence import Nats
 from vace_ad.alarms.scan import Limits, Tails, describe, heights, prices
 
@@ -45,6 +45,7 @@ class Tracked:
     end: int = 0  # of the line that reaches farthest
     told: float = 0.0  # margin when it was told last
     lasting: bool = False  # whether it ended because what stays became the new baseline
+    over: dict[int, float] = field(default_factory=dict)  # margins of lines that are over
     margins: dict[int, float] = field(default_factory=dict)  # of its lines, when it is told
 
     @property
@@ -60,7 +61,7 @@ class Tracked:
     @property
     def rows(self) -> tuple[int, int]:
         """The rows [start, end) that its strongest lines cover."""
-        least = EQUAL * self.margin
+        least = min(EQUAL * self.margin, self.margin)
         strong = [self.lines[line] for line, margin in self.margins.items() if margin >= least]
         return min(m.start for m in strong), max(m.end for m in strong)
 
@@ -193,7 +194,7 @@ class Tracker:
             over = (w == 0) & (top > level)
             lasting = np.zeros(len(w), bool)
             if crossed.any():
-                over |= crossed & (top - w > limit)
+                over |= crossed & ((top - w > limit) | (row - at >= REST))
                 if self._longest is not None:
                     lasting = crossed & (row + 1 - start >= self._longest)
                     over |= lasting
@@ -203,7 +204,8 @@ class Tracker:
             for event in [event for event in self._events if not event.open]:
                 # A line that rose with it may still rise above its limit, and belongs to it.
                 until = event.end + self._join
-                if row + 1 >= until and not ((w > level) & (start < until)).any():
+                rising = (w > level) & (start < until) & (row - at < REST)
+                if row + 1 >= until and not rising.any():
                     self._events.remove(event)
                     self._spent = max(self._spent, event.end)
                     self._tell("resolve", row, event, told)
@@ -261,7 +263,10 @@ class Tracker:
     def _margins(self, event: Tracked, row: int) -> dict[int, float]:
         """Nats by which each line of an event is rarer than the budget allows."""
         limits = self._limits
-        return {line: limits.margin(line, one.top, row) for line, one in event.lines.items()}
+        return {
+            line: event.over[line] if line in event.over else limits.margin(line, one.top, row)
+            for line, one in event.lines.items()
+        }
 
     def _tell(
         self,
@@ -278,12 +283,14 @@ class Tracker:
 
     def _end(self, line: int, top: int, crossed: bool, lasting: bool, row: int) -> None:
         """An excursion is over."""
+        margin = self._limits.margin(line, top, row)
         self._limits.learn(line, top, row)
         if not crossed:
             return
         for event in self._events:
             if line in event.open:
                 event.open.discard(line)
+                event.over[line] = max(margin, event.over.get(line, margin))
                 event.lasting |= lasting
         if lasting:
             self.lasted.append(line)
@@ -390,6 +397,7 @@ class Tracker:
                 "shares": event.shares.tolist(),
                 "lines": [[line, *member] for line, member in event.lines.items()],
                 "open": sorted(event.open),
+                "over": [[line, margin] for line, margin in event.over.items()],
             }
             for event in self._events
         ]
@@ -423,6 +431,7 @@ class Tracker:
                 int(one["end"]),
                 float(one["told"]),
                 bool(one["lasting"]),
+                {int(line): float(margin) for line, margin in one["over"]},
             )
             for one in events
         ]

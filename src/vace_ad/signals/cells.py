@@ -83,9 +83,7 @@ class CellStream:
 
     def __init__(self, model: CellModel) -> None:
         self._model = model
-        decay = 0.5 ** (1 / np.array(HALF_LIVES[: model.n_averages]))[:, None]
-        self._keep, self._take = decay, 1 - decay
-        self._averages: Array | None = None  # (n_averages, n_channels), of the rows so far
+        self._averages: _Averages | None = None  # of the rows so far
 
     def cut(self) -> None:
         """Begin anew: the next row does not follow the last one."""
@@ -98,33 +96,47 @@ class CellStream:
         z = np.empty((n, 1 + model.n_averages, d))
         z[:, 0] = x
         if model.n_averages and n:
-            averages = self._averages
-            if averages is None:
-                averages = np.tile(x[0], (model.n_averages, 1))
-            keep, take = self._keep, self._take
-            for t in range(n):
-                z[t, 1:] = averages
-                averages = averages * keep + x[t] * take
-            self._averages = averages
+            if self._averages is None:
+                self._averages = _Averages(model.n_averages, x[0])
+            self._averages.add(x, z[:, 1:])
         found = product(z.reshape(n, -1), model.matrix) + model.offset
         own = found[:, : -d or None].reshape(n, 1 + model.n_averages, d)
         return Residuals(own[:, 0], found[:, -d:], np.add.reduce(own * own, axis=1))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The averages of the past; empty right after a cut."""
-        none = np.empty((0, self._model.n_channels))
-        return {"averages": none if self._averages is None else self._averages}
+        if self._averages is None:
+            return {"sums": np.empty((0, self._model.n_channels)), "weights": np.empty((0, 1))}
+        return {"sums": self._averages.sums, "weights": self._averages.weights}
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back a state."""
-        averages = state["averages"]
-        if averages.shape not in ((0, self._model.n_channels), self._shape):
-            raise ValueError(f"averages of the past have the shape {averages.shape}")
-        self._averages = averages.copy() if len(averages) else None
+        model, sums, weights = self._model, state["sums"], state["weights"]
+        self._averages = None
+        if not len(sums) and not len(weights):
+            return
+        if sums.shape != (model.n_averages, model.n_channels) or len(weights) != len(sums):
+            raise ValueError(f"averages of the past have the shape {sums.shape}")
+        self._averages = _Averages(model.n_averages, sums[0])
+        self._averages.sums, self._averages.weights = sums.copy(), weights.copy()
 
-    @property
-    def _shape(self) -> tuple[int, int]:
-        return self._model.n_averages, self._model.n_channels
+
+class _Averages:
+    """Averages of the rows so far with each half-life; of the first row, itself."""
+
+    def __init__(self, n: int, first: Array) -> None:
+        self._keep = 0.5 ** (1 / np.array(HALF_LIVES[:n]))[:, None]
+        self._take = 1 - self._keep
+        self.sums, self.weights = self._take * first, self._take  # as if it had come before
+
+    def add(self, rows: Array, averages: Array) -> None:
+        """Fill `averages` (n, n_averages, n_channels) of the rows before each of these."""
+        keep, take, sums, weights = self._keep, self._take, self.sums, self.weights
+        for t, row in enumerate(rows):
+            np.divide(sums, weights, out=averages[t])
+            sums = sums * keep + take * row
+            weights = weights * keep + take
+        self.sums, self.weights = sums, weights
 
 
 class Learned(NamedTuple):
@@ -178,15 +190,11 @@ def learn(parts: Sequence[Array]) -> Learned:
 def _widened(x: Array, n_averages: int) -> Array:
     """Rows (n, (1 + n_averages)·n_channels) with averages of the rows before each."""
     x = within(x, FARTHEST)
-    columns = [x]
-    for half_life in HALF_LIVES[:n_averages]:
-        keep = 0.5 ** (1 / half_life)
-        average, found = x[0], np.empty_like(x)
-        for t in range(len(x)):
-            found[t] = average
-            average = average * keep + x[t] * (1 - keep)
-        columns.append(found)
-    return np.concatenate(columns, axis=1)
+    z = np.empty((len(x), 1 + n_averages, x.shape[1]))
+    z[:, 0] = x
+    if n_averages:
+        _Averages(n_averages, x[0]).add(x, z[:, 1:])
+    return z.reshape(len(x), -1)
 
 
 class _Spectrum:
