@@ -160,7 +160,7 @@ def test_made_pages_name_every_setting_and_option(made):
     for words in ("## vace detect", "## vace bench run", "--budget", "--fail-on-events"):
         assert words in made["reference/cli.md"]
     assert (
-        "| `--seed` | Another plant, other faults, another detector. | `0` |"
+        "| `--seed` | Random seed of the plant, its faults and the detector. | `0` |"
         in (made["reference/cli.md"])
     )
     assert '## [source] kind = "prometheus"' in made["reference/watch.md"]

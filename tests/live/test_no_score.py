@@ -10,6 +10,7 @@ from live import real
 from live.feeds import CHANNELS
 from vace_ad import VACE
 from vace_ad.errors import ConfigError
+from vace_ad.live.alarms import Alarm, Life, Rules, body
 from vace_ad.live.config import make_config
 from vace_ad.live.runner import Watch
 from vace_ad.live.service import plan, vace_core
@@ -76,6 +77,27 @@ def test_channels_that_are_missing_are_a_reason_too(folder):
     watch, (alarm,) = watched(config(folder))
     assert "too many channels are missing" in alarm["reason"]
     assert not watch.status.ready
+
+
+def test_an_entity_that_is_forgotten_is_no_reason_any_more(folder):
+    write(folder, np.arange(0, 400, 2))
+    settings = config(folder)
+    watch = Watch(settings, vace_core(settings))
+    watch.start()
+    watch.step()
+    (name,) = watch.known
+    assert watch.status.problems["score"].startswith("1 entity has no score; ")
+    done = watch.forget(name)
+    watch.step()
+    assert done.result(0) is True
+    assert watch.status.ready
+    watch.close()
+
+
+def test_an_alarm_by_its_last_message_keeps_the_reason():
+    (message,) = Life("p1", Rules()).silent(10**18, 10**18, reason="another step")
+    again = Alarm.told(body(message, None))
+    assert (again.kind, again.reason) == ("no score", "another step")
 
 
 def test_a_dry_run_tries_the_first_rows(folder):

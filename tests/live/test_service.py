@@ -124,7 +124,7 @@ def test_a_backtest_of_a_past_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(InputError, match="no row came"):
         backtest(made, DAY, lambda config: FakeCore())
     write(tmp_path, [{"time": 1_767_614_400, "entity": "p1", "wrong": 1.0}])
-    with pytest.raises(InputError, match="1 unknown channel"):
+    with pytest.raises(InputError, match="1 reading of channels that the model does not know"):
         backtest(made, DAY, lambda config: FakeCore())
 
 

@@ -35,12 +35,12 @@ MakeCore = Callable[[Config], Core]
 FILES = ("csv", "jsonl")  # kinds of source that can be read again
 TRIED = 2_000  # rows of a file that a dry run scores
 _UNUSED = {
-    "bad": "lines that are no records",
-    "no_model": "readings of entities without a model",
-    "unknown_channel": "readings of channels that the model does not know",
-    "future": "readings ahead of the clock",
-    "late": "readings that came too late",
-    "empty": "rows without a value",
+    "bad": ("line", "without a record"),
+    "no_model": ("reading", "of entities without a model"),
+    "unknown_channel": ("reading", "of channels that the model does not know"),
+    "future": ("reading", "ahead of the clock"),
+    "late": ("reading", "behind the rows that were done"),
+    "empty": ("row", "without a value"),
 }
 
 
@@ -175,7 +175,11 @@ def _tried(config: Config, make_core: MakeCore) -> list[str]:
 
 def _unused(counts: Counter[str]) -> list[str]:
     """What came and is in no row, in words."""
-    return [f"{counts[why]:,} {words}" for why, words in _UNUSED.items() if counts[why]]
+    return [
+        f"{plural(counts[why], word)} {rest}"
+        for why, (word, rest) in _UNUSED.items()
+        if counts[why]
+    ]
 
 
 @contextmanager
