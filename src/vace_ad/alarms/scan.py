@@ -5,7 +5,7 @@ zero the line is on an excursion: it starts at the first row that counted and en
 W was highest. How high excursions rise on held-out rows, extrapolated by an exponential tail whose
 uncertainty makes it a Pareto one, tells how high W must be for the budget, spread over all lines.
 Limits follow the stream: each line learns from its own excursions, and each alarm beyond the budget
-raises the limit of all.
+raises those of its channel.
 """
 
 from __future__ import annotations

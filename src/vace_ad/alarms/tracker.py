@@ -14,7 +14,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.constants import CHANNEL_RAISE, EQUAL, RAISE, REST
+from vace_ad.alarms.constants import EQUAL, RAISE, REST
 from vace_ad.alarms.evidence import Nats
 from vace_ad.alarms.scan import Limits, Tails, describe, heights, prices
 
@@ -101,8 +101,8 @@ class Tracker:
         self._start = np.zeros(n_lines, np.int64)
         self._at = np.zeros(n_lines, np.int64)
         self._crossed = np.zeros(n_lines, bool)
-        self._raised = (0.0, 0)  # nats by which alarms raised the limits, and at which row
-        self._worn = np.zeros((2, n_channels + 1))  # the same by channel; last, of whole rows
+        # Nats by which alarms raised the limits of a channel (last, of whole rows), and at which row.
+        self._worn = np.zeros((2, n_channels + 1))
         self._shown = self._limits.limit.copy()  # limits that ratios are given against
         self._events: list[Tracked] = []
         self._spent = 0  # rows before it have had their event
@@ -236,7 +236,6 @@ class Tracker:
         first = max(start - self.n_rows, 0)
         total = np.add.reduce(self._shares[past]) + np.add.reduce(shares[first : t + 1])
         event = Tracked(row, total, total, {}, {line}, at + 1)
-        self._raised = (self._extra(row) + RAISE, row)
         self._wear(line, row, event)
         event.lines[line] = member
         self._events.append(event)
@@ -309,31 +308,28 @@ class Tracker:
         return self._events
 
     def _wear(self, line: int, row: int, event: Tracked) -> None:
-        """Raise the limits after an alarm: those of its channel, once an event, more than others.
+        """Raise the limits of a line's channel after an alarm, once an event.
 
         `event` does not have the line yet.
         """
         channel = describe(line, self._n_channels).channel
         if all(describe(one, self._n_channels).channel != channel for one in event.lines):
             place = self._n_channels if channel is None else channel
-            self._worn[:, place] = self._channels(row)[place] + CHANNEL_RAISE, row
+            self._worn[:, place] = self._channels(row)[place] + RAISE, row
         self._limits.raise_to(self._raised_by(row), row)
 
-    def _extra(self, row: int) -> float:
-        """Nats by which alarms beyond the budget raise the limits; one a budget's span is free."""
-        extra, since = self._raised
-        return max(extra - RAISE * self._rate * (row - since), 0.0)
-
     def _channels(self, row: int) -> Array:
-        """The same by channel, (n_channels + 1,)."""
+        """Nats by which alarms raised the limits of each channel, (n_channels + 1,).
+
+        One alarm in the span of the budget is free: so fast it is forgotten.
+        """
         nats, since = self._worn
-        return np.asarray(np.maximum(nats - CHANNEL_RAISE * self._rate * (row - since), 0.0))
+        return np.asarray(np.maximum(nats - RAISE * self._rate * (row - since), 0.0))
 
     def _raised_by(self, row: int) -> Array:
-        """Nats by which the limit of each line is raised, (n_lines,)."""
+        """The same for each line, (n_lines,)."""
         channels = self._channels(row)
-        each = np.concatenate([np.tile(channels[:-1], 4), np.repeat(channels[-1], 2)])
-        return self._extra(row) + each
+        return np.concatenate([np.tile(channels[:-1], 4), np.repeat(channels[-1], 2)])
 
     def _relax(self) -> None:
         """Limits at the beginning of a slab."""
@@ -378,7 +374,6 @@ class Tracker:
                                self._crossed.astype(np.int64), self._shown,
                                self._limits.limit]),
             "learned": self._limits.learned,
-            "raised": np.array(self._raised),
             "worn": self._worn,
             "extra": self._limits.extra,
             "n": np.array([self.n_rows, self._spent], np.int64),
@@ -411,8 +406,6 @@ class Tracker:
         self._crossed, self._shown = lines[4].astype(bool), lines[5].copy()
         self.n_rows, self._spent = (int(n) for n in state["n"])
         self._limits.learned = state["learned"].copy()
-        extra, row = state["raised"].tolist()
-        self._raised = (float(extra), int(row))
         if state["worn"].shape != self._worn.shape or state["extra"].shape != self._w.shape:
             raise ValueError(f"its raised limits have the shape {state['worn'].shape}")
         self._worn = state["worn"].copy()
