@@ -5,13 +5,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from vace_ad.alarms.refine import REACH
 
 from alarms.plants import KINDS, PATCH, break_sensor, plant
 from alarms.toys import Toy
 from vace_ad import VACE
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.detection import Found, explain, find_events, leading
-from vace_ad.alarms.refine import REACH
 from vace_ad.alarms.runs import Rules
 from vace_ad.errors import InputError
 from vace_ad.frames.table import Table

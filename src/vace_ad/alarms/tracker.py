@@ -1,8 +1,9 @@
 """Excursions to events, row by row: what opens, what belongs together, what is over.
 
 A line that rises above its limit opens an event, or joins the open one that its excursion reaches
-into. A line is over when it fell back to zero, or from its highest point by as much as its limit, or
-has not risen for some time; an event when all of its lines are. What it covers is where its strongest lines are on excursion.
+into. A line is over when it fell back to zero, or from its highest point by as much as its limit,
+or has not risen for some time; an event when all of its lines are. What it covers is where its
+strongest lines are on excursion.
 """
 
 from __future__ import annotations
@@ -85,29 +86,36 @@ class Tracker:
         longest: int | None = None,
         join: int = 0,
         follow: bool = True,
+        first: int = 0,
     ) -> None:
         """Under a budget of `rate` alarms a row; limits `follow` the stream.
 
-        A line is over after `longest` rows, and events `join` rows apart are one.
+        A line is over after `longest` rows, and events `join` rows apart are one. Rows are counted
+        from `first` on.
         """
         n_lines = len(tails.level)
         self._limits = Limits(tails, rate, follow)
         self._price, self._rate = prices(n_channels), rate
         self._longest, self._join = longest, join
         self._n_channels = n_channels
-        self.n_rows = 0
+        self.n_rows = self._first = first
         self._w = np.zeros(n_lines, np.int64)
         self._top = np.zeros(n_lines, np.int64)
-        self._start = np.zeros(n_lines, np.int64)
+        self._start = np.full(n_lines, first, np.int64)
         self._at = np.zeros(n_lines, np.int64)
         self._crossed = np.zeros(n_lines, bool)
-        # Nats by which alarms raised the limits of a channel (last, of whole rows), and at which row.
+        # Nats by which alarms raised the limits of a channel (last: of whole rows), and since when.
         self._worn = np.zeros((2, n_channels + 1))
         self._shown = self._limits.limit.copy()  # limits that ratios are given against
         self._events: list[Tracked] = []
         self._spent = 0  # rows before it have had their event
         self._shares = np.zeros((KEPT, n_channels), np.int64)  # of the last rows, in turn
         self.lasted: list[int] = []  # lines whose level is to become the new baseline
+
+    @property
+    def _seen(self) -> int:
+        """Rows taken so far."""
+        return self.n_rows - self._first
 
     # ------------------------------------------------------------------- rows
 
@@ -120,8 +128,8 @@ class Tracker:
         ratios = np.empty(len(nats))
         at = 0
         while at < len(nats):
-            n = min(SLAB - self.n_rows % SLAB, len(nats) - at)
-            if self.n_rows % SLAB == 0:
+            n = min(SLAB - self._seen % SLAB, len(nats) - at)
+            if self._seen % SLAB == 0:
                 self._relax()
             part = slice(at, at + n)
             found = self._slab(nats[part], shares[part], told)
@@ -232,7 +240,7 @@ class Tracker:
                 event.open.add(line)
                 event.end = max(event.end, at + 1)
                 return
-        past = np.arange(max(start, self.n_rows - KEPT, 0), self.n_rows) % KEPT
+        past = np.arange(max(start, self.n_rows - KEPT, self._first), self.n_rows) % KEPT
         first = max(start - self.n_rows, 0)
         total = np.add.reduce(self._shares[past]) + np.add.reduce(shares[first : t + 1])
         event = Tracked(row, total, total, {}, {line}, at + 1)
@@ -254,7 +262,7 @@ class Tracker:
             if mine:
                 event.lines.update((line, members[line]) for line in mine)
                 event.shares, event.end = event.running, row + 1
-            if row % TELL == 0:
+            if (row - self._first) % TELL == 0:
                 margins = self._margins(event, row)
                 if max(margins.values()) > 2 * event.told:
                     self._tell("update", row, event, told)
@@ -263,7 +271,9 @@ class Tracker:
         """Nats by which each line of an event is rarer than the budget allows."""
         limits = self._limits
         return {
-            line: event.over[line] if line in event.over else limits.margin(line, one.top, row)
+            line: event.over[line]
+            if line in event.over
+            else limits.margin(line, one.top, row - self._first)
             for line, one in event.lines.items()
         }
 
@@ -282,8 +292,8 @@ class Tracker:
 
     def _end(self, line: int, top: int, crossed: bool, lasting: bool, row: int) -> None:
         """An excursion is over."""
-        margin = self._limits.margin(line, top, row)
-        self._limits.learn(line, top, row)
+        margin = self._limits.margin(line, top, row - self._first)
+        self._limits.learn(line, top, row - self._first)
         if not crossed:
             return
         for event in self._events:
@@ -316,7 +326,7 @@ class Tracker:
         if all(describe(one, self._n_channels).channel != channel for one in event.lines):
             place = self._n_channels if channel is None else channel
             self._worn[:, place] = self._channels(row)[place] + RAISE, row
-        self._limits.raise_to(self._raised_by(row), row)
+        self._limits.raise_to(self._raised_by(row), row - self._first)
 
     def _channels(self, row: int) -> Array:
         """Nats by which alarms raised the limits of each channel, (n_channels + 1,).
@@ -333,7 +343,7 @@ class Tracker:
 
     def _relax(self) -> None:
         """Limits at the beginning of a slab."""
-        self._limits.raise_to(self._raised_by(self.n_rows), self.n_rows)
+        self._limits.raise_to(self._raised_by(self.n_rows), self._seen)
         self._shown = self._limits.limit.copy()
 
     def _keep(self, shares: Nats) -> None:
@@ -349,9 +359,9 @@ class Tracker:
         self._crossed[:] = False
         left = n
         while left:
-            if self.n_rows % SLAB == 0:
+            if self._seen % SLAB == 0:
                 self._relax()
-            some = min(SLAB - self.n_rows % SLAB, left)
+            some = min(SLAB - self._seen % SLAB, left)
             self.n_rows += some
             left -= some
         return told
@@ -376,8 +386,8 @@ class Tracker:
             "learned": self._limits.learned,
             "worn": self._worn,
             "extra": self._limits.extra,
-            "n": np.array([self.n_rows, self._spent], np.int64),
-            "shares": self._shares[: min(self.n_rows, KEPT)],
+            "n": np.array([self.n_rows, self._spent, self._first], np.int64),
+            "shares": self._shares,
         }  # fmt: skip
 
     def description(self) -> list[dict[str, Any]]:
@@ -404,15 +414,15 @@ class Tracker:
             raise ValueError(f"its lines have the shape {lines.shape}")
         self._w, self._top, self._start, self._at = (x.copy() for x in lines[:4])
         self._crossed, self._shown = lines[4].astype(bool), lines[5].copy()
-        self.n_rows, self._spent = (int(n) for n in state["n"])
+        self.n_rows, self._spent, self._first = (int(n) for n in state["n"])
         self._limits.learned = state["learned"].copy()
         if state["worn"].shape != self._worn.shape or state["extra"].shape != self._w.shape:
             raise ValueError(f"its raised limits have the shape {state['worn'].shape}")
         self._worn = state["worn"].copy()
         shares = state["shares"]
-        if shares.shape != (min(self.n_rows, KEPT), self._n_channels):
+        if shares.shape != self._shares.shape:
             raise ValueError(f"its shares have the shape {shares.shape}")
-        self._shares[: len(shares)] = shares
+        self._shares = shares.copy()
         self._limits.extra, self._limits.limit = state["extra"].copy(), lines[6].copy()
         self._events = [
             Tracked(
