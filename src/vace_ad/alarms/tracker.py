@@ -1,8 +1,9 @@
 """Excursions to events, row by row: what opens, what belongs together, what is over.
 
 A line that rises above its limit opens an event, or joins the open one that its excursion reaches
-into. A line is over when it fell back to zero, or from its highest point by as much as its limit, or
-has not risen for some time; an event when all of its lines are. What it covers is where its strongest lines are on excursion.
+into. A line is over when it fell back to zero, or from its highest point by as much as its limit,
+or has not risen for some time; an event when all of its lines are. What it covers is where its
+strongest lines are on excursion.
 """
 
 from __future__ import annotations
@@ -85,20 +86,22 @@ class Tracker:
         longest: int | None = None,
         join: int = 0,
         follow: bool = True,
+        first: int = 0,
     ) -> None:
         """Under a budget of `rate` alarms a row; limits `follow` the stream.
 
-        A line is over after `longest` rows, and events `join` rows apart are one.
+        A line is over after `longest` rows, and events `join` rows apart are one. The next row has
+        the number `first`.
         """
         n_lines = len(tails.level)
         self._limits = Limits(tails, rate, follow)
         self._price, self._rate = prices(n_channels), rate
         self._longest, self._join = longest, join
         self._n_channels = n_channels
-        self.n_rows = 0
+        self._first = self.n_rows = first
         self._w = np.zeros(n_lines, np.int64)
         self._top = np.zeros(n_lines, np.int64)
-        self._start = np.zeros(n_lines, np.int64)
+        self._start = np.full(n_lines, first, np.int64)
         self._at = np.zeros(n_lines, np.int64)
         self._crossed = np.zeros(n_lines, bool)
         self._raised = (0.0, 0)  # nats by which alarms raised the limits, and at which row
@@ -264,7 +267,9 @@ class Tracker:
         """Nats by which each line of an event is rarer than the budget allows."""
         limits = self._limits
         return {
-            line: event.over[line] if line in event.over else limits.margin(line, one.top, row)
+            line: event.over[line]
+            if line in event.over
+            else limits.margin(line, one.top, row - self._first)
             for line, one in event.lines.items()
         }
 
@@ -283,8 +288,9 @@ class Tracker:
 
     def _end(self, line: int, top: int, crossed: bool, lasting: bool, row: int) -> None:
         """An excursion is over."""
-        margin = self._limits.margin(line, top, row)
-        self._limits.learn(line, top, row)
+        seen = row - self._first
+        margin = self._limits.margin(line, top, seen)
+        self._limits.learn(line, top, seen)
         if not crossed:
             return
         for event in self._events:
@@ -317,7 +323,7 @@ class Tracker:
         if all(describe(one, self._n_channels).channel != channel for one in event.lines):
             place = self._n_channels if channel is None else channel
             self._worn[:, place] = self._channels(row)[place] + CHANNEL_RAISE, row
-        self._limits.raise_to(self._raised_by(row), row)
+        self._limits.raise_to(self._raised_by(row), row - self._first)
 
     def _extra(self, row: int) -> float:
         """Nats by which alarms beyond the budget raise the limits; one a budget's span is free."""
@@ -337,7 +343,7 @@ class Tracker:
 
     def _relax(self) -> None:
         """Limits at the beginning of a slab."""
-        self._limits.raise_to(self._raised_by(self.n_rows), self.n_rows)
+        self._limits.raise_to(self._raised_by(self.n_rows), self.n_rows - self._first)
         self._shown = self._limits.limit.copy()
 
     def _keep(self, shares: Nats) -> None:
@@ -381,7 +387,7 @@ class Tracker:
             "raised": np.array(self._raised),
             "worn": self._worn,
             "extra": self._limits.extra,
-            "n": np.array([self.n_rows, self._spent], np.int64),
+            "n": np.array([self.n_rows, self._spent, self._first], np.int64),
             "shares": self._shares[: min(self.n_rows, KEPT)],
         }  # fmt: skip
 
@@ -409,7 +415,7 @@ class Tracker:
             raise ValueError(f"its lines have the shape {lines.shape}")
         self._w, self._top, self._start, self._at = (x.copy() for x in lines[:4])
         self._crossed, self._shown = lines[4].astype(bool), lines[5].copy()
-        self.n_rows, self._spent = (int(n) for n in state["n"])
+        self.n_rows, self._spent, self._first = (int(n) for n in state["n"])
         self._limits.learned = state["learned"].copy()
         extra, row = state["raised"].tolist()
         self._raised = (float(extra), int(row))

@@ -172,7 +172,8 @@ class AlarmStream:
 
     def restart(self) -> None:
         """Forget alarms and limits, but not the rows: what follows is judged afresh."""
-        self.tracker = Tracker(self.model.tails, self.model.n_channels, *self._how)
+        first = self.tracker.n_rows
+        self.tracker = Tracker(self.model.tails, self.model.n_channels, *self._how, first)
 
     def add(self, rows: Array, bear: Array | None = None) -> Judged:
         """Take complete rows (n, n_channels); `bear` (n,) divides their evidence."""
