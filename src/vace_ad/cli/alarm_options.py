@@ -27,7 +27,7 @@ BudgetOption = Annotated[
 FalseAlarmRate = Annotated[
     float | None,
     typer.Option(
-        help="Share of normal rows above the threshold, for example 0.001.",
+        help="Share of normal rows whose score is above the threshold, for example 0.001.",
         rich_help_panel=_ALARMS,
     ),
 ]
@@ -44,8 +44,7 @@ Step = Annotated[
 Join = Annotated[
     int | None,
     typer.Option(
-        help="Dips below the threshold of up to so many rows do not end an event; default half a "
-        "patch.",
+        help="Events up to so many rows apart are one; default half a patch.",
         rich_help_panel=_EVENTS,
     ),
 ]

@@ -90,7 +90,7 @@ def detect_command(
     quiet: say.Quiet = False,
     debug: say.Debug = False,
 ) -> None:
-    """Find what went wrong in a table of sensors, when, how surely, and in which sensors.
+    """Find what went wrong in a table of sensors, when, how rare that is, and in which sensors.
 
     The first 30 % of the rows are taken as normal operation, unless told otherwise.
 
