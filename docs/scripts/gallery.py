@@ -167,10 +167,10 @@ def page() -> str:
     """The page of all pictures that are there."""
     lines = [
         "# Gallery",
-        "Default settings and the default budget. Shown are the channels that were blamed most, and",
-        "the evidence with its limit; gold is labelled as a fault, red was found. A fault counts as",
-        "found if an event overlaps it. `python docs/scripts/gallery.py` makes pictures and sentences;",
-        "those of the real series are still of the alarms of 0.2.0, with the score and its threshold.",
+        "Default settings and the default budget. Shown are the channels that were blamed most,",
+        "and the evidence with its limit; gold is labelled as a fault, red was found. A fault is",
+        "found if an event overlaps it. `python docs/scripts/gallery.py` makes pictures and",
+        "sentences; those of real series are still of the alarms of 0.2.0, with its score.",
         "",
     ]
     for piece in PIECES:

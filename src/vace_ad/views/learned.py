@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING
 from vace_ad.alarms.budget import Budget
 from vace_ad.frames.time import duration_words
 from vace_ad.plain import plain_text, plural
-from vace_ad.report.words import number, shortened
-from vace_ad.views.thresholds import at_start
+from vace_ad.report.words import shortened
 
 if TYPE_CHECKING:
     from vace_ad.detector import VACE
@@ -31,7 +30,7 @@ def facts(detector: VACE) -> dict[str, str]:
         "channels": f"{len(model.channels):,}: {listed}",
         "rhythm": _rhythm(detector),
         "signals": ", ".join(model.lines),
-        "threshold": _threshold(detector),
+        "alarms": _alarms(detector),
     }
     notes = model.facts.get("training", ())
     if notes:
@@ -67,9 +66,8 @@ def _rhythm(detector: VACE) -> str:
     return plural(period, "row") + (f" ({duration_words(period * step)})" if step else "")
 
 
-def _threshold(detector: VACE) -> str:
-    """The default budget's, and what it rests on."""
-    first, chosen = at_start(detector, Budget())
-    rows = plural(detector.calibration_.n_rows, "training row")
-    basis = f"{rows} scored as if they were new"
-    return f"{number(first, 3)} at the start for {chosen.words}, from {basis}"
+def _alarms(detector: VACE) -> str:
+    """The default budget, and what its limits rest on."""
+    model = detector.model_
+    rows = plural(model.alarm.tails.n_rows, "training row")
+    return f"{model.threshold(Budget(), None).words}; limits from {rows} judged as if they were new"
