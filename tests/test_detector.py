@@ -409,7 +409,7 @@ def test_the_words_of_scikit_learn(fitted):
     assert over.shape == (400,)
     assert over[200:230].max() > 0 > over[:150].max()
     found = fitted.detect(test)
-    np.testing.assert_array_equal(over, found.scores - found.limits)
+    np.testing.assert_array_equal(over, found.evidence - 1)
     assert fitted.feature_names_in_.tolist() == ["channel_0", "channel_1", "channel_2"]
     assert fitted.n_features_in_ == 3
     again = VACE(**SMALL)

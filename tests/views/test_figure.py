@@ -30,16 +30,13 @@ def detection(n_events: int = 2) -> Detection:
     frame = pd.DataFrame(
         {"a": np.zeros(N)}, index=pd.date_range("2026-01-01", periods=N, freq="min")
     )
-    threshold = Threshold(3.0, "about one false alarm a week")
-    limits = np.where(np.arange(N) < 50, np.nan, 3.0)
-    return Detection(scores, {}, threshold, limits, tuple(events), (), {}, (), data=frame)
+    threshold = Threshold(1.0, "about one false alarm a week")
+    return Detection(scores, {}, scores, scores, threshold, tuple(events), (), (), data=frame)
 
 
 def test_the_text_says_what_was_found() -> None:
     said = repr(detection()).splitlines()
-    assert said[0] == (
-        "Detection: 2 anomalies in 5,000 rows, threshold 3 (about one false alarm a week)"
-    )
+    assert said[0] == "Detection: 2 anomalies in 5,000 rows (about one false alarm a week)"
     assert "row 1,000  40 rows  severity 5" in said[1]
     assert "b 25%" in said[1]
     assert "c 0%" not in said[1]
@@ -73,9 +70,8 @@ def test_the_card_is_sound_markup_with_a_picture_and_no_foreign_element() -> Non
 
 @pytest.mark.parametrize("n_rows", [1, 3])
 def test_tiny_and_empty_scores_are_drawn(n_rows: int) -> None:
-    tiny = Detection(
-        np.full(n_rows, np.nan), {}, Threshold(np.inf, ""), np.full(n_rows, np.inf), (), (), {}, ()
-    )
+    none = np.full(n_rows, np.nan)
+    tiny = Detection(none, {}, none, none, Threshold(np.inf, ""), (), (), ())
     assert ElementTree.fromstring(picture(tiny)).tag == "svg"
 
 
@@ -101,8 +97,8 @@ def test_a_plot_takes_axes_and_gives_them_back() -> None:
     new = found.plot()
     assert new is not ax
     new.figure.canvas.draw()
-    line = replace(found, limits=np.linspace(2, 3, N))
-    assert line.plot().lines[-1].get_ydata()[-1] == pytest.approx(3, abs=0.01)
+    limit = new.lines[-1].get_ydata()
+    assert set(limit[np.isfinite(limit)]) == {1.0}
     plt.close("all")
 
 
