@@ -1,4 +1,4 @@
-"""A pandas session, as one would type it into a notebook: when, how sure, which sensors.
+"""A pandas session, as one would type it into a notebook: when, how rare, which sensors.
 
 Run it with:  python examples/pandas_notebook.py
 """

@@ -427,3 +427,13 @@ def test_a_device_that_there_is_not(device):
 
 def test_devices_that_there_are():
     assert [VACE(device=name).config.device for name in ("cpu", "cuda", "cuda:1", "mps")]
+
+
+def test_rows_before_the_first_change_neither_the_place_nor_the_blame_of_events():
+    rows = waves(3_000, 4, seed=5)
+    for start, channel in ((1_700, 2), (2_400, 0)):
+        rows[start : start + 40, channel] += 3
+    detector = VACE(**SMALL).fit(rows[:1_200])
+    found = detector.detect(rows, first=1_500).anomalies
+    assert [event.start for event in found] == pytest.approx([1_700, 2_400], abs=8)
+    assert [event.shares[0][0] for event in found] == ["channel_2", "channel_0"]

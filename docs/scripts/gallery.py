@@ -105,7 +105,7 @@ def outcome(found: Detection, labels: NDArray[np.bool_]) -> str:
 
 
 def draw(piece: Piece, table: Table, found: Detection, labels: NDArray[np.bool_]) -> None:
-    """The most suspected channels above, the score below; labels gold, events red."""
+    """The most suspected channels above, the evidence below; labels gold, events red."""
     import matplotlib as mpl
 
     mpl.use("Agg")
@@ -126,19 +126,19 @@ def draw(piece: Piece, table: Table, found: Detection, labels: NDArray[np.bool_]
         axis.set_ylabel(name if len(name) < 15 else f"{name[:6]}…{name[-6:]}", rotation=0,
                         ha="right", va="center", fontsize=8)  # fmt: skip
         axis.set_yticks([])
-    score = axes[-1]
-    score.plot(found.scores, lw=0.8, color=INK)
-    score.plot(found.limits, lw=0.9, ls="--", color=RED)
-    score.set_ylabel("score", rotation=0, ha="right", va="center", fontsize=8)
-    score.set_xlabel("row after training", fontsize=8)
-    score.tick_params(labelsize=8)
+    evidence = axes[-1]
+    evidence.plot(found.evidence, lw=0.8, color=INK)
+    evidence.axhline(1, lw=0.9, ls="--", color=RED)
+    evidence.set_ylabel("evidence", rotation=0, ha="right", va="center", fontsize=8)
+    evidence.set_xlabel("row after training", fontsize=8)
+    evidence.tick_params(labelsize=8)
     for axis in axes:
         axis.margins(x=0)
         for a, b in run_edges(labels).tolist():
             axis.axvspan(a, max(b, a + len(labels) / 500), color=GOLD, alpha=0.35, lw=0)
     for event in found.anomalies:
         width = max(event.end - event.start, len(labels) / 500)
-        score.axvspan(event.start, event.start + width, color=RED, alpha=0.35, lw=0)
+        evidence.axvspan(event.start, event.start + width, color=RED, alpha=0.35, lw=0)
     figure.suptitle(piece.title, x=0.01, ha="left", fontsize=11)
     figure.savefig(OUT / f"{piece.key}.png", dpi=80)
     plt.close(figure)
@@ -167,10 +167,10 @@ def page() -> str:
     """The page of all pictures that are there."""
     lines = [
         "# Gallery",
-        "Default settings and the default budget, one false alarm in 10,000 rows. Shown are the",
-        "channels that were blamed most, and the score with its threshold; gold is labelled as a",
-        "fault, red was found. A fault counts as found if an event overlaps it.",
-        "`python docs/scripts/gallery.py` makes pictures and sentences.",
+        "Default settings and the default budget. Shown are the channels that were blamed most,",
+        "and the evidence with its limit; gold is labelled as a fault, red was found. A fault is",
+        "found if an event overlaps it. `python docs/scripts/gallery.py` makes pictures and",
+        "sentences; those of real series are still of the alarms of 0.2.0, with its score.",
         "",
     ]
     for piece in PIECES:

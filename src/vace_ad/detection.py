@@ -30,7 +30,7 @@ class Detection(Found):
         return frame_like(self.data, event_columns(self.events))
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw score, threshold and events; takes and returns matplotlib axes."""
+        """Draw evidence, its limit and events; takes and returns matplotlib axes."""
         return figure.plot(self, ax)
 
     def report(self, path: str | PathLike[str], detector: Any = None, *, first: int = 0) -> None:

@@ -543,11 +543,11 @@ class VACE:
         sort: bool = False,
         progress: Progress | bool = False,
     ) -> Detection:
-        """The events of a table: when, how sure, which signal, which channels.
+        """The events of a table: when, how rare, which signal, which channels.
 
         `budget` says how many false alarms a person tolerates on normal data: "1 per week", "1 in
         10000 rows" or a :class:`Budget`; by default one a week where the model's rows have a time,
-        else one in 10,000 rows. `rules` say what makes one event of the rows above the threshold.
+        else one in 10,000 rows. `rules` say what makes one event.
         Rows before `first`, such as those of the training, make no events. `step` is the time
         between rows in nanoseconds where the model's had no time. `sort` puts rows in order of
         time, and rows of the answer are counted so.

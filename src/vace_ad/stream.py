@@ -73,7 +73,7 @@ class Stream:
         """Alarms keep to `budget`.
 
         `step` is the time between rows in nanoseconds where the model's had no time. `live` streams
-        give provisional scores; `alarms` are told by those, unless said otherwise. `accepted`
+        give provisional scores and events, tables neither, unless `alarms` says so. `accepted`
         patterns are taken out of the rows of a live stream before they are scored.
         """
         config = model.config

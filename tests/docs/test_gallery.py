@@ -32,7 +32,7 @@ def detection(*spans: tuple[int, int]) -> Detection:
     events = tuple(Event(a, b, a, severity=50.0, shares=(("b", 0.8), ("a", 0.2))) for a, b in spans)
     silence = Event(3, 3, 3, "no data")
     line = np.zeros(N)
-    return Detection(line, {}, Threshold(1.0, ""), line + 1, (silence, *events), (), {}, ())
+    return Detection(line, {}, line, line, Threshold(1.0, ""), (silence, *events), (), ())
 
 
 def labels(*spans: tuple[int, int]) -> np.ndarray:

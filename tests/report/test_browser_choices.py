@@ -116,7 +116,7 @@ def test_near_misses_are_listed_apart_and_can_be_chosen(show: Open, plant: Repor
     page.js("document.querySelector('tr[data-near=\"1\"] a').click()")
     page.settle()
     assert page.js("document.getElementById('detail-title').textContent") == "Near miss 2 of 2"
-    assert "below the threshold" in page.js("document.querySelector('.lead').textContent")
+    assert "below the limit" in page.js("document.querySelector('.lead').textContent")
     assert page.js("location.hash") == "#near-2"
     page = show(replace(plant, events=(), near_misses=()))
     assert page.js("document.getElementById('near-misses').hidden")

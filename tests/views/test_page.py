@@ -27,13 +27,14 @@ def fitted() -> Fitted:
     t = np.arange(4000)
     values = np.sin(2 * np.pi * t / 96)[:, None] * [1, 2, 3] + 0.1 * rng.normal(size=(4000, 3))
     values[3000:3030, 1] += 4
+    values[2700:2720, 2] += 0.8  # nearly an event
     index = pd.date_range("2026-01-01", periods=4000, freq="15min")
     frame = pd.DataFrame(values, columns=["a", "b", "c"], index=index)
     detector = VACE(random_state=0).fit(frame[:TRAIN])
     return detector, frame, detector.detect(frame, first=TRAIN, budget="1 in 10000 rows")
 
 
-def test_the_page_gets_bands_near_misses_other_thresholds_and_trust(fitted: Fitted) -> None:
+def test_the_page_gets_bands_near_misses_other_limits_and_trust(fitted: Fitted) -> None:
     detector, frame, found = fitted
     data = report_data(
         "t", detector, as_table(frame), found, training=(0, TRAIN), notes=[], facts={},

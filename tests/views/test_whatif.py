@@ -23,7 +23,7 @@ def scores() -> np.ndarray:
     return scores
 
 
-def test_without_scores_nothing_is_told() -> None:
+def test_without_evidence_nothing_is_told() -> None:
     assert what_if(np.full(9, np.nan), 6.0, Rules()) == []
 
 

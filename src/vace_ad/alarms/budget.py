@@ -1,4 +1,4 @@
-"""The threshold in words a person uses: so many alarms a week, a false-alarm rate, a number.
+"""How many alarms in words a person uses: so many a week, a false-alarm rate, a threshold.
 
 Every door takes the same words and has the same default. The default is one false alarm a week
 where rows have a time, but never more than one in 1,000 rows; and one in 10,000 rows, about a week
@@ -42,7 +42,7 @@ class Budget:
     default    times the default, which depends on the step of the rows
     day, …     alarms a day, week or month; needs the table's step
     rows       alarms in every 10,000 rows
-    share      share of normal rows above the threshold
+    share      share of normal rows whose score is above a threshold
     threshold  the threshold itself, as a score
     ========== ========================================================
     """
@@ -127,9 +127,9 @@ class Budget:
 
 @dataclass(frozen=True)
 class Threshold:
-    """A threshold, and what it means."""
+    """What alarms are held against, and what it means."""
 
-    value: float
+    value: float  # 1 for evidence over its limit, else a score
     words: str
     note: str | None = None  # what to be careful about
     given: bool = False  # by a person, not learned

@@ -54,7 +54,7 @@ class Found:
 
     @property
     def anomalies(self) -> tuple[Event, ...]:
-        """The events that scores made, without those of missing data."""
+        """The events without those of missing data."""
         return tuple(event for event in self.events if event.kind == ANOMALY)
 
     @property

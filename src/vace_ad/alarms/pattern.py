@@ -29,7 +29,7 @@ POINTS = 256  # of a profile at most; a longer pattern is thinned
 LEAST = 1.5  # usual distances that some channel of a pattern goes, and where it begins
 TAIL = 1.0  # the same where it ends
 RATIO, MOST_RATIO = 3.0, 1e6  # of a stretch that no alarm gave; at most
-ALLOWED, WITHIN = 0.5, (2.5, 4.0)  # share of the excess over the threshold that is borne; bounds
+ALLOWED, WITHIN = 0.5, (2.5, 4.0)  # share of the excess over the limit that is borne; bounds
 MOST_CHANNELS, LONGEST_NAME, LONGEST, LARGEST = 2_000, 500, 10_000_000, 1e100
 
 
@@ -41,11 +41,11 @@ class Pattern:
     length: int  # rows
     channels: tuple[str, ...]
     profile: Array  # (n_points, n_channels), in the channels' own units
-    ratio: float = RATIO  # evidence over threshold that the accepted stretch had
+    ratio: float = RATIO  # evidence over its limit that the accepted stretch had
 
     @property
     def allowance(self) -> float:
-        """Evidence over threshold that is borne while the pattern lasts and just after.
+        """Evidence over its limit that is borne while the pattern lasts and just after.
 
         What it explains is taken out of the rows, but its edges leave traces.
         """

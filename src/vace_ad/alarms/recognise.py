@@ -38,7 +38,7 @@ class Stretch(NamedTuple):
     start: int
     end: int
     channels: tuple[str, ...]
-    allowance: float  # evidence over threshold that was borne
+    allowance: float  # evidence over its limit that was borne
     named: bool = False  # whether a person named these very rows
 
     def event(self) -> Event:
@@ -52,7 +52,7 @@ class Recognised(NamedTuple):
     """Rows without patterns."""
 
     rows: Array  # (n, n_channels)
-    allowed: Array  # (n,), evidence over threshold that is borne: 1 is no more than ever
+    allowed: Array  # (n,), evidence over its limit that is borne: 1 is no more than ever
     ended: list[Stretch]
 
 
@@ -175,7 +175,7 @@ class Recogniser:
                 row[columns] = np.where(missing[columns], row[columns], usual)
 
     def _allowed(self, row: Array) -> float:
-        """Evidence over threshold that is borne at a row; without limit where one may begin."""
+        """Evidence over its limit that is borne at a row; without limit where one may begin."""
         if self._glow:
             return self._allow
         begins = any(each.may_begin(row[each.columns]) for each in self._followers)

@@ -12,9 +12,9 @@ from vace_ad.errors import ConfigError
 
 @dataclass(frozen=True)
 class Rules:
-    """What makes one event of the rows above a threshold."""
+    """What makes one event."""
 
-    join: int = 0  # dips below the threshold of up to this many rows do not end an event
+    join: int = 0  # events up to this many rows apart are one
     min_length: int = 1  # events of fewer rows are dropped
     cooldown: int = 0  # events that begin within this many rows after one ended are dropped
 

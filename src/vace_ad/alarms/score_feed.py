@@ -25,7 +25,7 @@ class ScoreFeed:
 
     def __init__(self, model: Learned, threshold: float, rules: Rules | None) -> None:
         self._model, self.threshold = model, threshold
-        self._rules = rules or Rules(join=model.config.length // 2)
+        self._rules = rules or Rules()
         self._rows = RowBuffer(len(model.channels))
         self._n = 0
         self._open: Event | None = None

@@ -269,11 +269,9 @@ class Tracker:
 
     def _margins(self, event: Tracked, row: int) -> dict[int, float]:
         """Nats by which each line of an event is rarer than the budget allows."""
-        limits = self._limits
+        limits, seen = self._limits, row - self._first
         return {
-            line: event.over[line]
-            if line in event.over
-            else limits.margin(line, one.top, row - self._first)
+            line: event.over[line] if line in event.over else limits.margin(line, one.top, seen)
             for line, one in event.lines.items()
         }
 

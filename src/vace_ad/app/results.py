@@ -86,7 +86,7 @@ def writing(place: str) -> Iterator[None]:
 
 
 def score_frame(table: Table, found: Detection, zone: str | None = None) -> pl.DataFrame:
-    """Scores row by row, with time, threshold, signals and whether the row is part of an event."""
+    """Scores and evidence row by row, with time, signals and whether the row is in an event."""
     import numpy as np
     import polars as pl
 

@@ -28,19 +28,16 @@ class Alarming:
     """When to alarm, and what makes one event."""
 
     budget: Budget
-    join: int | None = None  # rows; None for half a patch
+    join: int = 0  # rows between events that are one
     min_length: int = 1
     cooldown: int = 0
     step: int | None = None  # nanoseconds between rows of a table without time
 
-    def rules(self, detector: VACE | None = None) -> Rules:
-        """The rules that make events, by what a detector was fitted with; None checks them."""
+    def rules(self) -> Rules:
+        """The rules that make events; nonsense is refused."""
         from vace_ad.alarms import Rules
 
-        join = self.join
-        if join is None:
-            join = 0 if detector is None else detector.model_.config.length // 2
-        return Rules(join, self.min_length, self.cooldown)
+        return Rules(self.join, self.min_length, self.cooldown)
 
 
 @dataclass(frozen=True)
@@ -123,7 +120,7 @@ def detect_with(
 ) -> Run:
     """Find the events of a table with a fitted detector; training rows make none."""
     loaded = loaded.only(detector.channels_)
-    rules = alarming.rules(detector)
+    rules = alarming.rules()
     budget = alarming.budget.at(detector.model_.step or alarming.step)
     found = detector.detect(
         loaded.table,

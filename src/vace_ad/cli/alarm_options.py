@@ -27,7 +27,7 @@ BudgetOption = Annotated[
 FalseAlarmRate = Annotated[
     float | None,
     typer.Option(
-        help="Share of normal rows above the threshold, for example 0.001.",
+        help="Share of normal rows whose score is above the threshold, for example 0.001.",
         rich_help_panel=_ALARMS,
     ),
 ]
@@ -42,12 +42,7 @@ Step = Annotated[
     ),
 ]
 Join = Annotated[
-    int | None,
-    typer.Option(
-        help="Dips below the threshold of up to so many rows do not end an event; default half a "
-        "patch.",
-        rich_help_panel=_EVENTS,
-    ),
+    int, typer.Option(help="Events up to so many rows apart are one.", rich_help_panel=_EVENTS)
 ]
 MinLength = Annotated[
     int, typer.Option(help="Events of fewer rows are dropped.", rich_help_panel=_EVENTS)
@@ -82,7 +77,7 @@ def make_budget(
 
 def make_alarming(
     budget: Budget,
-    join: int | None,
+    join: int,
     min_length: int,
     cooldown: int,
     step: str | None,

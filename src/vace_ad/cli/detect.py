@@ -55,7 +55,7 @@ def detect_command(
     false_alarm_rate: alarm.FalseAlarmRate = None,
     threshold: alarm.ThresholdOption = None,
     step: alarm.Step = None,
-    join: alarm.Join = None,
+    join: alarm.Join = 0,
     min_length: alarm.MinLength = 1,
     cooldown: alarm.Cooldown = 0,
     preset: fit.Preset = None,
@@ -90,7 +90,7 @@ def detect_command(
     quiet: say.Quiet = False,
     debug: say.Debug = False,
 ) -> None:
-    """Find what went wrong in a table of sensors, when, how surely, and in which sensors.
+    """Find what went wrong in a table of sensors, when, how rare that is, and in which sensors.
 
     The first 30 % of the rows are taken as normal operation, unless told otherwise.
 

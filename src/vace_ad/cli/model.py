@@ -138,7 +138,7 @@ def score_command(
     false_alarm_rate: alarm.FalseAlarmRate = None,
     threshold: alarm.ThresholdOption = None,
     step: alarm.Step = None,
-    join: alarm.Join = None,
+    join: alarm.Join = 0,
     min_length: alarm.MinLength = 1,
     cooldown: alarm.Cooldown = 0,
     time_column: read.TimeColumn = None,
@@ -239,7 +239,7 @@ def inspect_command(
     as_json: say.Json = False,
     debug: say.Debug = False,
 ) -> None:
-    """Say what a model file holds: channels, settings, training, geometry, thresholds.
+    """Say what a model file holds: channels, settings, training, geometry, alarms.
 
     Example: vace inspect plant.vace
     """
@@ -304,7 +304,7 @@ def save(detector: VACE, model: Path) -> None:
 def _describe(detector: VACE, output: say.Output) -> None:
     """Print what is worth knowing about a fitted detector."""
     from vace_ad.frames.time import duration_words
-    from vace_ad.report.words import number
+    from vace_ad.views.learned import facts as learned
 
     facts, geometry = detector.facts_, detector.geometry_
     if facts.get("step_seconds"):
@@ -315,21 +315,7 @@ def _describe(detector: VACE, output: say.Output) -> None:
         output.say(f"  scores here by {shape.engine.engine.name}")
     if geometry is not None:
         output.say(f"  {_TRUST[geometry.verdict]}")
-    for words, value in _thresholds(detector).items():
-        output.say(f"  threshold {number(value, 3)} at the start: {words}")
-
-
-def _thresholds(detector: VACE) -> dict[str, float]:
-    """A few budgets and the thresholds that they start with."""
-    from vace_ad.alarms import Budget
-    from vace_ad.views.thresholds import at_start
-
-    seconds = detector.facts_.get("step_seconds")
-    budgets = [Budget()]
-    if seconds:
-        budgets += [Budget(1, "day"), Budget(1, "week"), Budget(1, "month")]
-    started = [at_start(detector, budget) for budget in budgets]
-    return {meant.words: first for first, meant in started}
+    output.say(f"  alarms: {learned(detector)['alarms']}")
 
 
 def _record(detector: VACE) -> dict[str, Any]:
@@ -340,5 +326,4 @@ def _record(detector: VACE) -> dict[str, Any]:
         "config": detector.config.to_dict(),
         "facts": dict(detector.facts_),
         "geometry": detector.geometry_ and asdict(detector.geometry_),
-        "thresholds": _thresholds(detector),
     }

@@ -42,7 +42,7 @@ def draw(
     rows = np.arange(plant.train_rows, len(plant.values))
     score.plot(plant.time[rows], scores, lw=1, color=INK)
     score.plot(plant.time[rows], threshold, lw=0.9, ls="--", color=FOUND)
-    score.set_ylabel("score")
+    score.set_ylabel("evidence")
     top = max(float(np.nanmax(scores)), float(np.nanmax(threshold))) * 1.12
     score.set_ylim(0, top)
     for fault in plant.faults:

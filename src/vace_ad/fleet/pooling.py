@@ -2,9 +2,9 @@
 
 Each machine's part of the budget is tiny: 3 alarms a week over 1,000 machines are one alarm in six
 years on each, and no training of some days tells what comes so rarely. So each machine is judged
-by a threshold that its training can support, and the fleet decides how far beyond it an alarm is:
-the highest evidence of all stretches of all machines is one sample, their tail
-is exponential, and the bar lies where all together would pass it as often as the budget allows.
+by limits that its training can support, and the fleet decides how far beyond them an alarm is: the
+highest evidence of all stretches of all machines is one sample, their tail is exponential, and the
+bar lies where all together would pass it as often as the budget allows.
 
 Where machines move together, what is expected of each adds up all the same. A fault that hits many
 is a small part of all stretches and hardly moves the bar.

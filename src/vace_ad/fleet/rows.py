@@ -24,9 +24,9 @@ class MachineRow:
     events: tuple[dict[str, Any], ...] = ()  # app.records.event_record, and the height of each
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
-    bar: float = 1.0  # evidence over threshold that its part of the budget asks for
+    bar: float = 1.0  # evidence over its limit that its part of the budget asks for
     allowed: float = 0.0  # events that its part of the budget allows in its rows
-    peaks: tuple[float, ...] = ()  # the highest scores over threshold of stretches of its rows
+    peaks: tuple[float, ...] = ()  # the highest evidence over its limit of stretches of its rows
 
     @property
     def key(self) -> str:

@@ -36,14 +36,14 @@ class ReportEvent:
     signal: str | None = None  # the leading one, a key of ReportData.signals
     shares: Sequence[tuple[str, float]] = ()  # (channel, share of the score), highest first
     band: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # channel -> low, high
-    near_miss: bool = False  # stayed below the threshold
+    near_miss: bool = False  # stayed below the limit
 
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What another threshold would have given."""
+    """What another limit would have given."""
 
-    shift: float  # added to the threshold
+    shift: float  # added to the limit
     events: int  # anomalies there would be
     words: str = ""  # what to expect on normal data, e.g. "about 3 false alarms a week"
 
@@ -63,7 +63,7 @@ class ReportData:
     signals: Mapping[str, NDArray[np.floating]] = field(default_factory=dict)  # name -> (n,)
     signal_words: Mapping[str, str] = field(default_factory=dict)  # name -> what it watches
     events: Sequence[ReportEvent] = ()  # in order of start
-    near_misses: Sequence[ReportEvent] = ()  # strong stretches below the threshold, by start
+    near_misses: Sequence[ReportEvent] = ()  # strong stretches below the limit, by start
     what_if: Sequence[WhatIf] = ()  # by rising shift
     trust: Sequence[str] = ()  # whether the detector can be trusted here, in sentences
     training: tuple[int, int] | None = None  # rows [start, end) that the fit saw, if any here
@@ -71,7 +71,7 @@ class ReportData:
     trajectory_rows: NDArray[np.integer] | None = None  # (k,), the row each point stands for
     geometry: Mapping[str, float] = field(default_factory=dict)  # diagnostic -> value
     verdict: str = ""  # the geometry in one sentence
-    alarm_words: str = ""  # what the threshold means, e.g. "about one false alarm a week"
+    alarm_words: str = ""  # what the limit means, e.g. "about one false alarm a week"
     notes: Sequence[str] = ()  # columns dropped, irregular steps, contaminated training, ...
     facts: Mapping[str, str] = field(default_factory=dict)  # seeds, versions, checksum, seconds
     command: str = ""  # what to type to run it again

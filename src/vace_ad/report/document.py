@@ -70,11 +70,11 @@ def event_records(data: ReportData, clock: Clock) -> dict[str, list[dict[str, An
 
 
 def evidence(data: ReportData) -> list[tuple[str, str, NDArray[np.floating]]]:
-    """Return what is drawn above the channels: (name, role, line (n,)), the score first."""
-    lines = [("Score", "score", data.scores)]
+    """Return what is drawn above the channels, alarm evidence first: (name, role, line (n,))."""
+    lines = [("Evidence", "score", data.scores)]
     lines += [(name, "signal", line) for name, line in data.signals.items()]
     if data.line is not None:
-        lines.append(("Threshold", "threshold", data.line))
+        lines.append(("Limit", "threshold", data.line))
     return lines
 
 

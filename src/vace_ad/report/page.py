@@ -57,8 +57,7 @@ def summary(data: ReportData, clock: Clock) -> str:
     if data.training is not None:
         start, end = data.training
         parts.append(f"learned from {(end - start) / data.n_rows:.0%} of the rows")
-    threshold = threshold_words(*data.ends)
-    parts.append(f"{threshold}, {data.alarm_words}" if data.alarm_words else threshold)
+    parts.append(data.alarm_words or threshold_words(*data.ends))
     return "".join(f"<li>{escape(part)}</li>" for part in parts)
 
 

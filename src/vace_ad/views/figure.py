@@ -38,16 +38,16 @@ def plot(found: Detection, ax: Any = None) -> Any:
     time = _time(found)
     at = rows if time is None else time[rows]
     if np.array_equal(low, high, equal_nan=True):
-        ax.plot(at, high, color=INK, linewidth=1, label="score")
+        ax.plot(at, high, color=INK, linewidth=1, label="evidence")
     else:
-        ax.fill_between(at, low, high, color=INK, linewidth=0.8, label="score")
+        ax.fill_between(at, low, high, color=INK, linewidth=0.8, label="evidence")
     ax.plot(*_threshold_line(found, rows, at), color=RED, linestyle="--", label="limit")
     for event in found.events:
         start, end = _edges(event, len(found.scores))
         color = RED if event.kind == "anomaly" else GREY
         span = (start, end) if time is None else (time[start], time[end])
         ax.axvspan(*span, color=color, alpha=0.2, linewidth=1)
-    ax.set_ylabel("score")
+    ax.set_ylabel("evidence over its limit")
     ax.set_xlabel("row" if time is None else "time")
     ax.set_title(headline(found), loc="left", fontsize="medium")
     ax.margins(x=0)

@@ -20,7 +20,7 @@ HOURS, DAYS = 3_600.0, 86_400.0
 
 
 def trust(detector: VACE, table: Table, found: Detection) -> list[str]:
-    """Length and coverage of training, what was scored, and what the threshold rests on."""
+    """Length and coverage of training, what was scored, and what the limits rest on."""
     sentences = [
         _length(detector.facts_),
         rhythm_words(detector.facts_),

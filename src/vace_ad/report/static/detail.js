@@ -28,7 +28,7 @@ class Detail {
   }
 
   #nothing() {
-    const near = this.doc.nearly.length ? " The strongest stretches below the threshold are listed as near misses." : "";
+    const near = this.doc.nearly.length ? " The strongest stretches below the limit are listed as near misses." : "";
     return `No stretch of this table became an event.${near}`;
   }
 
@@ -40,7 +40,7 @@ class Detail {
       return event.start === event.end ? `${when} the table has no rows. Silence is often a fault of its own.` : `${when} values are missing. Silence is often a fault of its own.`;
     }
     let text = `${when}, strongest at ${sameDay(peak, from)}.`;
-    if (event.near) text += " It stayed below the threshold, so it is no event.";
+    if (event.near) text += " It stayed below the limit, so it is no event.";
     if (severity !== null) text += ` Severity ${severity} of 100.`;
     if (what) text += ` What stood out: ${what}.`;
     if (odds) text += odds.startsWith("less") ? ` In normal operation ${odds.replace("less", "fewer")} rows look as strange.` : ` In normal operation about ${odds}${odds.endsWith("%") ? " of rows look" : " rows looks"} as strange.`;

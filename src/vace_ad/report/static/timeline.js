@@ -15,10 +15,10 @@ class Timeline {
     const signals = store.series.filter((series) => series.role === "signal");
     const line = store.series.find((series) => series.role === "threshold") ?? null;
     this.alarm = doc.threshold === null ? null : { level: doc.threshold, series: line, shift: 0 };
-    this.score = new Panel("score", "Score", [{ series: score, colour: "score" }], this.alarm);
+    this.score = new Panel("score", "Evidence over its limit", [{ series: score, colour: "score" }], this.alarm);
     this.fixed = [this.score];
     if (signals.length) {
-      this.fixed.push(new Panel("signals", "Evidence",
+      this.fixed.push(new Panel("signals", "Signals of the score",
         signals.map((series, i) => ({ series, ...lineStyle(i) }))));
     }
     this.panels = [];
