@@ -67,6 +67,11 @@ class Tracked:
         return min(m.start for m in strong), max(m.end for m in strong)
 
 
+def _joined(before: Member, now: Member) -> Member:
+    """A line that rises again within the same event."""
+    return Member(min(before.start, now.start), max(before.end, now.end), max(before.top, now.top))
+
+
 class Told(NamedTuple):
     """What became of an event at a row."""
 
@@ -221,6 +226,7 @@ class Tracker:
             if self.lasted:
                 n = t + 1
                 break
+        start[w == 0] = self.n_rows + n  # the next row may begin an excursion
         self._w[warm], self._top[warm], self._start[warm] = w, top, start
         self._at[warm], self._crossed[warm] = at, crossed
         return n
@@ -236,7 +242,7 @@ class Tracker:
         for event in reversed(self._events):
             if start < event.end + self._join:
                 self._wear(line, row, event)
-                event.lines[line] = member
+                event.lines[line] = _joined(event.lines.get(line, member), member)
                 event.open.add(line)
                 event.end = max(event.end, at + 1)
                 return
@@ -260,7 +266,9 @@ class Tracker:
         for event in self._events:
             mine = members.keys() & event.open
             if mine:
-                event.lines.update((line, members[line]) for line in mine)
+                event.lines.update(
+                    (line, _joined(event.lines[line], members[line])) for line in mine
+                )
                 event.shares, event.end = event.running, row + 1
             if (row - self._first) % TELL == 0:
                 margins = self._margins(event, row)

@@ -99,7 +99,7 @@ class CellStream:
             if self._averages is None:
                 self._averages = _Averages(model.n_averages, x[0])
             self._averages.add(x, z[:, 1:])
-        found = product(z.reshape(n, -1), model.matrix) + model.offset
+        found = product(z.reshape(n, len(model.matrix)), model.matrix) + model.offset
         own = found[:, : -d or None].reshape(n, 1 + model.n_averages, d)
         return Residuals(own[:, 0], found[:, -d:], np.add.reduce(own * own, axis=1))
 
