@@ -16,6 +16,15 @@ def plant(n: int, channels: int, rng: np.random.Generator) -> np.ndarray:
     return x * rng.uniform(0.1, 50, channels) + rng.uniform(-100, 100, channels)
 
 
+def coupled(n: int, channels: int, seed: int) -> np.ndarray:
+    """Each channel a mixture of three slow random movements, with noise of its own."""
+    rng = np.random.default_rng(seed)
+    steps, slow = rng.normal(size=(n, 3)), np.zeros((n, 3))
+    for t in range(1, n):
+        slow[t] = 0.9 * slow[t - 1] + steps[t]
+    return slow @ rng.normal(size=(3, channels)) + 0.7 * rng.normal(size=(n, channels))
+
+
 def break_sensor(x: np.ndarray, rows: slice, kind: str, rng: np.random.Generator) -> None:
     """Spoil some rows of one channel, in place."""
     part, spread = x[rows].copy(), x.std()

@@ -136,6 +136,14 @@ def test_events_closer_than_the_join_are_one(tails: Tails, join: int, n_events: 
     nats = planted(("stuck", 0, 700, 720, 5.0), ("stuck", 0, 735, 755, 5.0))
     found = ended(run(Tracker(tails, D, RATE, join=join), nats)[0])
     assert len(found) == n_events
+    assert found[-1].rows[1] == 755
+
+
+@pytest.mark.xfail(strict=True, reason="a line that rises again in its event loses its first start")
+def test_a_line_that_rises_again_keeps_its_first_start(tails: Tails) -> None:
+    nats = planted(("stuck", 0, 700, 720, 5.0), ("stuck", 0, 735, 755, 5.0))
+    (event,) = ended(run(Tracker(tails, D, RATE, join=30), nats)[0])
+    assert event.rows == (700, 755)
 
 
 STALE = pytest.mark.xfail(
