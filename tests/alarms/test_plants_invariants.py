@@ -10,6 +10,7 @@ import pytest
 from alarms.feeds import Run, Toy, run_feed
 from alarms.plants import coupled
 from vace_ad import VACE
+from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.events import Event
 from vace_ad.demo import simulate
 
@@ -121,6 +122,22 @@ def test_units_of_channels_do_not_matter(seed: int) -> None:
     found = plant.run(*AT).events
     assert [event.alarm for event in same] == [event.alarm for event in found]
     assert [event.start for event in same] == [event.start for event in found]
+
+
+@SEEDS
+def test_normal_rows_make_no_event(seed: int) -> None:
+    run = made(seed).run()
+    assert run.changes == []
+    assert run.evidence.max() < 1
+    assert len(run.surprise) == N
+
+
+@SEEDS
+def test_a_larger_budget_has_no_fewer_events(seed: int) -> None:
+    toy, rows = made(seed).toy, made(seed).broken(*AT)
+    counts = [len(run_feed(toy, rows, budget=Budget(n, "rows")).events) for n in (0.01, 1, 100)]
+    assert counts[0] <= counts[1] <= counts[2]
+    assert counts[1] == len(AT)
 
 
 @pytest.mark.xfail(

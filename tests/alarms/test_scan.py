@@ -152,22 +152,14 @@ def test_tails_are_restored(tails: Tails) -> None:
     np.testing.assert_array_equal(Limits(again, 1e-4).limit, Limits(tails, 1e-4).limit)
 
 
-@pytest.mark.parametrize("name", ["level", "excess", "count", "n"])
-@pytest.mark.parametrize("bad", [0, -1])
-def test_damaged_arrays_are_refused(tails: Tails, name: str, bad: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [(name, bad) for name in ("level", "excess", "count", "n") for bad in (0, -1)]
+    + [("excess", np.nan), ("count", np.nan), ("excess", None), ("count", None)],
+)
+def test_damaged_arrays_are_refused(tails: Tails, name: str, bad: float | None) -> None:
     arrays = {key: array.copy() for key, array in tails.arrays().items()}
-    arrays[name][0] = bad
-    with pytest.raises(ValueError, match="alarm limits are not positive"):
-        Tails.restored(arrays)
-
-
-@pytest.mark.parametrize("name", ["excess", "count"])
-def test_limits_that_are_no_numbers_are_refused(tails: Tails, name: str) -> None:
-    arrays = {key: array.copy() for key, array in tails.arrays().items()}
-    arrays[name][2] = np.nan
-    with pytest.raises(ValueError, match="alarm limits are not positive"):
-        Tails.restored(arrays)
-    arrays[name] = tails.arrays()[name][:-1]
+    arrays[name] = arrays[name][:-1] if bad is None else np.r_[bad, arrays[name][1:]]
     with pytest.raises(ValueError, match="alarm limits are not positive"):
         Tails.restored(arrays)
 
@@ -219,19 +211,27 @@ def test_limits_fall_with_calm_rows_but_never_below_the_level(tails: Tails) -> N
     assert (limits.limit >= limits.level).all()
 
 
-def test_an_excursion_counts_no_higher_than_the_limit(tails: Tails) -> None:
-    one, other = Limits(tails, 1e-3), Limits(tails, 1e-3)
+def test_excursions_count_between_the_level_and_the_limit(tails: Tails) -> None:
+    one, other, none = (Limits(tails, 1e-3) for _ in range(3))
     one.learn(0, int(one.limit[0]), 100)
     other.learn(0, 10**9, 100)
+    none.learn(0, int(none.level[0]), 100)
     np.testing.assert_array_equal(one.limit, other.limit)
+    np.testing.assert_array_equal(none.limit, Limits(tails, 1e-3).limit)
+    assert not none.learned.any()
 
 
-def test_what_stays_below_the_level_teaches_nothing(tails: Tails) -> None:
-    limits = Limits(tails, 1e-3)
-    before = limits.limit.copy()
-    limits.learn(0, int(limits.level[0]), 100)
-    np.testing.assert_array_equal(limits.limit, before)
-    assert not limits.learned.any()
+def test_excursions_as_expected_make_the_tail_surer(tails: Tails) -> None:
+    limits, mean = Limits(tails, 1e-6), float(tails.excess[0])
+    high = int(limits.level[0] + 20 * mean)
+    before = limits.margin(0, high, 0)
+    for _ in range(1000):
+        limits.learn(0, int(limits.level[0] + mean), 10**6)
+    rows = round(1000 * tails.n_rows / tails.count[0])  # as often as in training
+    assert before + 2 < limits.margin(0, high, rows)
+    assert limits.margin(0, high, rows) == pytest.approx(
+        20 - math.log(tails.count[0] / tails.n_rows) - limits.needed, abs=0.5
+    )
 
 
 def test_limits_that_do_not_follow_stay(tails: Tails) -> None:

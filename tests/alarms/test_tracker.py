@@ -124,6 +124,17 @@ def test_faults_apart_are_events_of_their_own(tails: Tails) -> None:
     assert abs(second.rows[0] - 1000) <= 6
 
 
+def test_rows_of_an_event_make_no_other(tails: Tails) -> None:
+    """What began in an event, and rises above its limit long after it, is dated after it."""
+    nats, line = planted(FAULT), line_of("stuck", 2, D)
+    nats[710:940, line] = 3 * UNIT  # the price: it neither rises nor falls
+    nats[710, line] += UNIT // 2
+    nats[900:940, line] = 5 * UNIT
+    first, second = ended(run(Tracker(tails, D, RATE), nats)[0])
+    assert describe(second.strongest, D) == ("stuck", 2)
+    assert second.rows[0] >= first.end
+
+
 def test_lines_that_rise_together_are_one_event(tails: Tails) -> None:
     nats = planted(FAULT, ("change", 2, 705, 745, 3.0))
     (event,) = ended(run(Tracker(tails, D, RATE), nats)[0])
@@ -167,9 +178,9 @@ def test_the_same_in_chunks(tails: Tails, size: int, how: dict) -> None:
     assert same == ratios
 
 
-@pytest.mark.parametrize("at", [10, 256, 715, 741, 1030, 1400])
+@pytest.mark.parametrize("at", [10, 256, 715, 741, 860, 1030, 1400])
 def test_a_tracker_resumes_in_the_middle_of_an_event(tails: Tails, at: int) -> None:
-    nats = planted(FAULT, ("change", 2, 1000, 1140, 3.0))
+    nats = planted(FAULT, ("change", 2, 725, 900, 3.0), ("change", 0, 1000, 1140, 3.0))
     tracker, other = Tracker(tails, D, RATE), Tracker(tails, D, RATE)
     told, _ = run(tracker, nats[:at])
     state = {name: array.copy() for name, array in tracker.state().items()}
@@ -208,11 +219,6 @@ def test_the_end_of_a_stream_ends_events(tails: Tails) -> None:
     assert tracker.finish() == []
 
 
-def test_an_event_is_over_soon_after_its_evidence(tails: Tails) -> None:
-    told, _ = run(Tracker(tails, D, RATE), planted(("relation", 1, 700, 900, 9.0)))
-    assert 900 <= told[-1].row <= 900 + REST + 6
-
-
 def test_what_lasts_is_over_and_names_its_line(tails: Tails) -> None:
     nats = planted(("relation", 1, 700, 1400, 3.0))
     tracker = Tracker(tails, D, RATE, longest=100)
@@ -235,8 +241,9 @@ def test_alarms_beyond_the_budget_raise_limits_unless_told_not_to(tails: Tails) 
     assert len(stays) > 3 * len(follows) >= 3
 
 
-def test_a_fault_that_goes_on_is_told_again_as_it_grows(tails: Tails) -> None:
-    told, _ = run(Tracker(tails, D, RATE), planted(("relation", 1, 700, 1300, 3.0)))
+def test_a_long_fault_is_told_again_as_it_grows_and_is_over_soon_after(tails: Tails) -> None:
+    told, _ = run(Tracker(tails, D, RATE), planted(("relation", 1, 700, 1300, 9.0)))
     margins = [one.event.margin for one in told]
     assert "update" in {one.what for one in told}
     assert margins == sorted(margins)
+    assert 1300 <= told[-1].row <= 1300 + REST + 6
