@@ -1,11 +1,8 @@
-"""Sensors that hang together, faults in one of them, and a detector simple enough to trust."""
+"""Sensors that hang together, and faults in one of them."""
 
 from __future__ import annotations
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
-
-PATCH = 32
 
 
 def plant(n: int, channels: int, rng: np.random.Generator) -> np.ndarray:
@@ -17,6 +14,15 @@ def plant(n: int, channels: int, rng: np.random.Generator) -> np.ndarray:
     x = np.sin(phase) @ weights
     x += 0.1 * x.std(axis=0) * rng.normal(size=x.shape)
     return x * rng.uniform(0.1, 50, channels) + rng.uniform(-100, 100, channels)
+
+
+def coupled(n: int, channels: int, seed: int) -> np.ndarray:
+    """Each channel a mixture of three slow random movements, with noise of its own."""
+    rng = np.random.default_rng(seed)
+    steps, slow = rng.normal(size=(n, 3)), np.zeros((n, 3))
+    for t in range(1, n):
+        slow[t] = 0.9 * slow[t - 1] + steps[t]
+    return slow @ rng.normal(size=(3, channels)) + 0.7 * rng.normal(size=(n, channels))
 
 
 def break_sensor(x: np.ndarray, rows: slice, kind: str, rng: np.random.Generator) -> None:
@@ -33,35 +39,3 @@ def break_sensor(x: np.ndarray, rows: slice, kind: str, rng: np.random.Generator
 
 
 KINDS = ("frozen", "noisy", "inverted", "shifted")
-
-
-class Simple:
-    """Distance of standardised rows from the main directions of training, averaged over patches.
-
-    Two signals: the distance itself, and how fast it changes.
-    """
-
-    def __init__(self, train: np.ndarray) -> None:
-        self.mean, self.spread = train.mean(axis=0), train.std(axis=0)
-        z = (train - self.mean) / self.spread
-        directions = np.linalg.eigh(z.T @ z)[1].T[::-1]  # the main ones first
-        self.rest = directions[min(8, z.shape[1] - 1) :]
-        self.calls = 0
-
-    def __call__(self, values: np.ndarray) -> dict[str, np.ndarray]:
-        self.calls += 1
-        z = (values - self.mean) / self.spread
-        # einsum, because many small products are slow where BLAS threads fight for a core.
-        outside = np.einsum("nd,kd->nk", z, self.rest)
-        distance = np.sqrt(np.square(outside).mean(axis=1))  # (n,)
-        change = np.abs(np.diff(distance, prepend=distance[0]))
-        patches = {"position": distance, "direction": change}
-        rows = {name: _rows(sliding_window_view(x, PATCH).mean(1)) for name, x in patches.items()}
-        return {**rows, "score": rows["position"] * (1 + rows["direction"])}
-
-
-def _rows(patches: np.ndarray) -> np.ndarray:
-    """A row's score is the mean over the patches that cover it."""
-    weights = np.ones(PATCH)
-    total = np.convolve(patches, weights)
-    return total / np.convolve(np.ones(len(patches)), weights)

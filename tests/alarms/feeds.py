@@ -1,0 +1,75 @@
+"""A model with all that a feed of alarms needs, without encoders, and feeds run in chunks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from vace_ad.alarms.blame import Wander
+from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.events import Event
+from vace_ad.alarms.feed import AlarmFeed, Change
+from vace_ad.alarms.runs import Rules
+from vace_ad.alarms.watch import AlarmModel
+from vace_ad.config import VACEConfig
+from vace_ad.frames.steps import StepRule
+from vace_ad.signals.normal import Normal
+
+RARE = Budget(1, "rows")  # one alarm in 10,000 rows
+
+
+@dataclass
+class Toy:
+    """What alarms need of a model, learned from complete rows."""
+
+    train: np.ndarray
+    config: VACEConfig = field(default_factory=VACEConfig)
+    step: int | None = None  # nanoseconds
+
+    def __post_init__(self) -> None:
+        self.channels = tuple("abcdefghijkl"[: self.train.shape[1]])
+        self.normal, _ = Normal.fit([self.train])
+        self.wander = Wander.fit([self.train])
+        self.alarm = AlarmModel.fit([self.train])
+
+    @property
+    def step_rule(self) -> StepRule:
+        return StepRule(self.step, max_gap=self.config.max_gap)
+
+
+@dataclass
+class Run:
+    """All that a feed said."""
+
+    changes: list[Change] = field(default_factory=list)
+    evidence: np.ndarray = field(default_factory=lambda: np.empty(0))
+    surprise: np.ndarray = field(default_factory=lambda: np.empty(0))
+
+    @property
+    def events(self) -> list[Event]:
+        return [change.event for change in self.changes if change.what == "resolve"]
+
+
+def feed(toy: Toy, rules: Rules | None = None, budget: Budget = RARE) -> AlarmFeed:
+    return AlarmFeed(toy, budget, rules, None)
+
+
+def add(alarms: AlarmFeed, rows: np.ndarray, run: Run, came: np.ndarray | None = None) -> None:
+    """The next rows, all decided at once."""
+    came = np.ones(len(rows), bool) if came is None else came
+    alarms.expect(came, None, None)
+    taken = alarms.take(rows, len(rows))
+    run.changes += taken.changes
+    run.evidence = np.concatenate([run.evidence, taken.evidence])
+    run.surprise = np.concatenate([run.surprise, taken.surprise])
+
+
+def run_feed(toy: Toy, rows: np.ndarray, cuts: Sequence[int] = (), **how) -> Run:
+    """A feed from the first row to the end, in chunks."""
+    alarms, run = feed(toy, **how), Run()
+    for part in np.split(rows, list(cuts)):
+        add(alarms, part, run)
+    run.changes += alarms.finish()
+    return run

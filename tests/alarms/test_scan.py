@@ -1,0 +1,246 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from naive_alarms import excursion_peaks, scan
+from vace_ad.alarms.constants import HIGH_PRICE, LOW_PRICE, MIDDLE_PRICE, PEAKS
+from vace_ad.alarms.evidence import UNIT, whole
+from vace_ad.alarms.scan import (
+    KINDS,
+    NEVER,
+    WORDS,
+    Limits,
+    Tails,
+    describe,
+    heights,
+    line_of,
+    prices,
+)
+
+D = 3
+LINES = 4 * D + 2
+NONE_IDLE = np.zeros(LINES, bool)
+LOW = [i for i in range(LINES) if describe(i, D).kind in ("relation", "change")]
+
+
+def noise(n: int, seed: int) -> np.ndarray:
+    """Evidence of normal rows: −log of a uniform share."""
+    return whole(np.random.default_rng(seed).exponential(size=(n, LINES)))
+
+
+@pytest.fixture(scope="module")
+def tails() -> Tails:
+    return Tails.fit([noise(5000, 0), noise(5000, 1)], NONE_IDLE, D)
+
+
+# -------------------------------------------------------------------------- lines
+
+
+def test_lines_are_numbered_both_ways() -> None:
+    for line in range(LINES):
+        kind, channel = describe(line, D)
+        assert line_of(kind, channel or 0, D) == line
+        assert (channel is None) == (kind in ("rows", "burst"))
+    assert {describe(line, D).kind for line in range(LINES)} == set(KINDS) == set(WORDS)
+
+
+def test_each_kind_has_its_price() -> None:
+    found = {describe(line, D).kind: price / UNIT for line, price in enumerate(prices(D))}
+    assert found == {
+        "relation": LOW_PRICE, "change": LOW_PRICE, "jump": HIGH_PRICE, "stuck": MIDDLE_PRICE,
+        "rows": MIDDLE_PRICE, "burst": HIGH_PRICE,
+    }  # fmt: skip
+
+
+NATS = st.lists(st.integers(0, 20 * UNIT), min_size=1, max_size=60)
+
+
+@given(NATS, st.integers(0, 8 * UNIT), st.integers(0, 50 * UNIT))
+def test_heights_are_the_recursion(nats: list[int], price: int, before: int) -> None:
+    found = heights(np.array(nats)[:, None], np.array([price]), np.array([before]))
+    assert found[:, 0].tolist() == scan(nats, price, before)
+
+
+def test_heights_go_on_where_they_stood() -> None:
+    nats, price = noise(300, 2), prices(D)
+    whole_scan = heights(nats, price, np.int64(0))
+    last = np.zeros(LINES, np.int64)
+    for start in range(0, 300, 7):
+        found = heights(nats[start : start + 7], price, last)
+        np.testing.assert_array_equal(found, whole_scan[start : start + 7])
+        last = found[-1]
+
+
+# -------------------------------------------------------------------------- tails
+
+
+def test_levels_are_the_sixteenth_highest_peak_of_all_stretches(tails: Tails) -> None:
+    stretches = [noise(5000, 0), noise(5000, 1)]
+    for line, price in enumerate(prices(D).tolist()):
+        peaks = [p for x in stretches for p in excursion_peaks(scan(x[:, line], price))]
+        peaks = sorted(peaks, reverse=True)
+        if len(peaks) > PEAKS:
+            assert tails.level[line] == peaks[PEAKS]
+            assert tails.count[line] == PEAKS
+    assert tails.n_rows == 10_000
+
+
+def test_the_mean_excess_lies_between_that_of_the_line_and_of_its_kind(tails: Tails) -> None:
+    stretches = [noise(5000, 0), noise(5000, 1)]
+    price = int(prices(D)[0])
+    own, share = [], []
+    for line in range(D):  # the lines of relations
+        peaks = [p for x in stretches for p in excursion_peaks(scan(x[:, line], price))]
+        above = [p - tails.level[line] for p in sorted(peaks, reverse=True)[:PEAKS]]
+        own.append(sum(above) / PEAKS)
+        share.append(own[-1] / tails.level[line])
+    kind = sorted(share)[1] * tails.level[:D]
+    low, high = np.minimum(own, kind), np.maximum(own, kind)
+    assert (low - 2 <= tails.excess[:D]).all()
+    assert (tails.excess[:D] <= high + 2).all()
+
+
+@pytest.mark.parametrize("rate", [1e-3, 1e-2])
+def test_white_noise_alarms_about_as_often_as_asked(rate: float) -> None:
+    n, low, asked = 100_000, 0, 0.0
+    for seed in range(4):
+        limits = Limits(Tails.fit([noise(20_000, seed)], NONE_IDLE, D), rate)
+        found = heights(noise(n, 100 + seed), prices(D), np.int64(0))
+        counts = [
+            sum(peak > limit for peak in excursion_peaks(found[:, line].tolist()))
+            for line, limit in enumerate(limits.limit.tolist())
+        ]
+        assert sum(counts) <= rate * n + 3 * math.sqrt(rate * n)
+        low += sum(counts[line] for line in LOW)
+        asked += rate * n * len(LOW) / LINES
+    assert 0.5 * asked < low < 1.5 * asked
+
+
+def test_idle_lines_never_alarm_and_need_no_budget(tails: Tails) -> None:
+    idle = NONE_IDLE.copy()
+    idle[[1, 4]] = True
+    found = Tails.fit([noise(5000, 0)], idle, D)
+    assert (found.level == NEVER).tolist() == idle.tolist()
+    assert (found.n_lines, tails.n_lines) == (LINES - 2, LINES)
+    assert found.needed(0.01) == pytest.approx(math.log((LINES - 2) / 0.01))
+    assert (Limits(found, 0.01).limit[idle] >= NEVER).all()
+
+
+def test_lines_without_excursions_have_limits_all_the_same() -> None:
+    limits = Limits(Tails.fit([np.zeros((500, LINES), np.int64)], NONE_IDLE, D), 1e-3)
+    assert (limits.limit > 0).all()
+    assert (limits.limit < NEVER).all()
+
+
+def test_new_normal_rows_that_are_louder_raise_the_limits(tails: Tails) -> None:
+    louder = tails.updated([2 * noise(5000, 7)], D)
+    assert louder.n_rows == tails.n_rows + 5000
+    assert (Limits(louder, 1e-3).limit[LOW] > Limits(tails, 1e-3).limit[LOW]).all()
+    quiet = tails.updated([noise(5000, 7) // 8], D)
+    assert (Limits(quiet, 1e-3).limit[LOW] <= Limits(tails, 1e-3).limit[LOW]).all()
+
+
+def test_tails_are_restored(tails: Tails) -> None:
+    again = Tails.restored(tails.arrays())
+    assert again.n_rows == tails.n_rows
+    np.testing.assert_array_equal(Limits(again, 1e-4).limit, Limits(tails, 1e-4).limit)
+
+
+@pytest.mark.parametrize(
+    ("name", "bad"),
+    [(name, bad) for name in ("level", "excess", "count", "n") for bad in (0, -1)]
+    + [("excess", np.nan), ("count", np.nan), ("excess", None), ("count", None)],
+)
+def test_damaged_arrays_are_refused(tails: Tails, name: str, bad: float | None) -> None:
+    arrays = {key: array.copy() for key, array in tails.arrays().items()}
+    arrays[name] = arrays[name][:-1] if bad is None else np.r_[bad, arrays[name][1:]]
+    with pytest.raises(ValueError, match="alarm limits are not positive"):
+        Tails.restored(arrays)
+
+
+# ------------------------------------------------------------------------- limits
+
+
+def test_a_smaller_budget_asks_for_more(tails: Tails) -> None:
+    limits = [Limits(tails, rate).limit for rate in (1e-2, 1e-3, 1e-4, 1e-6)]
+    for more, less in zip(limits[1:], limits[:-1], strict=True):
+        assert (more > less).all()
+
+
+@pytest.mark.parametrize("rate", [1e-2, 1e-4])
+def test_at_the_limit_the_margin_is_nothing(tails: Tails, rate: float) -> None:
+    limits = Limits(tails, rate)
+    for line in range(LINES):
+        limit = int(limits.limit[line])
+        if limit > limits.level[line]:
+            assert limits.margin(line, limit, 0) == pytest.approx(0, abs=0.01)
+        assert limits.margin(line, limit - UNIT, 0) <= 0.01
+        assert limits.margin(line, limit + UNIT, 0) > 0
+        tops = [limits.margin(line, top * UNIT, 0) for top in range(0, 300, 10)]
+        assert tops == sorted(tops)
+
+
+def test_evidence_must_amount_to_what_the_budget_asks_for(tails: Tails) -> None:
+    tiny = replace(tails, level=np.full(LINES, 1), excess=np.full(LINES, 1.0))
+    limits = Limits(tiny, 1e-4)
+    assert (limits.limit >= whole(limits.needed) - 1).all()
+
+
+def test_learning_high_excursions_raises_a_limit_and_no_other(tails: Tails) -> None:
+    limits = Limits(tails, 1e-3)
+    before, level = limits.limit.copy(), limits.level.copy()
+    for n_rows in range(10):
+        limits.learn(2, int(limits.limit[2]), n_rows)
+    assert limits.limit[2] > before[2]
+    np.testing.assert_array_equal(np.delete(limits.limit, 2), np.delete(before, 2))
+    np.testing.assert_array_equal(limits.level, level)
+
+
+def test_limits_fall_with_calm_rows_but_never_below_the_level(tails: Tails) -> None:
+    limits = Limits(tails, 1e-3)
+    before = limits.limit.copy()
+    limits.raise_to(np.zeros(LINES), 10**9)
+    assert (limits.limit <= before).all()
+    assert (limits.limit < before).any()
+    assert (limits.limit >= limits.level).all()
+
+
+def test_excursions_count_between_the_level_and_the_limit(tails: Tails) -> None:
+    one, other, none = (Limits(tails, 1e-3) for _ in range(3))
+    one.learn(0, int(one.limit[0]), 100)
+    other.learn(0, 10**9, 100)
+    none.learn(0, int(none.level[0]), 100)
+    np.testing.assert_array_equal(one.limit, other.limit)
+    np.testing.assert_array_equal(none.limit, Limits(tails, 1e-3).limit)
+    assert not none.learned.any()
+
+
+def test_excursions_as_expected_make_the_tail_surer(tails: Tails) -> None:
+    limits, mean = Limits(tails, 1e-6), float(tails.excess[0])
+    high = int(limits.level[0] + 20 * mean)
+    before = limits.margin(0, high, 0)
+    for _ in range(1000):
+        limits.learn(0, int(limits.level[0] + mean), 10**6)
+    rows = round(1000 * tails.n_rows / tails.count[0])  # as often as in training
+    assert before + 2 < limits.margin(0, high, rows)
+    assert limits.margin(0, high, rows) == pytest.approx(
+        20 - math.log(tails.count[0] / tails.n_rows) - limits.needed, abs=0.5
+    )
+
+
+def test_limits_that_do_not_follow_stay(tails: Tails) -> None:
+    limits = Limits(tails, 1e-3, follow=False)
+    before = limits.limit.copy()
+    limits.learn(0, 10**9, 100)
+    limits.raise_to(np.full(LINES, 5.0), 0)
+    np.testing.assert_array_equal(limits.limit, before)
+    raised = Limits(tails, 1e-3)
+    raised.raise_to(np.full(LINES, 5.0), 0)
+    assert (raised.limit > before).all()
+    assert raised.margin(0, int(raised.limit[0]), 0) == pytest.approx(5, abs=0.01)

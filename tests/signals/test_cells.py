@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from naive_alarms import best_shrinkage, cells, correlations, features, shrunk
+from vace_ad.signals.cells import FOLDS, HALF_LIVES, SHRINKAGES, WIDE, CellModel, Residuals, learn
+
+
+def plant(n: int, d: int, seed: int = 0) -> np.ndarray:
+    """Channels that mix a few slow movements, with noise, scale and level of their own."""
+    rng = np.random.default_rng(seed)
+    slow = np.zeros((n, 3))
+    for t in range(1, n):
+        slow[t] = 0.9 * slow[t - 1] + rng.normal(size=3)
+    x = slow @ rng.normal(size=(3, d)) + 0.5 * rng.normal(size=(n, d))
+    return x * rng.uniform(0.1, 50, d) + rng.uniform(-100, 100, d)
+
+
+def in_chunks(model: CellModel, rows: np.ndarray, cuts: list[int]) -> Residuals:
+    stream = model.begin()
+    parts = [stream.add(part) for part in np.split(rows, cuts)]
+    return Residuals(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+
+
+@pytest.fixture(scope="module")
+def rows() -> np.ndarray:
+    return plant(400, 4)
+
+
+@pytest.fixture(scope="module")
+def model(rows: np.ndarray) -> CellModel:
+    return learn([rows[:300]]).model
+
+
+@pytest.mark.parametrize("d", [1, 2, 4])
+def test_residuals_are_those_of_a_conditioned_normal_distribution(d: int) -> None:
+    rows = plant(360, d, seed=d)
+    train, test = rows[:300], rows[300:]
+    mean, scale = train.mean(axis=0), train.std(axis=0)
+    z = features((train - mean) / scale, HALF_LIVES)
+    center, spread = z.mean(axis=0), z.std(axis=0)
+    shrinkage = best_shrinkage((z - center) / spread, SHRINKAGES, FOLDS)
+    covariance = shrunk(correlations((z - center) / spread), shrinkage)
+    standard = (features((test - mean) / scale, HALF_LIVES) - center) / spread
+    now, past, share = cells(standard[:20], covariance, d)
+    found = learn([train]).model.begin().add(test[:20])
+    np.testing.assert_allclose(found.now, now, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found.past, past, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found.share, share, rtol=1e-6, atol=1e-8)
+
+
+def test_held_out_folds_are_judged_by_models_that_did_not_see_them() -> None:
+    rows = plant(300, 2, seed=9)
+    z = features((rows - rows.mean(axis=0)) / rows.std(axis=0), HALF_LIVES)
+    z = (z - z.mean(axis=0)) / z.std(axis=0)
+    shrinkage = best_shrinkage(z, SHRINKAGES, FOLDS)
+    found = learn([rows]).held_out
+    assert [len(part.now) for part in found] == [100, 100, 100]
+    covariance = shrunk(correlations(np.concatenate([z[:100], z[200:]])), shrinkage)
+    now, past, share = cells(z[100:110], covariance, 2)
+    np.testing.assert_allclose(found[1].now[:10], now, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found[1].past[:10], past, rtol=1e-6, atol=1e-8)
+    np.testing.assert_allclose(found[1].share[:10], share, rtol=1e-6, atol=1e-8)
+
+
+def test_residuals_have_deviation_one_and_an_off_channel_stands_out() -> None:
+    rows = plant(4000, 4, seed=3)
+    model = learn([rows[:3000]]).model
+    off = rows[3000:].copy()
+    normal = model.begin().add(off)
+    np.testing.assert_allclose(normal.now.std(axis=0), 1, atol=0.1)
+    np.testing.assert_allclose(normal.past.std(axis=0), 1, atol=0.1)
+    np.testing.assert_allclose(normal.share.mean(axis=0), 1 + len(HALF_LIVES), rtol=0.25)
+    off[500, 2] += 10 * model.spread[2] * model.scale[2]
+    found = model.begin().add(off)
+    assert found.now[500, 2] - normal.now[500, 2] == pytest.approx(10)
+    assert found.share[500].argmax() == 2
+    assert np.abs(found.past[500]).argmax() == 2
+
+
+@given(st.sets(st.integers(1, 99), max_size=6))
+def test_the_same_bits_in_chunks(model: CellModel, rows: np.ndarray, cuts: set[int]) -> None:
+    whole = in_chunks(model, rows[300:], [])
+    for one, other in zip(in_chunks(model, rows[300:], sorted(cuts)), whole, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_the_same_bits_row_by_row(model: CellModel, rows: np.ndarray) -> None:
+    whole = in_chunks(model, rows[300:], [])
+    for one, other in zip(in_chunks(model, rows[300:], list(range(1, 100))), whole, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@pytest.mark.xfail(strict=True, raises=ValueError, reason="no rows at all cannot be reshaped")
+def test_no_rows_change_nothing(model: CellModel, rows: np.ndarray) -> None:
+    found = in_chunks(model, rows[300:], [50, 50])
+    np.testing.assert_array_equal(found.now, in_chunks(model, rows[300:], []).now)
+
+
+def test_a_cut_begins_anew(model: CellModel, rows: np.ndarray) -> None:
+    stream = model.begin()
+    stream.add(rows[300:350])
+    stream.cut()
+    found = stream.add(rows[350:])
+    np.testing.assert_array_equal(found.now, model.begin().add(rows[350:]).now)
+    assert not np.array_equal(found.now, model.begin().add(rows[300:]).now[50:])
+
+
+@pytest.mark.parametrize("at", [0, 1, 37])
+def test_a_state_resumes(model: CellModel, rows: np.ndarray, at: int) -> None:
+    stream, other = model.begin(), model.begin()
+    if at:
+        stream.add(rows[300 : 300 + at])
+    other.add(rows[:50])  # is forgotten
+    other.resume({name: array.copy() for name, array in stream.state().items()})
+    for one, same in zip(stream.add(rows[340:]), other.add(rows[340:]), strict=True):
+        np.testing.assert_array_equal(one, same)
+
+
+def test_a_state_of_other_channels_is_refused(model: CellModel, rows: np.ndarray) -> None:
+    narrow = learn([rows[:300, :3]]).model.begin()
+    narrow.add(rows[:10, :3])
+    with pytest.raises(ValueError, match=r"shape \(3, 3\)"):
+        model.begin().resume(narrow.state())
+
+
+def test_a_constant_channel_counts_for_nothing_until_it_moves(rows: np.ndarray) -> None:
+    with_constant = np.column_stack([rows, np.full(len(rows), 1e6)])
+    model = learn([with_constant[:300]]).model
+    assert model.varies.tolist() == [True] * 4 + [False]
+    assert model.partner[4] == 4
+    assert 4 not in model.partner[:4]
+    assert model.scale[4] == 1
+    found = model.begin().add(with_constant[300:])
+    np.testing.assert_allclose(found.now[:, 4], 0, atol=1e-9)
+    without = learn([rows[:300]]).model.begin().add(rows[300:])
+    np.testing.assert_allclose(found.now[:, :4], without.now, rtol=1e-6, atol=1e-8)
+
+
+def test_more_channels_than_rows_are_finite() -> None:
+    rows = plant(90, 60, seed=2)
+    found = learn([rows[:40]]).model.begin().add(rows[40:])
+    for each in found:
+        assert np.isfinite(each).all()
+    assert (found.share >= 0).all()
+
+
+def test_wide_tables_stand_row_by_row() -> None:
+    rows = np.random.default_rng(0).normal(size=(60, WIDE + 1))
+    model = learn([rows]).model
+    assert model.n_averages == 0
+    found = model.begin().add(rows)
+    np.testing.assert_array_equal(found.now[30:], model.begin().add(rows[30:]).now)
+    np.testing.assert_allclose(found.share, found.now**2)
+    stream = model.begin()
+    stream.resume(model.begin().state())
+    np.testing.assert_array_equal(stream.add(rows).now, found.now)
+    assert learn([rows[:, :WIDE:40]]).model.n_averages == len(HALF_LIVES)
+
+
+def test_one_channel_is_judged_by_its_level_and_its_past() -> None:
+    rows = plant(600, 1, seed=4)
+    model = learn([rows]).model
+    found = model.begin().add(rows)
+    assert model.partner.tolist() == [0]
+    scaled = (rows - rows.mean(axis=0)) / rows.std(axis=0)
+    np.testing.assert_allclose(found.now, scaled, atol=1e-9)  # no other channel tells anything
+    assert found.past.std() == pytest.approx(1, abs=0.05)
+    repeats = np.corrcoef(found.past[1:, 0], found.past[:-1, 0])[0, 1]
+    assert abs(repeats) < abs(np.corrcoef(scaled[1:, 0], scaled[:-1, 0])[0, 1]) / 2
+
+
+def test_stretches_do_not_reach_into_each_other(rows: np.ndarray) -> None:
+    whole, parts = learn([rows]).model, learn([rows[:200], rows[200:], rows[:0]]).model
+    np.testing.assert_array_equal(whole.mean, parts.mean)
+    assert not np.array_equal(whole.matrix, parts.matrix)
