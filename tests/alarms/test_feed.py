@@ -237,7 +237,6 @@ def test_a_hushed_event_ends_as_accepted(toy: Toy) -> None:
     assert abs(run.changes[1].event.end - 960) <= 6
 
 
-@pytest.mark.xfail(strict=True, reason="after a restart the rows of events are counted from zero")
 def test_a_restart_forgets_alarms_but_not_row_numbers(toy: Toy) -> None:
     rows = broken(toy, SHIFT, SPIKE)
     alarms, run = feed(toy), Run()

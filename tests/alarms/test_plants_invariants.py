@@ -139,10 +139,6 @@ def test_a_larger_budget_has_no_fewer_events(seed: int) -> None:
     assert counts[1] == len(AT)
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="rows of events are counted from the first one judged, not from the first of the table",
-)
 @pytest.mark.parametrize("seed", range(6))
 def test_the_demo_finds_all_six_faults(seed: int) -> None:
     plant = simulate(seed=seed)

@@ -96,11 +96,6 @@ def test_one_stretch_of_evidence_is_one_event(tails: Tails, fault, slow: int) ->
     assert ratios[event.alarm] > 1
 
 
-@pytest.mark.xfail(
-    strict=True,
-    reason="ratios are against the limits at the last multiple of 256 rows, alarms against those "
-    "that excursions have raised since",
-)
 def test_evidence_above_its_limit_is_an_alarm(tails: Tails) -> None:
     told, ratios = run(Tracker(tails, D, RATE), planted(("change", 0, 700, 780, 2.5)))
     (event,) = ended(told)
@@ -150,25 +145,16 @@ def test_events_closer_than_the_join_are_one(tails: Tails, join: int, n_events: 
     assert found[-1].rows[1] == 755
 
 
-@pytest.mark.xfail(strict=True, reason="a line that rises again in its event loses its first start")
 def test_a_line_that_rises_again_keeps_its_first_start(tails: Tails) -> None:
     nats = planted(("stuck", 0, 700, 720, 5.0), ("stuck", 0, 735, 755, 5.0))
     (event,) = ended(run(Tracker(tails, D, RATE, join=30), nats)[0])
     assert event.rows == (700, 755)
 
 
-STALE = pytest.mark.xfail(
-    strict=True,
-    reason="a line that is over at the last row of a chunk keeps its old start, and what rises at "
-    "once after it is dated back and dropped",
-)
-
-
 @pytest.mark.parametrize(
     ("size", "how"),
     [(size, how) for size in (7, 100) for how in ({}, {"longest": 60}, {"join": 20})]
-    + [(1, {}), (1, {"join": 20}), (1, {"follow": False})]
-    + [pytest.param(1, {"longest": 60}, marks=STALE)],
+    + [(1, {}), (1, {"join": 20}), (1, {"follow": False}), (1, {"longest": 60})],
 )
 def test_the_same_in_chunks(tails: Tails, size: int, how: dict) -> None:
     nats = planted(FAULT, ("change", 2, 1000, 1140, 3.0), ("rows", 0, 1100, 1130, 9.0))

@@ -138,27 +138,28 @@ class Tracker:
                 self._relax()
             part = slice(at, at + n)
             found = self._slab(nats[part], shares[part], told)
-            ratios[at : at + len(found)] = (found / self._shown).max(axis=1, initial=0.0)
+            ratios[at : at + len(found)] = found
             at += len(found)
             if self.lasted:  # the rows after it are judged by the new baseline
                 return told, ratios[:at]
         return told, ratios
 
-    def _slab(self, nats: Nats, shares: Nats, told: list[Told]) -> Nats:
-        """Rows between two settings of the limits; W of each, (n, n_lines)."""
-        n = len(nats)
+    def _slab(self, nats: Nats, shares: Nats, told: list[Told]) -> Array:
+        """Rows between two settings of the limits; the highest evidence over its limit of each."""
+        n, level = len(nats), self._limits.level
         found = heights(nats, self._price, self._w)
-        warm = np.flatnonzero(
-            (found.max(axis=0) > self._limits.level) | (self._top > self._limits.level)
-        )
+        warm = np.flatnonzero((found.max(axis=0) > level) | (self._top > level))
         cold = np.ones(len(self._w), bool)
         cold[warm] = False
-        taken = self._walk(warm, nats, shares, found, told) if len(warm) or self._events else n
-        found = found[:taken]
+        high = np.zeros(n)  # of lines above their levels, by limits that move
+        if len(warm):
+            n = self._walk(warm, nats, shares, found, high, told)
+        found = found[:n]
         self._settle(cold, found)
-        self._keep(shares[:taken])
-        self.n_rows += taken
-        return found
+        self._keep(shares[:n])
+        self.n_rows += n
+        low = np.where(found > level, 0, found) / self._shown
+        return np.asarray(np.maximum(low.max(axis=1, initial=0.0), high[:n]))
 
     def _settle(self, cold: NDArray[np.bool_], found: Nats) -> None:
         """Where lines that stayed below their level stand after these rows."""
@@ -175,7 +176,13 @@ class Tracker:
         self._w[cold] = found[-1][cold]
 
     def _walk(
-        self, warm: NDArray[np.intp], nats: Nats, shares: Nats, found: Nats, told: list[Told]
+        self,
+        warm: NDArray[np.intp],
+        nats: Nats,
+        shares: Nats,
+        found: Nats,
+        high: Array,
+        told: list[Told],
     ) -> int:
         """Lines near or above their limits, row by row; how many rows were taken."""
         limits = self._limits
@@ -193,6 +200,7 @@ class Tracker:
             higher = w > top
             top[higher], at[higher] = w[higher], row
             limit = limits.limit[warm]
+            high[t] = np.max(w / limit, where=w > level, initial=0.0)
             for event in self._events:
                 event.running = event.running + shares[t]
             for i in np.flatnonzero((w > limit) & ~crossed).tolist():
