@@ -44,7 +44,6 @@ def test_the_page_gets_bands_near_misses_other_limits_and_trust(fitted: Fitted) 
     low, high = event.band["b"]
     assert low < high < frame["b"][3000:3030].max()
     assert all(near.near_miss and near.start >= TRAIN for near in data.near_misses)
-    assert data.near_misses
     now = next(one for one in data.what_if if one.shift == 0)
     assert now.events >= 1
     assert any("a pattern of about 24 hours, seen 25 times" in line for line in data.trust)

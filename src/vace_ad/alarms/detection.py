@@ -21,7 +21,7 @@ from vace_ad.signals.rows import added
 Array = NDArray[np.float64]
 
 NEAR_MISSES = 5  # told at most
-NEAR = 0.5  # of the limit that a near miss has at least
+NEAR = 0.3  # of the limit that a near miss has at least
 NEAR_ROWS = 48  # from an event that it lies away at least
 
 
