@@ -93,7 +93,7 @@ def test_near_misses_lie_below_the_limit_and_away_from_events() -> None:
     evidence[300:305] = [0.5, 0.8, 0.9, 0.6, 0.3]
     evidence[500:520] = 3.0  # an event
     evidence[530:540] = 0.9  # too near to it
-    evidence[700:710] = 0.45  # too little
+    evidence[700:710] = 0.25  # too little
     evidence[900] = np.nan
     found = near_misses(evidence, np.array([[500, 520]]), 48)
     assert found.tolist() == [[300, 304], [100, 110]]

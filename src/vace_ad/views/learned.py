@@ -71,4 +71,4 @@ def _alarms(detector: VACE) -> str:
     model = detector.model_
     rows = plural(model.alarm.tails.n_rows, "training row")
     words = model.threshold(Budget(), None).words
-    return f"{words}, by limits from {rows} judged as if they were new"
+    return f"{words}; limits from {rows} judged as if they were new"
