@@ -22,9 +22,7 @@ from record import RESULTS, Line, write
 
 from vace_ad import VACE
 from vace_ad.alarms.budget import Budget
-from vace_ad.alarms.detection import find_events
 from vace_ad.errors import VaceWarning
-from vace_ad.frames.table import as_table
 
 TRAIN, TEST, SEEDS = 5_000, 30_000, 3
 QUICK = (1_500, 3_000, 1)  # training rows, test rows, seeds
@@ -41,12 +39,9 @@ def count(kind: Kind, train: int, test: int, seed: int) -> dict[str, tuple[int, 
     """False alarms and rows inside events, for each budget."""
     rows = series(kind, train + test, seed)  # (train + test, CHANNELS)
     detector = VACE(random_state=seed).fit(rows[:train])
-    table = as_table(rows[train:]).aligned(detector.channels_)
-    signals = detector.signals(table)  # the same for all budgets
     found = {}
     for name, rate in BUDGETS.items():
-        budget = Budget(rate * 10_000, "rows")
-        events = find_events(detector.model_, table, signals, budget=budget)
+        events = detector.detect(rows[train:], budget=Budget(rate * 10_000, "rows"))
         found[name] = len(events.anomalies), int(events.predictions.sum())
     return found
 

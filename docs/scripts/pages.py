@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields
 from typing import Any
 
-from study import study  # beside this file
+from study_page import study  # beside this file
 
 from vace_ad import errors
 from vace_ad.config import PRESETS, Reproduction, VACEConfig

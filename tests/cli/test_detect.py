@@ -37,9 +37,9 @@ def test_results_folder(vace: Runner, plant: Path, tmp_path: Path) -> None:
     assert [path.name for path in out.parent.iterdir()] == ["results"]
 
     scores = pl.read_parquet(out / "scores.parquet")
-    assert scores.columns[:4] == ["row", "time", "score", "threshold"]
-    assert scores["threshold"].null_count() == 450  # training rows have none
-    above = scores.filter(pl.col("score") > pl.col("threshold"))["row"]
+    assert scores.columns[:5] == ["row", "time", "score", "evidence", "surprise"]
+    assert scores["evidence"].null_count() == 450  # training rows have none
+    above = scores.filter(pl.col("evidence") > 1)["row"]
     assert above.is_in(range(FAULT.start, FAULT.stop)).any()
     assert scores.height == ROWS
     events = pl.read_csv(out / "events.csv", try_parse_dates=True)

@@ -61,7 +61,7 @@ def test_comments_of_fields_go_on_over_lines():
 
 
 def test_the_page_of_the_study_shows_what_there_is(tmp_path, monkeypatch):
-    import study
+    import study_page as study
 
     monkeypatch.setattr(study, "RESULTS", tmp_path)
     monkeypatch.setattr(study, "FIGURES", tmp_path)

@@ -58,7 +58,7 @@ def test_a_fault_opens_an_alarm_and_its_end_resolves_it(model):
     assert event.shares[0][0] == "level"
     assert abs(event.start + TRAIN - FAULT[0]) <= 3
     assert event.start_time == TIME[TRAIN + event.start]
-    assert event.severity > 90
+    assert event.severity > 50
 
 
 @pytest.mark.parametrize("at", [1300, 1520, 1545])

@@ -13,7 +13,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -118,7 +117,7 @@ class Tails:
         n_rows = self.n_rows + sum(map(len, parts))
         return replace(self, excess=height / count, count=count, n_rows=n_rows)
 
-    @cached_property
+    @property
     def n_lines(self) -> int:
         """Lines that can alarm."""
         return int((self.level < NEVER).sum())

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -62,7 +61,7 @@ class AlarmModel:
         idle = np.concatenate([np.tile(~cells.varies, 4), np.full(2, not cells.varies.any())])
         return cls(cells, surprise, row_surprise, stuck, Tails.fit(lines, idle, d))
 
-    @cached_property
+    @property
     def n_channels(self) -> int:
         """How many channels there are."""
         return self.cells.n_channels

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -64,7 +63,7 @@ class CellModel:
         """How many channels there are."""
         return len(self.mean)
 
-    @cached_property
+    @property
     def n_averages(self) -> int:
         """Averages of the past that a channel brings beside its value."""
         return len(self.matrix) // self.n_channels - 1
