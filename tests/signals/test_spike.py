@@ -117,4 +117,4 @@ def test_the_event_of_a_single_bad_reading_is_that_row_its_channel_and_its_signa
     found = VACE(random_state=0).fit(rows[:3000]).detect(rows[3000:])
     event = max(found.anomalies, key=lambda event: event.score)
     assert event.start <= 2000 < event.end <= event.start + 30
-    assert (event.signal, event.shares[0][0]) == ("spike", "channel_1")
+    assert (event.signal, event.shares[0][0]) == ("jump", "channel_1")
