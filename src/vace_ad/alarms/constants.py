@@ -1,7 +1,7 @@
 """Every number that shapes an alarm, in one place.
 
-Chosen on random plants 0 to 15 and, leaving out one family at a time, on the series at hand:
-`benchmarks/alarm_constants.py` prints the table, `benchmarks/results/alarm-constants.csv` keeps it.
+Chosen on simulated plants (seeds 0 to 15), with a look at the real series at hand; a choice that
+leaves out one family at a time is still to be made.
 """
 
 # Recent baseline: a residual is judged against its own recent mean and spread.
