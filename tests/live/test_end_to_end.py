@@ -96,11 +96,11 @@ def test_a_service_over_prometheus_and_alertmanager(tmp_path, receiver):
         data["sink"] = [{"kind": "alertmanager", "url": manager, "repeat": "1s"}]
         data["server"] = {"address": "127.0.0.1:0"}
         with running(make_config(data), real.core) as (watch, _):
-            until(lambda: watch.status.counts["rows"] >= 20, 60)  # a patch and a little
+            until(lambda: watch.status.counts["rows"] >= 70, 150)  # alarms have warmed up
             level[0] = 30.0  # the fault
             until(lambda: receiver.got, 30)
             level[0] = 0.0
-            until(lambda: receiver.got[-1]["status"] == "resolved", 90)
+            until(lambda: receiver.got[-1]["status"] == "resolved", 240)
         stop.set()
         writer.join()
     fired = receiver.got[0]["alerts"][0]
