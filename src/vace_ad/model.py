@@ -230,11 +230,6 @@ class Model:
         """How scores are distributed in normal operation."""
         return Calibration.from_scores(self.calibration_scores, self.reach)
 
-    @cached_property
-    def seen_calibration(self) -> Calibration:
-        """How the finished signals' scores of rows that they have seen are distributed."""
-        return Calibration.from_scores(self.seen_scores[0], self.reach)
-
     def recogniser(self, patterns: Sequence[Pattern] = ()) -> Recogniser:
         """Who takes accepted patterns out of rows."""
         return Recogniser(patterns, self.channels, self.normal, self.wander, self.config.length)
