@@ -129,8 +129,11 @@ class AlarmFeed:
         self._queue = queue if not len(self._queue) else np.concatenate([self._queue, queue])
         self._times_queue = np.concatenate([self._times_queue, stamps])
 
-    def take(self, rows: Array | None, n: int) -> Taken:
-        """Rows (n, n_channels) that are decided; None: n rows without evidence, or a cut."""
+    def take(self, rows: Array | None, n: int, scores: Array | None = None) -> Taken:
+        """Rows (n, n_channels) that are decided, with their provisional scores (n,).
+
+        None: n rows without evidence, or a cut.
+        """
         queue, self._queue = self._queue[:n], self._queue[n:]
         times, self._times_queue = self._times_queue[:n], self._times_queue[n:]
         came = queue[:, 0] > 0
@@ -142,7 +145,7 @@ class AlarmFeed:
             evidence = surprise = np.full(n, np.nan)
         else:
             bear = queue[:, 1]
-            judged = self._stream.add(rows, None if (bear == 1).all() else bear)
+            judged = self._stream.add(rows, scores, None if (bear == 1).all() else bear)
             told, evidence, surprise = judged.told, judged.ratio, judged.surprise
         for buffer, new in (
             (self._times, times[:, None]),
