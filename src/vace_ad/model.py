@@ -129,7 +129,7 @@ class Model:
         before = int(self.facts.get("rows_used", self.facts["rows"]))
         update = Update(parts, named, before, self.normal, config, progress)
         fitted = [signal.updated(update) for signal in self.signals]
-        held = held_out(fitted, self.normal, parts, config.length)
+        held = held_out(fitted, self.normal, parts, config)
         watch.stamp("update")
         facts = {
             **self.facts,
