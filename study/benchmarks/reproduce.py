@@ -102,6 +102,10 @@ STAGES = (
     Stage(("ablation",), STUDIES, 3, PAPER),
     Stage(("sensitivity",), TUNING, 1, PAPER),
     Stage(("vace-no-channel-encoder",), ("MSL",), 1, PAPER),
+    Stage(("ablation",), ("MSL", *MIDDLE), 1, PAPER),  # more series before more seeds
+    Stage(("ablation",), ("SMAP",), 1, PAPER),
+    Stage(("vace-released",), ("MSL", "SMAP"), seeds=5),
+    Stage(("ablation",), ("MSL", *MIDDLE), 3, PAPER),
     Stage(LIGHT, ("MSL", "SMAP", "Genesis", "SMD")),
     Stage(LIGHT[:3], MIDDLE),
     Stage(CHECKED, ("MSL", *SMD)),
@@ -118,7 +122,6 @@ STAGES = (
     Stage(UNCAPPED[:2], CORE),
     Stage(("lstmad",), ("MSL", "SMAP")),
     Stage(("sensitivity",), TUNING, 3, PAPER),
-    Stage(("ablation",), ("MSL", "Genesis"), 3, PAPER),
     Stage(("vace-released",), ("SMAP", *MIDDLE), seeds=10),
     Stage(CAPPED, ("MSL", "SMAP")),
     Stage(("ablation",), ("SMAP",), 3, PAPER),
