@@ -28,12 +28,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import polars as pl
-from alarms import CORE, series
 from judging import RATE, Judged, common, judge, overlap, proper_alarms
 from numpy.typing import NDArray
 from record import DATA, RESULTS, Line, write
 from scipy.signal import lfilter
 
+from alarms import CORE, series
 from vace_ad import VACE
 from vace_ad.demo import simulate
 from vace_ad.errors import VaceWarning

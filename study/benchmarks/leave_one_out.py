@@ -1,0 +1,174 @@
+"""How good the default is on a family of series that had no say in its constants.
+
+    python study/benchmarks/leave_one_out.py                # goes on where it stopped
+    python study/benchmarks/leave_one_out.py --minutes 0    # only sums up the committed table
+
+Variants of the score differ in what a choice was made of: the weight of each line of evidence, and
+whether windows are as long as a rhythm of the training or at most 96 rows. For each family the
+variant is taken that is best on all other families (the mean of their means), and the family is
+measured with it: that is the number to expect on other data. The number at hand is that of the
+default on the families that it was chosen with. One seed, rows after the training part, at most
+40,000 of them. Writes variants.csv, VUS-PR by series and variant, and leave-one-out.csv, by family.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+import warnings
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from common import DATA, RESULTS, ROOT, Line, append, done_already, read, write
+from numpy.typing import NDArray
+
+from vace_ad import VACE
+from vace_ad.config import LENGTH
+from vace_ad.errors import VaceWarning
+from vace_ad.metrics import sliding_window, vus
+from vace_study.compare import paired
+
+sys.path.insert(0, str(ROOT / "benchmarks"))
+from alarms import series  # noqa: E402
+
+Array = NDArray[np.float64]
+SHAPE = ("position", "direction")
+OF_WINDOWS = ("level", "scale", "relation")
+TURNED = (*OF_WINDOWS, "spike", "forecast", "distance", "surge")
+FACTORS = (0.0, 0.5, 2.0, 4.0)
+CHOSEN_WITH = ("SMAP", "Genesis", "MITDB", "SMD", "MSL", "GECCO", "Daphnet", "SVDB", "LTDB")
+NOT_SCORED = ("RCD",)  # normal and faulty recordings lie days apart: good for blame only
+
+
+class Variant(NamedTuple):
+    """A way to make one score of the lines of evidence."""
+
+    name: str
+    capped: bool  # windows of at most `LENGTH` rows, whatever the rhythm
+    factors: Mapping[str, float]  # of lines whose weight is another than the default's
+
+    def score(self, lines: Mapping[str, Array]) -> Array:
+        """The sum of the weighted lines, (n,)."""
+        total = np.zeros(1)
+        for name, line in lines.items():
+            if not name.startswith("short "):
+                short = lines.get(f"short {name}") if self.capped else None
+                total = total + self.factors.get(name, 1.0) * (line if short is None else short)
+        return np.nan_to_num(total, nan=float(np.nanmin(total)))
+
+
+def variants() -> Iterator[Variant]:
+    """The default first, then one line's weight changed at a time."""
+    for capped in (False, True):
+        words = ", windows of at most 96 rows" if capped else ""
+        yield Variant(f"default{words}", capped, {})
+        yield Variant(f"no shape{words}", capped, dict.fromkeys(SHAPE, 0.0))
+        for line in TURNED:
+            for factor in FACTORS:
+                yield Variant(f"{factor:g} {line}{words}", capped, {line: factor})
+
+
+DEFAULT = next(variants()).name
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--data", type=Path, default=DATA)
+    parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the CSV files")
+    parser.add_argument("--families", nargs="*", default=[])
+    parser.add_argument("--minutes", type=float, default=120, help="start no series later")
+    chosen = parser.parse_args()
+    warnings.simplefilter("ignore", VaceWarning)
+    path = chosen.out / "variants.csv"
+    started, done = time.monotonic(), done_already(path, "series")
+    found = series(chosen.data, chosen.families) if chosen.minutes else iter(())
+    for name, family, table, train in found:
+        stem = name.removesuffix(".parquet")
+        labels = table["Label"].to_numpy()[train:].astype(int)
+        if (stem,) in done or family in NOT_SCORED or not labels.any():
+            continue
+        if time.monotonic() - started > 60 * chosen.minutes:
+            break
+        values = table.drop("Label").to_numpy().astype(float)
+        append(measured(stem, family, values[:train], values[train:], labels), path)
+        print(stem, flush=True)
+    lines = list(summary(read(path)))
+    write(lines, chosen.out / "leave-one-out.csv", seed=0)
+    for line in lines:
+        print(line)
+
+
+def measured(
+    stem: str, family: str, train: Array, test: Array, labels: NDArray[np.int_]
+) -> list[Line]:
+    """VUS-PR of each variant on one series."""
+    detector = VACE(random_state=0).fit(train)
+    lines = dict(detector.signals(test))
+    if detector.config.length > LENGTH:
+        short = VACE(random_state=0, patch_length=LENGTH).fit(train).signals(test)
+        lines |= {f"short {name}": short[name] for name in OF_WINDOWS}
+    window = sliding_window(test[:, 0])
+    seen: dict[bytes, float] = {}  # many variants are the same where a line is not there
+    rows = []
+    for variant in variants():
+        score = variant.score(lines)
+        key = score.tobytes()
+        if key not in seen:
+            seen[key] = vus(labels, score, window).vus_pr
+        told = f"{seen[key]:.6f}"
+        rows.append({"series": stem, "family": family, "variant": variant.name, "vus_pr": told})
+    return rows
+
+
+def summary(rows: list[dict[str, str]]) -> Iterator[Line]:
+    """A line a family, and their means."""
+    by_family: dict[str, dict[str, list[float]]] = {}
+    for row in rows:
+        of = by_family.setdefault(row["family"], {})
+        of.setdefault(row["variant"], []).append(float(row["vus_pr"]))
+    means = {
+        family: {name: float(np.mean(values)) for name, values in of.items()}
+        for family, of in by_family.items()
+    }
+    left_out, at_hand, unseen = [], [], []
+    for family, own in means.items():
+        others = [mean for name, mean in means.items() if name != family]
+        if not others:
+            continue
+        best = max(own, key=lambda name: np.mean([mean[name] for mean in others]))
+        values = by_family[family][best]
+        left_out.append(values)
+        (at_hand if family in CHOSEN_WITH else unseen).append(by_family[family][DEFAULT])
+        yield {
+            "family": family, "series": len(values), "chosen_without_it": best,
+            "left_out": f"{own[best]:.3f}", "default": f"{own[DEFAULT]:.3f}",
+            "best_afterwards": max(own, key=lambda name: own[name]),
+            "best": f"{max(own.values()):.3f}",
+        }  # fmt: skip
+    for name, groups in (
+        ("left out, all families", left_out),
+        ("default, families it was chosen with", at_hand),
+        ("default, families it was not chosen with", unseen),
+    ):
+        if groups:
+            yield {"family": name, "series": sum(map(len, groups)), **_mean(groups)}
+
+
+def _mean(groups: list[list[float]]) -> Line:
+    """The mean over series with its bootstrap interval, and the mean of families."""
+    values = {str(i): x for i, x in enumerate(value for group in groups for value in group)}
+    found = paired(values, dict.fromkeys(values, 0.0))
+    assert found is not None  # no group is empty
+    edges = {"low": found.low, "high": found.high}
+    return {
+        "mean_of_series": f"{found.mean:.3f}",
+        "mean_of_families": f"{np.mean([np.mean(group) for group in groups]):.3f}",
+        **{name: "" if edge is None else f"{edge:.3f}" for name, edge in edges.items()},
+    }
+
+
+if __name__ == "__main__":
+    main()
