@@ -37,7 +37,7 @@ from alarms import CORE, series
 from vace_ad import VACE
 from vace_ad.demo import simulate
 from vace_ad.errors import VaceWarning
-from vace_ad.signals.cells import learn
+from vace_study.baselines.cells import Cells
 from vace_study.baselines.charts import CUSUM, EWMA, TrainedPCA
 from vace_study.baselines.limits import merged
 
@@ -75,12 +75,6 @@ def of_pca(statistic: Any) -> Fit:
         return lambda x: smoothed(chart.contributions(x))
 
     return fit
-
-
-def of_cells(rows: Array) -> Statistic:
-    """The moving average of each channel's share in the cell model's distance."""
-    model = learn([rows]).model
-    return lambda x: smoothed(np.where(model.varies, model.begin().add(x).share, 0.0))
 
 
 def chart(fit: Fit, whole: Callable[[Array], Array]) -> Detect:
@@ -124,7 +118,7 @@ CHARTS: dict[str, Detect] = {
     "ewma of q": chart(of_pca("q"), _sum),
     "ewma": chart(lambda rows: EWMA().fit(rows).contributions, _max),
     "cusum": chart(lambda rows: CUSUM().fit(rows).contributions, _max),
-    "ewma of cells": chart(of_cells, _max),
+    "ewma of cells": chart(lambda rows: Cells(WEIGHT).fit(rows).contributions, _max),
 }
 
 

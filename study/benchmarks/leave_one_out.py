@@ -32,7 +32,7 @@ from vace_ad.metrics import sliding_window, vus
 from vace_study.compare import paired
 
 sys.path.insert(0, str(ROOT / "benchmarks"))
-from alarms import series  # noqa: E402
+from alarms import series
 
 Array = NDArray[np.float64]
 SHAPE = ("position", "direction")

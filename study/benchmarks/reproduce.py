@@ -48,7 +48,8 @@ SMD = ("059", "065", "075", "078")  # of few training rows
 TUNING = ("004", "011", "149", "164")
 
 CHARTS = (
-    "shewhart", "ewma", "cusum", "hotelling-t2", "pca-q", "t2-and-q", "var-reduced-rank",
+    "shewhart", "ewma", "cusum", "hotelling-t2", "pca-q", "t2-and-q", "var-reduced-rank", "cells",
+    "cells-ewma",
 )  # fmt: skip
 LIGHT = ("usad", "deepant", "omnianomaly", "timesnet")
 CHECKED = ("xlstmad-quick", "anomaly-transformer-quick")
