@@ -4,11 +4,12 @@
     python study/benchmarks/leave_one_out.py --minutes 0    # only sums up the committed table
 
 Variants of the score differ in what a choice was made of: the weight of each line of evidence, and
-whether windows are as long as a rhythm of the training or at most 96 rows. For each family the
-variant is taken that is best on all other families (the mean of their means), and the family is
-measured with it: that is the number to expect on other data. The number at hand is that of the
-default on the families that it was chosen with. One seed, rows after the training part, at most
-40,000 of them. Writes variants.csv, VUS-PR by series and variant, and leave-one-out.csv, by family.
+whether windows, or windows and patches, follow a rhythm of the training or stay at 96 rows where it
+is longer. For each family the variant is taken that is best on all other families (the mean of
+their means), and the family is measured with it: that is the number to expect on other data. The
+number at hand is that of the default on the families that it was chosen with. One seed, rows after
+the training part, at most 40,000 of them. Writes variants.csv, VUS-PR by series and variant, and
+leave-one-out.csv, by family.
 """
 
 from __future__ import annotations
@@ -36,6 +37,12 @@ Array = NDArray[np.float64]
 SHAPE = ("position", "direction")
 OF_WINDOWS = ("level", "scale", "relation")
 TURNED = (*OF_WINDOWS, "spike", "forecast", "distance", "surge")
+CAPPED: dict[str, tuple[tuple[str, ...], int]] = {  # lines, and the longest rhythm they follow
+    "": ((), 0),
+    "; windows of at most 96 rows": (OF_WINDOWS, 96),
+    "; windows and patches of at most 96 rows": ((*SHAPE, *OF_WINDOWS), 96),
+    "; no rhythm of more than 150 rows": ((*SHAPE, *OF_WINDOWS), 150),
+}
 FACTORS = (0.0, 0.5, 2.0, 4.0)
 CHOSEN_WITH = ("SMAP", "Genesis", "MITDB", "SMD", "MSL", "GECCO", "Daphnet", "SVDB", "LTDB")
 MOST_ROWS = 40_000  # test rows of a series
@@ -46,28 +53,27 @@ class Variant(NamedTuple):
     """A way to make one score of the lines of evidence."""
 
     name: str
-    capped: bool  # windows of at most `LENGTH` rows, whatever the rhythm
+    capped: tuple[str, ...]  # lines whose windows or patches do not follow a long rhythm
+    longest: int  # rhythm that they follow, in rows
     factors: Mapping[str, float]  # of lines whose weight is another than the default's
 
-    def score(self, lines: Mapping[str, Array]) -> Array:
-        """The sum of the weighted lines, (n,)."""
+    def score(self, lines: Mapping[str, Array], short: Mapping[str, Array], length: int) -> Array:
+        """The sum of the weighted lines, (n,): those with patches of `length`, and of 96 rows."""
         total = np.zeros(1)
         for name, line in lines.items():
-            if not name.startswith("short "):
-                short = lines.get(f"short {name}") if self.capped else None
-                total = total + self.factors.get(name, 1.0) * (line if short is None else short)
+            taken = short[name] if name in self.capped and length > self.longest else line
+            total = total + self.factors.get(name, 1.0) * taken
         return np.nan_to_num(total, nan=float(np.nanmin(total)))
 
 
 def variants() -> Iterator[Variant]:
     """The default first, then one line's weight changed at a time."""
-    for capped in (False, True):
-        words = ", windows of at most 96 rows" if capped else ""
-        yield Variant(f"default{words}", capped, {})
-        yield Variant(f"no shape{words}", capped, dict.fromkeys(SHAPE, 0.0))
+    for words, (capped, longest) in CAPPED.items():
+        yield Variant(f"default{words}", capped, longest, {})
+        yield Variant(f"no shape{words}", capped, longest, dict.fromkeys(SHAPE, 0.0))
         for line in TURNED:
             for factor in FACTORS:
-                yield Variant(f"{factor:g} {line}{words}", capped, {line: factor})
+                yield Variant(f"{factor:g} {line}{words}", capped, longest, {line: factor})
 
 
 DEFAULT = next(variants()).name
@@ -120,15 +126,15 @@ def measured(path: Path) -> list[Line]:
     values = table.drop("Label").to_numpy().astype(float)
     train, test, family = values[:first], values[first:], _family(stem)
     detector = VACE(random_state=0).fit(train)
-    lines = dict(detector.signals(test))
-    if detector.config.length > LENGTH:
+    lines, length = detector.signals(test), detector.config.length
+    short = lines
+    if length > LENGTH:
         short = VACE(random_state=0, patch_length=LENGTH).fit(train).signals(test)
-        lines |= {f"short {name}": short[name] for name in OF_WINDOWS}
     window = sliding_window(test[:, 0])
     seen: dict[bytes, float] = {}  # many variants are the same where a line is not there
     rows = []
     for variant in variants():
-        score = variant.score(lines)
+        score = variant.score(lines, short, length)
         key = score.tobytes()
         if key not in seen:
             seen[key] = vus(labels, score, window).vus_pr
