@@ -1,6 +1,7 @@
 """The scripts behind the published figures: that they run at all, and that they sum up rightly."""
 
 import csv
+import importlib
 import re
 import subprocess
 import sys
@@ -177,6 +178,17 @@ def test_a_study_goes_on_from_committed_rows_of_methods_as_they_are_now(tmp_path
     main = read(tmp_path / "out" / "main-test-only.csv")
     assert (main[0]["method"], float(main[0]["VUS-PR"]), main[0]["series"]) == ("pca", 0.375, "2")
     assert not (tmp_path / "out" / "ablation-test-only.md").exists()
+
+
+def test_rows_from_before_a_change_stay_where_it_changed_nothing(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    reproduce = importlib.import_module("reproduce")
+    old = next(config for config, same in reproduce.SAME.items() if same.method == "vace")
+    present = resolve("vace").config_hash
+    for series, stays in ((GENESIS, True), ("025_MITDB_id_7_Medical_tr_37500_1st_88864", False)):
+        row = made_row("vace", series, config=old)
+        assert (reproduce._current(row) == present) is stays
+    assert reproduce._current(made_row("pca", GENESIS, config=old)) is None
 
 
 def test_a_study_puts_rows_of_other_code_aside(tmp_path, study):
