@@ -4,12 +4,11 @@
     python study/benchmarks/leave_one_out.py --minutes 0    # only sums up the committed table
 
 Variants of the score differ in what a choice was made of: the weight of each line of evidence, and
-whether windows, or windows and patches, follow a rhythm of the training or stay at 96 rows where it
-is longer. For each family the variant is taken that is best on all other families (the mean of
-their means), and the family is measured with it: that is the number to expect on other data. The
-number at hand is that of the default on the families that it was chosen with. One seed, rows after
-the training part, at most 40,000 of them. Writes variants.csv, VUS-PR by series and variant, and
-leave-one-out.csv, by family.
+how long patches and windows are where training has a long rhythm. For each family the
+variant is taken that is best on all other families (the mean of their means), and the family is
+measured with it: that is the number to expect on other data. The number at hand is that of the
+default on the families that it was chosen with. One seed, rows after the training part, at most
+40,000 of them. Writes variants.csv, VUS-PR by series and variant, and leave-one-out.csv, by family.
 """
 
 from __future__ import annotations
@@ -21,13 +20,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import patch
 
 import numpy as np
 import polars as pl
 from common import DATA, RESULTS, Line, append, done_already, read, write
 from numpy.typing import NDArray
 
-from vace_ad import VACE
+from vace_ad import VACE, config
 from vace_ad.config import LENGTH
 from vace_ad.errors import VaceWarning
 from vace_ad.metrics import sliding_window, vus
@@ -37,11 +37,11 @@ Array = NDArray[np.float64]
 SHAPE = ("position", "direction")
 OF_WINDOWS = ("level", "scale", "relation")
 TURNED = (*OF_WINDOWS, "spike", "forecast", "distance", "surge")
-CAPPED: dict[str, tuple[tuple[str, ...], int]] = {  # lines, and the longest rhythm they follow
-    "": ((), 0),
-    "; windows of at most 96 rows": (OF_WINDOWS, 96),
-    "; windows and patches of at most 96 rows": ((*SHAPE, *OF_WINDOWS), 96),
-    "; no rhythm of more than 150 rows": ((*SHAPE, *OF_WINDOWS), 150),
+LENGTHS: dict[str, tuple[str, str]] = {  # where lines of shape, and of windows, come from
+    "": ("default", "default"),
+    "; windows of one period, however long": ("default", "long"),
+    "; windows of at most 96 rows": ("default", "short"),
+    "; patches and windows of at most 96 rows": ("short", "short"),
 }
 FACTORS = (0.0, 0.5, 2.0, 4.0)
 CHOSEN_WITH = ("SMAP", "Genesis", "MITDB", "SMD", "MSL", "GECCO", "Daphnet", "SVDB", "LTDB")
@@ -49,31 +49,37 @@ MOST_ROWS = 40_000  # test rows of a series
 NOT_SCORED = ("RCD",)  # normal and faulty recordings lie days apart: good for blame only
 
 
+Lines = Mapping[str, Array]  # name → (n,)
+
+
 class Variant(NamedTuple):
     """A way to make one score of the lines of evidence."""
 
     name: str
-    capped: tuple[str, ...]  # lines whose windows or patches do not follow a long rhythm
-    longest: int  # rhythm that they follow, in rows
+    shape: str  # the fit that these lines come from
+    windows: str  # and those of windows
     factors: Mapping[str, float]  # of lines whose weight is another than the default's
 
-    def score(self, lines: Mapping[str, Array], short: Mapping[str, Array], length: int) -> Array:
-        """The sum of the weighted lines, (n,): those with patches of `length`, and of 96 rows."""
+    def score(self, fits: Mapping[str, Lines]) -> Array:
+        """The sum of the weighted lines, (n,)."""
         total = np.zeros(1)
-        for name, line in lines.items():
-            taken = short[name] if name in self.capped and length > self.longest else line
-            total = total + self.factors.get(name, 1.0) * taken
+        for name, line in fits["default"].items():
+            if name in SHAPE:
+                line = fits[self.shape][name]
+            elif name in OF_WINDOWS:
+                line = fits[self.windows][name]
+            total = total + self.factors.get(name, 1.0) * line
         return np.nan_to_num(total, nan=float(np.nanmin(total)))
 
 
 def variants() -> Iterator[Variant]:
     """The default first, then one line's weight changed at a time."""
-    for words, (capped, longest) in CAPPED.items():
-        yield Variant(f"default{words}", capped, longest, {})
-        yield Variant(f"no shape{words}", capped, longest, dict.fromkeys(SHAPE, 0.0))
+    for words, (shape, windows) in LENGTHS.items():
+        yield Variant(f"default{words}", shape, windows, {})
+        yield Variant(f"no shape{words}", shape, windows, dict.fromkeys(SHAPE, 0.0))
         for line in TURNED:
             for factor in FACTORS:
-                yield Variant(f"{factor:g} {line}{words}", capped, longest, {line: factor})
+                yield Variant(f"{factor:g} {line}{words}", shape, windows, {line: factor})
 
 
 DEFAULT = next(variants()).name
@@ -127,14 +133,17 @@ def measured(path: Path) -> list[Line]:
     train, test, family = values[:first], values[first:], _family(stem)
     detector = VACE(random_state=0).fit(train)
     lines, length = detector.signals(test), detector.config.length
-    short = lines
+    fits: dict[str, Lines] = {"default": lines, "short": lines, "long": lines}
     if length > LENGTH:
-        short = VACE(random_state=0, patch_length=LENGTH).fit(train).signals(test)
+        fits["short"] = VACE(random_state=0, patch_length=LENGTH).fit(train).signals(test)
+    if length > config.FOLLOWED:
+        with patch.object(config, "FOLLOWED", length):
+            fits["long"] = VACE(random_state=0).fit(train).signals(test)
     window = sliding_window(test[:, 0])
     seen: dict[bytes, float] = {}  # many variants are the same where a line is not there
     rows = []
     for variant in variants():
-        score = variant.score(lines, short, length)
+        score = variant.score(fits)
         key = score.tobytes()
         if key not in seen:
             seen[key] = vus(labels, score, window).vus_pr
