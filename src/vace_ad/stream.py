@@ -29,7 +29,7 @@ from vace_ad.signals.rows import added
 from vace_ad.signals.together import Together
 
 Array = NDArray[np.float64]
-KIND = files.Kind("vace-ad stream", 3, "a stream's state")
+KIND = files.Kind("vace-ad stream", 4, "a stream's state")
 _NO_SCORES: Array = np.empty(0)
 SLAB = 4096  # rows worked off at a time: few enough to stay in cache
 

@@ -111,10 +111,10 @@ class AlarmModel:
             Tails.restored(under("tails", arrays)),
         )
 
-    def cells_of(self, rows: Array) -> tuple[Nats, Expected]:
-        """Nats (n, 2 · n_channels) of complete rows, and what their cells should have been."""
-        residuals = self.cells.begin().add(rows)
-        baseline = Baseline(2 * self.n_channels)
+    def judge(
+        self, rows: Array, residuals: Residuals, baseline: Baseline
+    ) -> tuple[Nats, Expected]:
+        """Nats (n, 2 · n_channels) of residuals against a baseline, and what to expect by it."""
         both = np.concatenate([residuals.now, residuals.past], axis=1)
         mean, spread = baseline.follow(both)
         nats = self.surprise.of((both - mean) / spread)
@@ -140,6 +140,7 @@ class Judged(NamedTuple):
     told: list[Told]
     ratio: Array  # (n,), highest evidence over its limit: above 1 is an alarm
     surprise: Array  # (n,), nats of the most surprising cell
+    expected: Expected  # by the baseline as it was at each row
 
 
 class AlarmStream:
@@ -165,7 +166,7 @@ class AlarmStream:
     def lines_of(self, rows: Array) -> Nats:
         """The evidence of all lines of one stretch, as a stream gives it."""
         self._cells.cut()
-        nats, whole_row = self._nats(self._cells.add(rows))
+        nats, whole_row, _ = self._nats(rows, self._cells.add(rows))
         nats[:WARM_UP], whole_row[:WARM_UP] = 0, 0
         return _lines(nats, whole_row, self.model.stuck * _repeated(rows, None))
 
@@ -177,17 +178,17 @@ class AlarmStream:
     def add(self, rows: Array, bear: Array | None = None) -> Judged:
         """Take complete rows (n, n_channels); `bear` (n,) divides their evidence."""
         if not len(rows):
-            return Judged([], np.empty(0), np.empty(0))
+            return Judged([], np.empty(0), np.empty(0), Expected(rows, rows, rows))
         residuals = self._cells.add(rows)
         same = _repeated(rows, self._last)
         self._last = rows[-1].copy()
         told: list[Told] = []
-        ratios, surprises = [], []
+        ratios, surprises, expected = [], [], []
         at = 0
         while at < len(rows):
             left = Residuals(*(x[at:] for x in residuals))
             before = self._baseline.state()
-            nats, whole_row = self._nats(left)
+            nats, whole_row, should = self._nats(rows[at:], left)
             stuck = self._stuck(same[at:])
             if self._young > at:
                 nats[: self._young - at], whole_row[: self._young - at] = 0, 0
@@ -202,16 +203,19 @@ class AlarmStream:
             varies = np.tile(self.model.cells.varies, 2)
             most = np.max(nats[: len(ratio)], axis=1, where=varies, initial=0)
             surprises.append(np.maximum(most, stuck[: len(ratio)].max(axis=1)) / UNIT)
+            expected.append([each[: len(ratio)] for each in should])
             at += len(ratio)
             if self.tracker.lasted:
                 self._adopt(before, Residuals(*(x[: len(ratio)] for x in left)))
         self._quiet &= same[-1]
         self._young = max(self._young - len(rows), 0)
-        return Judged(told, np.concatenate(ratios), np.concatenate(surprises))
+        should = Expected(*(np.concatenate(each) for each in zip(*expected, strict=True)))
+        return Judged(told, np.concatenate(ratios), np.concatenate(surprises), should)
 
-    def _nats(self, residuals: Residuals) -> tuple[Nats, Nats]:
-        nats = self.model.surprise.of(_judged(self._baseline, residuals))
-        return nats, self.model.row_surprise.of(_row_distance(nats, self.model.cells.varies))
+    def _nats(self, rows: Array, residuals: Residuals) -> tuple[Nats, Nats, Expected]:
+        nats, expected = self.model.judge(rows, residuals, self._baseline)
+        distance = _row_distance(nats, self.model.cells.varies)
+        return nats, self.model.row_surprise.of(distance), expected
 
     def _stuck(self, same: NDArray[np.bool_]) -> Nats:
         """Nats of repeated values; none while a channel's standstill is taken as normal."""

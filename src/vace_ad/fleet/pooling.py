@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -126,22 +125,15 @@ def _fit(
 
 def _beyond_own(row: MachineRow) -> MachineRow:
     """Only the events beyond what the machine itself extrapolates to."""
-    bar = Bar(row.bar, row.bar - 1)
-    events = [_judged(event, event["ratio"] or 0.0, bar) for event in row.events]
-    return replace(row, events=tuple(event for event in events if event is not None))
+    return _only(row, "ratio", row.bar)
 
 
 def _beyond(row: MachineRow, bar: Bar) -> MachineRow:
     """Only the events beyond the fleet's bar."""
-    events = [_judged(event, event["height"] or 0.0, bar) for event in row.events]
-    return replace(row, events=tuple(event for event in events if event is not None))
+    return _only(row, "height", bar.height)
 
 
-def _judged(event: dict[str, Any], height: float, bar: Bar) -> dict[str, Any] | None:
-    """An event beyond the bar with its severity against the fleet's budget; no data stays."""
-    if event["kind"] != "anomaly":
-        return event
-    if not height > bar.height:
-        return None
-    decades = (height - bar.height) / (bar.scale * np.log(10))
-    return {**event, "severity": 100 * decades / (1 + decades)}
+def _only(row: MachineRow, strength: str, bar: float) -> MachineRow:
+    """Only the events stronger than a bar; missing data stays."""
+    kept = [e for e in row.events if e["kind"] != "anomaly" or (e[strength] or 0.0) > bar]
+    return replace(row, events=tuple(kept))

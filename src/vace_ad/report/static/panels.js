@@ -64,22 +64,64 @@ function hatch(context, a, b, top, height, chosen) {
   context.restore();
 }
 
-/** Where a channel was expected during an event: a band from the rows before to its end. */
-function drawBand(context, [low, high], event, clock, { left, width, toX }, toY) {
-  const a = Math.max(left, toX(clock.place(event.before))), b = Math.min(left + width, inPixels(event.at, toX)[1]);
-  if (b <= a) return;
-  const top = toY(high), bottom = Math.max(toY(low), top + 1);
+/** What was expected of a channel between two places: {lower, upper}, gathered; null without it. */
+function traceRange(store, column, clock, from, to, width) {
+  const range = store.ranges.get(column);
+  return range ? { lower: trace(range.lower, clock, from, to, width), upper: trace(range.upper, clock, from, to, width) } : null;
+}
+
+/** The outlines of a range as paths from left to right: [[x, low, high], ...] without holes. */
+function outlines({ lower, upper }, left, scale) {
+  const runs = [[]], points = Boolean(lower.x && upper.x), n = points ? Math.min(lower.x.length, upper.x.length) : lower.low?.length ?? 0;
+  for (let i = 0; i < n; i++) {
+    const [x, low, high] = points ? [lower.x[i], lower.y[i], upper.y[i]] : [i + 0.5, lower.low[i], upper.high[i]];
+    if (low === low && high === high) runs[runs.length - 1].push([left + x * scale, low, high]);
+    else if ((points || lower.broken[i]) && runs[runs.length - 1].length) runs.push([]);
+  }
+  return runs.filter((run) => run.length);
+}
+
+/** One closed path around a range; a lone point is a pixel wide. */
+function pathOfRange(context, runs, toY) {
+  for (const run of runs) {
+    const wide = run.length > 1 ? run : [[run[0][0] - 0.5, run[0][1], run[0][2]], [run[0][0] + 0.5, run[0][1], run[0][2]]];
+    wide.forEach(([x, , high], i) => (i ? context.lineTo(x, toY(high) - 0.5) : context.moveTo(x, toY(high) - 0.5)));
+    for (const [x, low] of [...wide].reverse()) context.lineTo(x, toY(low) + 0.5);
+    context.closePath();
+  }
+}
+
+/** A curve with what was expected behind it; in events, the part that leaves the range stands out. */
+function drawWithRange(context, curve, range, spans, { left, width, top, bottom, scale, toY }, style) {
+  const runs = range ? outlines(range, left, scale) : [];
+  context.save();
   context.fillStyle = colours.band;
-  context.fillRect(a, top, b - a, bottom - top);
-  context.fillStyle = colours["band-line"];
-  context.fillRect(a, top - 0.5, b - a, 1);
-  context.fillRect(a, bottom - 0.5, b - a, 1);
+  context.beginPath();
+  pathOfRange(context, runs, toY);
+  context.fill();
+  Object.assign(context, { strokeStyle: colours["band-line"], lineWidth: 1 });
+  context.beginPath();
+  for (const run of runs) run.forEach(([x, low, high], i) => (i ? context.lineTo(x, toY((low + high) / 2)) : context.moveTo(x, toY((low + high) / 2))));
+  context.stroke();
+  context.restore();
+  drawCurve(context, curve, left, scale, toY, style);
+  if (!runs.length || !spans.length) return;
+  context.save();
+  context.beginPath();
+  for (const [a, b] of spans) context.rect(a, top, b - a, bottom - top);
+  context.clip();
+  context.beginPath();
+  context.rect(left, top, width, bottom - top);
+  pathOfRange(context, runs, toY);
+  context.clip("evenodd");
+  drawCurve(context, curve, left, scale, toY, { ...style, colour: colours.event, thickness: 2 });
+  context.restore();
 }
 
 class Panel {
   /** `lines`: [{series, colour, dash}]; `alarm`: {level, series, shift}, the threshold to draw. */
-  constructor(kind, title, lines, alarm = null) {
-    Object.assign(this, { kind, lines, alarm });
+  constructor(kind, title, lines, store, alarm = null) {
+    Object.assign(this, { kind, lines, store, alarm });
     this.value = make("span");
     this.canvas = make("canvas", { role: "img", "aria-label": `Curve of ${title}` });
     this.blame = make("em");
@@ -95,9 +137,9 @@ class Panel {
     const plot = { left, width: width - left, top, height: height - top - 4, bottom: height };
     plot.toX = (place) => left + ((place - frame.from) / (frame.to - frame.from)) * plot.width;
     this.curves = this.lines.map(({ series }) => trace(series, frame.clock, frame.from, frame.to, plot.width * ratio));
-    const band = this.#band(frame, plot);
+    const range = this.kind === "channel" ? traceRange(this.store, this.lines[0].series.column, frame.clock, frame.from, frame.to, plot.width * ratio) : null;
     this.#threshold = this.alarm && this.#alarmLine(frame, plot, ratio);
-    const [least, most] = this.#held ?? this.#range(frame, band);
+    const [least, most] = this.#held ?? this.#range(frame, range);
     const toY = (value) => plot.top + ((most - value) / (most - least)) * plot.height;
     this.scale = { least, most, toY, toValue: (y) => most - ((y - plot.top) / plot.height) * (most - least) };
 
@@ -107,8 +149,9 @@ class Panel {
     context.beginPath();
     context.rect(left, 0, plot.width, height);
     context.clip();
-    if (band) drawBand(context, band, frame.selected, frame.clock, plot, toY);
-    this.lines.forEach((line, i) => drawCurve(context, this.curves[i], left, 1 / ratio, toY, { ...line, colour: colours[line.colour] }));
+    const spans = range ? frame.events.map(({ at }) => inPixels(at, plot.toX)).filter(([a, b]) => b > left && a < width) : [];
+    const place = { left, width: plot.width, top: 0, bottom: height, scale: 1 / ratio, toY };
+    this.lines.forEach((line, i) => drawWithRange(context, this.curves[i], range, spans, place, { ...line, colour: colours[line.colour] }));
     if (this.#threshold) this.#alarm(context, plot, toY, ratio);
     context.restore();
     if (this.kind === "score") this.#numbers(context, frame, plot);
@@ -130,13 +173,6 @@ class Panel {
     return this.scale.toY(value);
   }
 
-  #band(frame, plot) {
-    const band = frame.selected?.band?.[this.lines[0].series.column];
-    if (!band || this.kind !== "channel") return null;
-    const [a, b] = inPixels(frame.selected.at, plot.toX);
-    return b < plot.left || a > plot.left + plot.width ? null : band;
-  }
-
   #alarmLine(frame, plot, ratio) {
     const { level, series, shift } = this.alarm;
     if (!series) return [[plot.left, level + shift], [plot.left + plot.width, level + shift]];
@@ -154,11 +190,11 @@ class Panel {
       .map((curve, i) => (this.curves.length > 1 ? `${this.lines[i].series.name} ` : "") + readOff(curve, (x - gutter()) * ratio)).join("  ·  ");
   }
 
-  #range(frame, band) {
+  #range(frame, expected) {
     const extents = frame.fit ? this.curves : this.lines.map(({ series }) => wholeExtent(series));
     let least = Math.min(...extents.map((e) => e.least)), most = Math.max(...extents.map((e) => e.most));
     for (const [, value] of this.#threshold ?? []) { least = Math.min(least, value); most = Math.max(most, value); }
-    if (band && frame.fit) { least = Math.min(least, band[0]); most = Math.max(most, band[1]); }
+    if (expected && frame.fit) { least = Math.min(least, expected.lower.least); most = Math.max(most, expected.upper.most); }
     if (!(least <= most)) return [0, 1];
     const slack = (most - least) * 0.06 || Math.abs(most) * 0.05 || 1;
     return [least - slack, most + slack];
