@@ -65,7 +65,6 @@ class Found:
             rows[event.start : event.end] = 1
         return rows
 
-
     @property
     def unit_scores(self) -> Array:
         """A score from 0 to 1 of each row: severity / 100 of its anomaly, 0 outside; NaN: none."""

@@ -266,9 +266,7 @@ class AlarmFeed:
             return None
         return pair[1] if shares[0][0] == pair[0] else pair[0]
 
-    def _readings(
-        self, peak: int, shares: tuple[tuple[str, float], ...]
-    ) -> tuple[Reading, ...]:
+    def _readings(self, peak: int, shares: tuple[tuple[str, float], ...]) -> tuple[Reading, ...]:
         """The suspects at the peak, against what was expected; none where it is too long ago."""
         kept, begin = self._recent(self._rows)
         if not begin <= peak < begin + len(kept):

@@ -111,9 +111,7 @@ class AlarmModel:
             Tails.restored(under("tails", arrays)),
         )
 
-    def judge(
-        self, rows: Array, residuals: Residuals, baseline: Baseline
-    ) -> tuple[Nats, Expected]:
+    def judge(self, rows: Array, residuals: Residuals, baseline: Baseline) -> tuple[Nats, Expected]:
         """Nats (n, 2 · n_channels) of residuals against a baseline, and what to expect by it."""
         both = np.concatenate([residuals.now, residuals.past], axis=1)
         mean, spread = baseline.follow(both)

@@ -19,12 +19,12 @@ from vace_ad.report.words import (
     DIAGNOSTICS,
     duration,
     length,
+    limit_words,
     number,
     rarity,
     readings,
     shortened,
     stamp,
-    threshold_words,
 )
 
 NAMED = 0.1  # share of the blame that names a second suspect in the table
@@ -58,7 +58,7 @@ def summary(data: ReportData, clock: Clock) -> str:
     if data.training is not None:
         start, end = data.training
         parts.append(f"learned from {(end - start) / data.n_rows:.0%} of the rows")
-    parts.append(data.alarm_words or threshold_words(*data.ends))
+    parts.append(data.alarm_words or limit_words(*data.ends))
     return "".join(f"<li>{escape(part)}</li>" for part in parts)
 
 

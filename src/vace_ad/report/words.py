@@ -59,12 +59,12 @@ def shortened(name: str, longest: int = 36) -> str:
     return f"{name[: longest - tail - 1]}…{name[-tail:]}"
 
 
-def threshold_words(first: float, last: float) -> str:
-    """Return e.g. "threshold 1.95 at the start, 3.88 at the end", one number where it stays."""
+def limit_words(first: float, last: float) -> str:
+    """Return e.g. "limit 1.95 at the start, 3.88 at the end", one number where it stays."""
     start, end = number(first, 3), number(last, 3)
     if start == end:
-        return f"threshold {start}"
-    return f"threshold {start} at the start, {end} at the end"
+        return f"limit {start}"
+    return f"limit {start} at the start, {end} at the end"
 
 
 def rarity(probability: float, normal_rows: int | None) -> str:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 SUSPECTS = 6  # of an event
 MOST = 24  # channels
 CELLS = 10_000_000  # of all curves together, beyond the first few channels
+LEAD = 2_000  # rows before a stretch by which its baseline is nearly that of the whole table
 
 
 def suspects(events: Sequence[Event], most: int) -> list[str]:
@@ -41,3 +42,12 @@ def expected_curves(
         name: Curve(expected.lower[:, i], expected.upper[:, i], nats[:, i])
         for i, name in enumerate(names)
     }
+
+
+def curve_of(model: Model, table: Table, name: str, start: int, end: int) -> Curve:
+    """The curve around one channel in rows [start, end), from these and the rows just before."""
+    lead = max(0, start - LEAD)
+    place = table.names.index(name)
+    nats, expected = expected_cells(model, table[lead:end], [place], "float32")
+    lines = expected.lower, expected.upper, nats
+    return Curve(*(line[start - lead :, 0] for line in lines))

@@ -41,6 +41,8 @@ def report_data(
     units: Mapping[str, str] | None = None,
 ) -> ReportData:
     """Everything the page shows; without the model it shows what the detection alone can."""
+    import numpy as np
+
     from vace_ad.alarms import Rules
     from vace_ad.frames.table import as_table
     from vace_ad.frames.zones import offsets, zone_words
@@ -53,6 +55,7 @@ def report_data(
         table = table.aligned(model.channels)
     first = 0 if training is None else training[1]
     nearly = _near_misses(model, table, found)
+    rows = np.array([[e.start, e.end] for e in found.anomalies], np.intp).reshape(-1, 2)
     units = {name: unit for name, unit in (units or {}).items() if name in table.names and unit}
     return ReportData(
         title=title,
@@ -68,7 +71,7 @@ def report_data(
         units=units,
         events=_events(found.events),
         near_misses=_events(nearly, near_miss=True),
-        what_if=what_if(found.evidence, found.limits, rules or Rules(), first=first),
+        what_if=what_if(found.evidence, found.limits, rules or Rules(), rows, first=first),
         training=training,
         alarm_words=found.threshold.words,
         notes=found.notes if notes is None else notes,

@@ -108,7 +108,7 @@ class Detail {
     context.fillStyle = colours.line;
     context.fillRect(0, bottom, width, 1);
     Object.assign(context, { fillStyle: colours.soft, textBaseline: "top", textAlign: "left" });
-    context.fillText(`evidence, up to ${number(most, 10)} nats`, 3, bottom + 3);
+    context.fillText(`evidence, up to ${number(most, 100)} nats`, 3, bottom + 3);
   }
 
   #path(event) {

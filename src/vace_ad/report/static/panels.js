@@ -19,6 +19,9 @@ function inPixels([from, to], toX) {
   return b - a < 2 ? [(a + b) / 2 - 1, (a + b) / 2 + 1] : [a, b];
 }
 
+/** Evidence on a logarithmic scale that is straight around zero, and back. */
+const steep = (value) => Math.asinh(2 * value), gentle = (place) => Math.sinh(place) / 2;
+
 /** Shade events over the height of a plot; those of a kind without data are hatched. */
 function shade(context, events, selected, { left, width, top, height, toX }) {
   context.save();
@@ -140,8 +143,10 @@ class Panel {
     const range = this.kind === "channel" ? traceRange(this.store, this.lines[0].series.column, frame.clock, frame.from, frame.to, plot.width * ratio) : null;
     this.#threshold = this.alarm && this.#alarmLine(frame, plot, ratio);
     const [least, most] = this.#held ?? this.#range(frame, range);
-    const toY = (value) => plot.top + ((most - value) / (most - least)) * plot.height;
-    this.scale = { least, most, toY, toValue: (y) => most - ((y - plot.top) / plot.height) * (most - least) };
+    const [warp, back] = this.kind === "score" ? [steep, gentle] : [(x) => x, (x) => x]; // evidence grows fast
+    const from = warp(least), to = warp(most);
+    const toY = (value) => plot.top + ((to - warp(value)) / (to - from)) * plot.height;
+    this.scale = { least, most, toY, toValue: (y) => back(to - ((y - plot.top) / plot.height) * (to - from)) };
 
     this.#grid(context, frame, plot, toY, least, most);
     shade(context, frame.events, frame.selected, { ...plot, top: 0, height });
@@ -194,17 +199,21 @@ class Panel {
     const extents = frame.fit ? this.curves : this.lines.map(({ series }) => wholeExtent(series));
     let least = Math.min(...extents.map((e) => e.least)), most = Math.max(...extents.map((e) => e.most));
     for (const [, value] of this.#threshold ?? []) { least = Math.min(least, value); most = Math.max(most, value); }
-    if (expected && frame.fit) { least = Math.min(least, expected.lower.least); most = Math.max(most, expected.upper.most); }
+    if (expected && frame.fit) { // the curve keeps at least half of the height
+      const room = (most - least) / 2 || Infinity;
+      [least, most] = [Math.min(least, Math.max(expected.lower.least, least - room)), Math.max(most, Math.min(expected.upper.most, most + room))];
+    }
     if (!(least <= most)) return [0, 1];
     const slack = (most - least) * 0.06 || Math.abs(most) * 0.05 || 1;
-    return [least - slack, most + slack];
+    return this.kind === "score" ? [Math.min(least, 0), most + slack] : [least - slack, most + slack];
   }
 
   #grid(context, frame, plot, toY, least, most) {
     context.fillStyle = colours.grid;
     for (const { at } of frame.ticks) context.fillRect(Math.round(plot.toX(at)), 0, 1, plot.bottom);
     const few = roundTicks(least, most, plot.height > 90 ? 4 : 3);
-    const { ticks, step } = few.ticks.length > 1 ? few : roundTicks(least, most, 5);
+    const steeply = this.kind === "score" && most > 8 ? { ticks: [0, 1, ...[10, 100, 1e3, 1e4, 1e5].filter((value) => value <= most)], step: 1 } : null;
+    const { ticks, step } = steeply ?? (few.ticks.length > 1 ? few : roundTicks(least, most, 5));
     Object.assign(context, { textAlign: "right", textBaseline: "middle" });
     for (const value of ticks) {
       context.fillStyle = colours.grid;
