@@ -5,6 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from vace_ad.alarms.events import Reading
 from vace_ad.live.alarms import Life, Rules
 
 S = 10**9
@@ -16,6 +17,8 @@ def change(what, name="e1", start=0, end=0, severity=50.0, kind="anomaly", share
         what=what,
         event=SimpleNamespace(
             id=name, kind=kind, severity=severity, score=severity / 10, signal="level",
+            probability=1e-6, normal_rows=4176, partner=None, lasting=False,
+            readings=(Reading("flow", 49.6, 31.0, 35.0),),
             shares=shares, start_time=np.datetime64(start * S, "ns"),
             end_time=np.datetime64(end * S, "ns"),
         ),

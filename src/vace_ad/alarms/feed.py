@@ -92,6 +92,16 @@ class Taken(NamedTuple):
     surprise: Array  # (n,), nats of the most surprising cell; NaN the same
 
 
+class Latest(NamedTuple):
+    """The last rows of a stream as people look at them."""
+
+    times: NDArray[np.datetime64]  # (n,)
+    evidence: Array  # (n,), over its limit: above 1 is an alarm; NaN: none
+    values: Array  # (n, n_channels)
+    lower: Array  # (n, n_channels), of what was expected
+    upper: Array
+
+
 class AlarmFeed:
     """The events of a stream of rows that are complete, in order."""
 
@@ -112,7 +122,7 @@ class AlarmFeed:
         self._queue = np.empty((0, 2))  # of rows not decided: whether it came, what divides it
         self._times_queue = np.empty(0, "datetime64[ns]")
         self._times = RowBuffer(1, "datetime64[ns]")  # of the last KEPT rows
-        self._surprise = RowBuffer(1)
+        self._surprise = RowBuffer(2)  # of the most surprising cell; evidence over its limit
         self._rows = RowBuffer(len(model.channels))  # as they came, for patterns
         # How far below each of them the expected range begins, and how far above it ends.
         self._range = RowBuffer(2 * len(model.channels), "float32")
@@ -157,7 +167,7 @@ class AlarmFeed:
             within = np.concatenate([rows - expected.lower, expected.upper - rows], axis=1)
         for buffer, new in (
             (self._times, times[:, None]),
-            (self._surprise, surprise[:, None]),
+            (self._surprise, np.stack([surprise, evidence], axis=1)),
             (self._rows, rows),
             (self._range, within),
         ):
@@ -280,11 +290,14 @@ class AlarmFeed:
             found.append(Reading(name, float(values[i]), float(low), float(high)))
         return tuple(found)
 
-    def curves(self, n: int) -> tuple[Array, Array, Array]:
-        """Values, lower and upper end of the expected range of the last n rows, (n, n_channels)."""
+    def latest(self, n: int) -> Latest:
+        """The last n rows that were judged."""
         values, gaps = self._rows.last(n).copy(), self._range.last(n).astype(np.float64)
         below, above = np.split(gaps, 2, axis=1)
-        return values, values - below, values + above
+        evidence = self._surprise.last(n)[:, 1].copy()
+        return Latest(
+            self._times.last(n)[:, 0].copy(), evidence, values, values - below, values + above
+        )
 
     def _recent(self, buffer: RowBuffer) -> tuple[Any, int]:
         """The last KEPT rows up to the one that is spoken of, and the number of the first."""
@@ -390,6 +403,8 @@ class AlarmFeed:
         self._rows.refill(rows.copy())
         self._range.refill(within.astype(np.float32))
         self._times.refill(state["times"].view("datetime64[ns]")[:, None].copy())
+        if state["surprise"].shape != (len(rows), 2):
+            raise ValueError(f"its surprise has the shape {state['surprise'].shape}")
         self._surprise.refill(state["surprise"].copy())
         self._open = {int(key): restored_event(event) for key, event in events["open"]}
         self._hushed = {int(key) for key in events["hushed"]}

@@ -44,7 +44,8 @@ def suspect_svg(
     start, end = ((row - first) * scale for row in span)
     outside = (high > upper) | (low < lower)
     outside &= (x > start - WIDTH / n) & (x < end + WIDTH / n)
-    left = [_bars(x, np.where(outside, y(high), np.nan), y(low))]
+    left = np.where(outside, 0.0, np.nan)
+    gone = _bars(x, y(high) + left, y(low)) + _line(x, y((low + high) / 2) + left)
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}">'
         f'<rect x="{start:.1f}" y="0" width="{max(end - start, 2):.1f}" height="{HEIGHT}" '
@@ -53,7 +54,7 @@ def suspect_svg(
         f'<path d="{_line(x, y((lower + upper) / 2))}" stroke="{EXPECTED}" fill="none"/>'
         f'<path d="{_bars(x, y(high), y(low))}{_line(x, y((low + high) / 2))}" '
         'stroke="currentColor" stroke-width="1.3" fill="none"/>'
-        f'<path d="{"".join(left)}" stroke="{EVENT}" stroke-width="2" fill="none"/>'
+        f'<path d="{gone}" stroke="{EVENT}" stroke-width="2" fill="none"/>'
         f'<path d="{_bars(x, HEIGHT - STRIP * nats / height, np.full(n, float(HEIGHT)))}" '
         f'stroke="{EVENT}" stroke-width="{max(WIDTH / n - 0.5, 1):.1f}" fill="none"/>'
         f'<text x="2" y="{HEIGHT - STRIP + 8}" font-size="10" fill="currentColor">'

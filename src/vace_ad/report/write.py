@@ -32,7 +32,7 @@ WORDS_AT_MOST = 400_000  # bytes kept free for the page itself
 
 # In the order in which they are joined into one script.
 SCRIPTS = (
-    "format", "dom", "clock", "store", "view", "gestures", "curve",
+    "format", "dom", "clock", "store", "view", "gestures", "curve", "range",
     "panels", "overview", "timeline", "trajectory", "detail", "chooser", "eventlist",
     "download", "whatif", "app",
 )  # fmt: skip

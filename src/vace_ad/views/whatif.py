@@ -34,7 +34,7 @@ def what_if(
     low, high = min(float(np.median(known)), 0.0), max(float(known.max()), 0.0)
     if not high > low:
         return []
-    peaks = [np.nanmax(above[a:b], initial=0.0) for a, b in events.tolist()]
+    peaks = [float(np.nanmax(above[a:b], initial=0.0)) for a, b in events.tolist()]
     taken = np.zeros(len(above) + 1, np.intp)  # rows of events before each
     for start, end in events.tolist():
         taken[start + 1 : end + 1] += 1
