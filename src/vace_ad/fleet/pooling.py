@@ -22,6 +22,7 @@ from vace_ad.alarms import Budget
 from vace_ad.alarms.scan import Tails
 from vace_ad.app.run import Alarming
 from vace_ad.fleet.rows import MachineRow
+from vace_ad.plain import plural
 
 LEAST = 30  # machines that tell a tail
 SUPPORTED = 0.1  # false alarms in as many rows as were trained on: rarer ones are guesswork
@@ -69,11 +70,13 @@ def kept_to_budget(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[s
     bar = fleet_bar(heard)
     kept = [row if row.bar == 1 else _beyond(row, bar) for row in rows]
     note = (
-        f"{len(pooled):,} machines have too few training rows for their part of the budget: alarms "
+        f"{plural(len(pooled), 'machine has', 'machines have')} too few training rows for their part "
+        "of the budget: alarms "
         f"are {bar.height:.3g} times their limits, as far as all of them together tell"
     )
     dropped = sum(len(row.events) for row in rows) - sum(len(row.events) for row in kept)
-    more = f"{dropped:,} weaker events are in the results of their machines only"
+    weaker = plural(dropped, "weaker event is", "weaker events are")
+    more = f"{weaker} in the results of their machines only"
     return kept, [note, more] if dropped else [note]
 
 
