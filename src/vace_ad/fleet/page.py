@@ -119,7 +119,7 @@ def _machines(rows: Sequence[MachineRow], numbers: Mapping[str, Sequence[int]], 
     loud = [row for row in rows if id(row) not in folded]
     table = _machine_table(loud, numbers, path) if loud else ""
     return (
-        f"{table}<details id='quiet'><summary>{plural(len(quiet), 'machine')} where nothing was found"
+        f"{table}<details id='quiet'><summary>{len(quiet):,} machines where nothing was found"
         f"</summary>{_machine_table(quiet, numbers, path)}</details>"
     )
 

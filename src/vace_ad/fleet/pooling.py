@@ -70,8 +70,8 @@ def kept_to_budget(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[s
     bar = fleet_bar(heard)
     kept = [row if row.bar == 1 else _beyond(row, bar) for row in rows]
     note = (
-        f"{plural(len(pooled), 'machine has', 'machines have')} too few training rows for their part "
-        "of the budget: alarms "
+        f"{plural(len(pooled), 'machine has', 'machines have')} too few training rows for their "
+        "part of the budget: alarms "
         f"are {bar.height:.3g} times their limits, as far as all of them together tell"
     )
     dropped = sum(len(row.events) for row in rows) - sum(len(row.events) for row in kept)
