@@ -22,7 +22,7 @@ from vace_ad.live.server.bounds import finite, number
 if TYPE_CHECKING:
     from vace_ad.live.runner import Watch
 
-_DRAWN = 4  # channels whose curves are shown
+_DRAWN, _ROWS = 4, 200  # channels whose curves are shown, and their last rows
 _QUIET = 15.0  # seconds after which a stream of events says that it lives
 
 
@@ -165,7 +165,7 @@ def _expected(entity: Entity, latest: Latest | None) -> dict[str, Any]:
             [time, *map(_short, line)]
             for time, line, there in zip(times, lines, known, strict=True)
             if there
-        ]
+        ][-_ROWS:]
         curves.append({"name": name, "suspect": name in suspects, "points": points})
     evidence = [
         [time, _short(value)]
