@@ -59,7 +59,7 @@ def make_plant(
             "position": "a shape never seen in training",
             "direction": "a familiar shape moving in an unfamiliar way",
         },
-        "expected": _expected(values, names, events),
+        "expected": {} if "channels" in changes else _expected(values, names, events),
         "events": events,
         "near_misses": [_near_miss(int(n_rows * at), values, names) for at in (0.42, 0.71)],
         "what_if": [WhatIf(s / 10, 5 - s // 4, "about one a week") for s in range(-20, 21)],

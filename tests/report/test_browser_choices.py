@@ -71,7 +71,7 @@ def test_a_channel_ticked_by_hand_stays(show: Open, plant: ReportData) -> None:
 def test_long_names_lose_their_middle_not_their_end(show: Open) -> None:
     data = make_plant(3000, 4, events=(), near_misses=())
     names = [f"{'very/long/path/' * 20}to_the.sensor_{i}" for i in range(4)]
-    page = show(replace(data, channels=names), size=(360, 740))
+    page = show(replace(data, channels=names, expected={}), size=(360, 740))
     assert page.js("document.documentElement.scrollWidth") == 360
     assert page.js(PANELS) == names
     ends = page.js(
@@ -188,7 +188,7 @@ def test_the_expected_range_is_drawn_around_the_curves_of_the_event(
 def test_events_are_saved_as_csv_and_curves_as_a_picture(show: Open, plant: ReportData) -> None:
     names = ['=cmd("x"),', *plant.channels[1:]]
     event = ReportEvent(9000, 9100, 9050, 80, 1e-5, shares=[(names[0], 0.9)])
-    page = show(replace(plant, channels=names, events=[event], near_misses=()))
+    page = show(replace(plant, channels=names, expected={}, events=[event], near_misses=()))
     page.js(CATCH)
     page.js("csv.click()")
     text = page.js("saved[0].blob.text()")
