@@ -17,7 +17,8 @@ def past_averages(rows, half_lives):
     for t in range(len(rows)):
         before = [rows[0], *rows[:t]]
         for h, half_life in enumerate(half_lives):
-            weights = [0.5 ** ((len(before) - 1 - k) / half_life) for k in range(len(before))]
+            ages = range(len(before) - 1, -1, -1)
+            weights = [0.5 ** (age / half_life) if half_life else float(age == 0) for age in ages]
             for c in range(rows.shape[1]):
                 total = sum(w * row[c] for w, row in zip(weights, before, strict=True))
                 out[t, h, c] = total / sum(weights)

@@ -6,7 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naive_alarms import best_shrinkage, cells, correlations, features, shrunk
-from vace_ad.signals.cells import FOLDS, HALF_LIVES, SHRINKAGES, WIDE, CellModel, Residuals, learn
+from vace_ad.signals.cells import (
+    FOLDS,
+    HALF_LIVES,
+    MOST_INNOVATION,
+    SHRINKAGES,
+    WIDE,
+    CellModel,
+    Residuals,
+    learn,
+)
 
 
 def plant(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -81,6 +90,18 @@ def test_residuals_have_deviation_one_and_an_off_channel_stands_out() -> None:
     assert np.abs(found.past[500]).argmax() == 2
 
 
+def test_a_fault_does_not_spoil_the_rows_after_it() -> None:
+    """A value enters the averages no farther than its forecast's error allows."""
+    rows = plant(4000, 4, seed=3)
+    model = learn([rows[:3000]]).model
+    normal, off = model.begin().add(rows[3000:]), rows[3000:].copy()
+    off[500, 2] += 1000 * model.error[2] * model.scale[2]
+    found = model.begin().add(off)
+    assert np.abs(found.past[500]).max() > 100
+    assert np.abs(found.past[501:] - normal.past[501:]).max() < 2 * MOST_INNOVATION
+    np.testing.assert_array_equal(found.past[:500], normal.past[:500])
+
+
 @given(st.sets(st.integers(1, 99), max_size=6))
 def test_the_same_bits_in_chunks(model: CellModel, rows: np.ndarray, cuts: set[int]) -> None:
     whole = in_chunks(model, rows[300:], [])
@@ -122,7 +143,7 @@ def test_a_state_resumes(model: CellModel, rows: np.ndarray, at: int) -> None:
 def test_a_state_of_other_channels_is_refused(model: CellModel, rows: np.ndarray) -> None:
     narrow = learn([rows[:300, :3]]).model.begin()
     narrow.add(rows[:10, :3])
-    with pytest.raises(ValueError, match=r"shape \(3, 3\)"):
+    with pytest.raises(ValueError, match=r"shape \(4, 3\)"):
         model.begin().resume(narrow.state())
 
 

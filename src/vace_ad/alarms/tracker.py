@@ -200,7 +200,8 @@ class Tracker:
             high[t] = np.max(w / limit, where=w > level, initial=0.0)
             for event in self._events:
                 event.running = event.running + shares[t]
-            for i in np.flatnonzero((w > limit) & ~crossed).tolist():
+            rose = np.flatnonzero((w > limit) & ~crossed)
+            for i in rose[np.argsort(-start[rose], kind="stable")].tolist():  # latest start first
                 if start[i] < self._spent:  # it has had its event
                     w[i], top[i] = 0, 0
                     continue

@@ -100,7 +100,9 @@ class CellStream:
         """The residuals of the next rows (n, n_channels), complete and in order."""
         model, n, d = self._model, *rows.shape
         x = within((rows - model.mean) / model.scale, FARTHEST)
-        if not model.n_averages or not n:
+        if not n:
+            return Residuals(x, x, x)
+        if not model.n_averages:
             return self._residuals(product(x, model.matrix) + model.offset)
         if self._averages is None:
             self._averages = _Averages(model.n_averages, x[0])
