@@ -14,15 +14,16 @@ import pytest
 
 from fleet.machines import QUICK, fleet, machine
 from vace_ad.alarms import Budget
-from vace_ad.app.loading import Reading
 from vace_ad.app.run import Alarming
 from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.fleet import runner
 from vace_ad.fleet.entities import find_entities, folder_name
+from vace_ad.fleet.executor import Executor
 from vace_ad.fleet.rows import MachineRow
-from vace_ad.fleet.runner import Engine, per_machine, run_fleet
+from vace_ad.fleet.runner import per_machine, run_fleet
 from vace_ad.fleet.task import Job
+from vace_ad.frames.reading import Reading
 from vace_ad.work.store import read_lines
 
 CONFIG = VACEConfig.from_preset(None, **QUICK)
@@ -31,7 +32,7 @@ CONFIG = VACEConfig.from_preset(None, **QUICK)
 def job(out: Path, **how: object) -> Job:
     reading = Reading(**{"by": "machine", **how})  # type: ignore[arg-type]
     alarming = Alarming(Budget(4, "week"))
-    return Job(reading, CONFIG, alarming, machines=str(out / "machines"))
+    return Job(reading, CONFIG, alarming)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +60,7 @@ def test_a_run_its_results_and_the_same_again(
     names = {path.name for path in (tmp_path / "machines" / "m1").iterdir()}
     assert names == {"scores.parquet", "events.csv", "model.vace", "run.json", "report.html"}
     assert not (tmp_path / ".parts").exists()
-    monkeypatch.setattr(Engine, "run", lambda *_: pytest.fail("nothing was left to do"))
+    monkeypatch.setattr(Executor, "run", lambda *_: pytest.fail("nothing was left to do"))
     again = run_fleet([table], job(tmp_path), tmp_path)
     assert again.rows == run.rows
     with pytest.raises(ConfigError, match="other settings"):
@@ -68,7 +69,7 @@ def test_a_run_its_results_and_the_same_again(
 
 def test_jobs_give_the_same_rows(table: Path, tmp_path: Path) -> None:
     one = run_fleet([table], job(tmp_path / "one"), tmp_path / "one")
-    two = run_fleet([table], job(tmp_path / "two"), tmp_path / "two", engine=Engine(jobs=2))
+    two = run_fleet([table], job(tmp_path / "two"), tmp_path / "two", executor=Executor(jobs=2))
     assert signature(one.rows) == signature(two.rows)
 
 
@@ -201,7 +202,7 @@ def test_names_of_folders() -> None:
 
 def test_an_engine_needs_a_job() -> None:
     with pytest.raises(ConfigError, match="jobs=0"):
-        runner.Engine(jobs=0).run([])
+        Executor(jobs=0).run([])
 
 
 def test_of_a_large_fleet_those_with_events_get_a_report(

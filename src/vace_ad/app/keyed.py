@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vace_ad.app.loading import Reading, names_of, read_frame
+from vace_ad.app.loading import read_frame
 from vace_ad.caller import option
 from vace_ad.errors import InputError
+from vace_ad.frames.reading import Reading, names_of
 
 if TYPE_CHECKING:
     import polars as pl

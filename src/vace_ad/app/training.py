@@ -8,9 +8,10 @@ from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.app.loading import Loaded, Reading, load_table
+from vace_ad.app.loading import Loaded, load_table
 from vace_ad.caller import option
 from vace_ad.errors import ConfigError, InputError, TooShortError, VaceWarning
+from vace_ad.frames.reading import Reading
 from vace_ad.progress import Progress
 
 if TYPE_CHECKING:

@@ -5,59 +5,28 @@ from __future__ import annotations
 import shlex
 import sys
 from collections.abc import Iterable
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
+from vace_ad.cli.options import EVENTS_FOUND, ResultOptions
 from vace_ad.cli.output import Output
 from vace_ad.errors import ConfigError, InputError, needs
 
 if TYPE_CHECKING:
     from vace_ad.app.run import Run
-
-EVENTS_FOUND = 3  # exit status under --fail-on-events
-
-Out = Annotated[
-    Path | None,
-    typer.Option(
-        help="Folder for scores, events.csv, model.vace, run.json and report.html; results of an "
-        "earlier run there are replaced.",
-    ),
-]
+    from vace_ad.frames.reading import Reading
 
 
-class ScoreFormat(StrEnum):
-    """How scores are written."""
-
-    parquet = "parquet"
-    csv = "csv"
-
-
-Format = Annotated[ScoreFormat, typer.Option("--format", help="Of the scores in --out.")]
-Excel = Annotated[
-    bool,
-    typer.Option("--excel", help="Also write events.xlsx into --out, for a spreadsheet."),
-]
-FailOnEvents = Annotated[
-    bool,
-    typer.Option(
-        "--fail-on-events", help=f"Exit with status {EVENTS_FOUND} when events were found."
-    ),
-]
-
-
-def check_excel(excel: bool, out: Path | None, by: str | None) -> None:
+def check_excel(results: ResultOptions, how: Reading) -> None:
     """Refuse --excel where it could not be followed, before any work is done."""
-    if not excel:
+    if not results.excel:
         return
-    if out is None or by is not None:
-        raise ConfigError(
-            "--excel needs --out, the folder to write into"
-            if out is None
-            else "--excel and --by both came; the events of a fleet are written as CSV alone"
-        )
+    if results.out is None:
+        raise ConfigError("--excel needs --out, the folder to write into")
+    if how.by is not None:
+        raise ConfigError("--excel and --by both came; a fleet's events are written as CSV only")
     with needs("openpyxl", "excel", "writing an Excel workbook"):
         import openpyxl  # noqa: F401
 
@@ -67,23 +36,17 @@ def command_line() -> str:
     return shlex.join(["vace", *sys.argv[1:]])
 
 
-def finish(
-    run: Run,
-    out: Path | None,
-    kind: ScoreFormat,
-    output: Output,
-    fail_on_events: bool,
-    excel: bool = False,
-) -> None:
+def finish(run: Run, results: ResultOptions, output: Output) -> None:
     """Say and write everything about a run; leave with its exit status."""
     from vace_ad.app.run import write_results
 
+    out = results.out
     if out is not None:
         with output.progress() as progress:
-            write_results(run, out, kind.value, progress, excel=excel)
+            write_results(run, out, results.score_format.value, progress, excel=results.excel)
     _say(run, out, output)
     output.json({**run.record(), "out": None if out is None else str(out)})
-    if run.found.events and fail_on_events:
+    if run.found.events and results.fail_on_events:
         raise typer.Exit(EVENTS_FOUND)
 
 

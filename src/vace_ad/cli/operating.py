@@ -80,8 +80,9 @@ def judge_model(
     import numpy as np
 
     from vace_ad.alarms import Budget
-    from vace_ad.app.loading import Reading, load_table
+    from vace_ad.app.loading import load_table
     from vace_ad.detector import load
+    from vace_ad.frames.reading import Reading
     from vace_ad.metrics.backtest import operate, read_causes
 
     detector = load(model)

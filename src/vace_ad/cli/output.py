@@ -5,16 +5,12 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import wraps
 from itertools import pairwise
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from vace_ad.errors import VaceError
 from vace_ad.plain import plain_text
 from vace_ad.progress import Progress, silent, terminal_bars
 
@@ -24,28 +20,10 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from vace_ad.alarms import Event
-
-P = ParamSpec("P")
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+    from vace_ad.cli.options import OutputOptions
 
 _BLOCKS, _PLAIN_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 _MOST_EVENTS = 20  # rows of the table on a terminal
-
-
-def interruptible(command: Callable[P, None]) -> Callable[P, None]:
-    """A command that ends in one sentence when it is interrupted."""
-
-    @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except KeyboardInterrupt as error:
-            raise VaceError("interrupted; nothing was written") from error
-
-    return run
 
 
 class Output:
@@ -61,6 +39,11 @@ class Output:
             quiet=quiet or as_json, highlight=False, soft_wrap=False, width=width
         )
         self.bars = not quiet and not as_json and sys.stderr.isatty()
+
+    @classmethod
+    def of(cls, options: OutputOptions, *, quiet: bool = False) -> Output:
+        """As the options of a command say."""
+        return cls(as_json=options.as_json, quiet=options.quiet or quiet)
 
     def say(self, text: str, style: str | None = None) -> None:
         """Print a line for people."""
