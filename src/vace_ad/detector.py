@@ -96,6 +96,9 @@ class VACE:
     robust
         Whether training stretches that stand out are left out in a second fit, where they are at
         most a tenth of the rows.
+    extra_signals
+        Names of signals that installed packages add to the score, by the entry point
+        `vace_ad.signals`.
     max_gap
         Missing rows of a channel that are interpolated; longer ones are rebuilt from the others.
     max_missing
@@ -200,6 +203,7 @@ class VACE:
         adapt: bool = default(True),
         new_normal_after: int = default(1_000),
         robust: bool = default(False),
+        extra_signals: tuple[str, ...] = default(()),
         max_gap: int = default(5),
         max_missing: float = default(0.5),
         max_fit_rows: int = default(100_000),

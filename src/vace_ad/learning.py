@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from vace_ad.config import VACEConfig
 from vace_ad.frames.training import Part
 from vace_ad.progress import Progress
-from vace_ad.signals import KINDS, Signal, Training
+from vace_ad.signals import Signal, Training, kinds
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.together import scores_of
 
@@ -39,7 +39,7 @@ def learn(
     watch.stamp("rows")
     signals: list[Signal] = []
     held_out = [np.zeros(len(part)) for part in training.parts]
-    for kind in KINDS:
+    for kind in kinds(training.config.extra_signals):
         if not kind.wanted(training.config):
             continue
         fitted = kind.fit(training)
