@@ -1,4 +1,4 @@
-"""Packages that add a signal, a source, a sink or a method: the examples of the guide, installed."""
+"""Packages that add signals, sources, sinks or methods: the examples of the guide, installed."""
 
 from __future__ import annotations
 

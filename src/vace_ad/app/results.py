@@ -13,9 +13,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.app.folders import whole_folder
 from vace_ad.caller import option
-from vace_ad.drafts import clean_up
+from vace_ad.drafts import clean_up, whole_folder
 from vace_ad.errors import InputError, VaceError
 
 if TYPE_CHECKING:

@@ -13,6 +13,7 @@ import typer
 from vace_ad.cli.options import EVENTS_FOUND, ResultOptions
 from vace_ad.cli.output import Output
 from vace_ad.errors import ConfigError, InputError, needs
+from vace_ad.plain import found_words
 
 if TYPE_CHECKING:
     from vace_ad.app.run import Run
@@ -86,8 +87,7 @@ def _say(run: Run, out: Path | None, output: Output) -> None:
     output.notes(run.notes)
     output.sparkline(found.evidence, 1.0, found.predictions)
     silent = len(found.events) - len(found.anomalies)
-    words = f"{len(found.anomalies)} anomal{'y' if len(found.anomalies) == 1 else 'ies'}"
-    words += f", {silent} time{'s' * (silent != 1)} without data" if silent else ""
+    words = found_words(len(found.anomalies), silent)
     output.say(words if found.events else "nothing found", "bold")
     output.events(found.events, clock.step, clock.zone)
     if out is not None:

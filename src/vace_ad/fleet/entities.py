@@ -18,10 +18,10 @@ from typing import TYPE_CHECKING, Any
 
 from vace_ad.app.keyed import BY_FILE, by_file, refuse_no_key, with_keys
 from vace_ad.app.loading import read_frame
+from vace_ad.drafts import whole_file
 from vace_ad.errors import InputError
 from vace_ad.frames.reading import Reading, names_of
 from vace_ad.frames.sources import Source, find_sources
-from vace_ad.frames.write import whole_file
 
 if TYPE_CHECKING:
     import polars as pl

@@ -21,6 +21,7 @@ from vace_ad.app.records import event_record, plain
 from vace_ad.app.run import Alarming, Run, detect_with, fit_and_detect, write_page, write_results
 from vace_ad.app.training import Training, choose_training, fit_detector
 from vace_ad.config import VACEConfig
+from vace_ad.drafts import whole_file
 from vace_ad.errors import TooShortError, VaceError
 from vace_ad.fleet.entities import Entity, folder_name
 from vace_ad.fleet.heights import Heights, heights_of
@@ -29,7 +30,6 @@ from vace_ad.fleet.rows import MachineRow, Status
 from vace_ad.frames.read import ReadReport
 from vace_ad.frames.reading import Reading, names_of
 from vace_ad.frames.sources import Source
-from vace_ad.frames.write import whole_file
 from vace_ad.progress import silent
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vace_ad.errors import MissingExtraError
 from vace_ad.frames.write import zone_of
 from vace_ad.frames.zones import time_words
-from vace_ad.plain import plain_text, plural
+from vace_ad.plain import found_words, plain_text, plural
 from vace_ad.report.words import shortened
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ def headline(found: Detection) -> str:
     """Return what was found in one line."""
     anomalies = len(found.anomalies)
     silent = len(found.events) - anomalies
-    words = "1 anomaly" if anomalies == 1 else f"{anomalies:,} anomalies"
-    if silent:
-        words += f" and {silent:,} without data"
+    words = found_words(anomalies, silent)
     return f"{words} in {plural(len(found.scores), 'row')} ({found.threshold.words})"
 
 
