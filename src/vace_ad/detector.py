@@ -260,8 +260,8 @@ class VACE:
     @property
     def settings_text(self) -> str:
         """The settings that differ from the default, as one would write them."""
-        usual = VACEConfig().to_dict()
-        changed = [f"{k}={v!r}" for k, v in self._asked.to_dict().items() if v != usual[k]]
+        defaults = VACEConfig().to_dict()
+        changed = [f"{k}={v!r}" for k, v in self._asked.to_dict().items() if v != defaults[k]]
         return f"VACE({', '.join(changed)})"
 
     def __repr__(self) -> str:
@@ -685,8 +685,8 @@ class VACE:
             line = with_ratio(line, self.detect(table).anomalies)
         if line.verdict == "normal" and table is not None and line.pattern is None:
             warnings.warn(
-                "no channel went farther from its past than channels do in training, so the like "
-                "cannot be recognised and will alarm again; update makes it part of normal",
+                "no channel deviates from its past by more than in training, so similar events cannot be "
+                "recognised and will alarm again; update trains on these rows",
                 VaceWarning,
                 stacklevel=2,
             )
@@ -697,7 +697,7 @@ class VACE:
         """Learn more normal rows, from one table or a list, without the rows of the fit.
 
         Takes time for the new rows alone. Levels, swings, relations, spikes, forecast residuals,
-        distances, surges, shapes, how far channels wander, and the calibration of alarms come from
+        distances, surges, shapes, the drift range of channels, and the calibration of alarms come from
         old and new together; units of channels, the regressions, the rhythm and the encoders
         stay. New rows count by their number, at most as much as the old ones. Stretches that were
         accepted count in full, however short; those marked as faults are left out.

@@ -30,7 +30,7 @@ def demo_command(
     ] = 0,
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
-    """Find the faults of a simulated plant: the whole job in under a minute.
+    """Detect the faults of a simulated plant, in under a minute.
 
     Twelve sensors of a pumping station, a row every five minutes for thirty days. The first
     twelve days are normal and train the detector; then come six faults of different kinds.

@@ -119,7 +119,7 @@ def feedback_command(
 def update_command(
     model: Model,
     paths: Annotated[
-        list[str], typer.Argument(metavar="TABLE…", help="Tables of more normal operation.")
+        list[str], typer.Argument(metavar="TABLE…", help="Tables of normal operation to add.")
     ],
     *,
     out: Annotated[

@@ -88,7 +88,7 @@ def parse_duration(text: str) -> int:
 def parse_stamps(column: pl.Series, zone: str | None = None, *, count: bool = False) -> Stamps:
     """Turn a column into times; `zone` is the time zone of stamps that do not say.
 
-    Words are tried in the usual formats, numbers as counts since 1970 in the unit that fits
+    Words are tried in the common formats, numbers as counts since 1970 in the unit that fits
     their size, and as plain seconds where none does and `count` allows it.
     """
     import polars as pl
