@@ -4,7 +4,7 @@
     python benchmarks/fleet_cost.py --quick        # to see that it works; writes nothing
 
 Overhead: processor seconds of `Fleet.fit_detect` on a keyed file against the same fits, events and
-files written one machine after another, from a file each, in one process; both in turn, so that other
+files written one machine after another, from a file each, in one process; in turn, so that other
 work on the machine hits both. Ray: seconds and processor seconds of `--engine ray` against
 `--jobs 2`, in turn, with the start of Ray in it. Sorting: peak memory of finding the machines of
 files of growing size. Writes fleet-overhead.csv, fleet-ray.csv and fleet-sorting.csv.

@@ -38,11 +38,10 @@ from vace_ad.feedback import (
     with_named,
     with_ratio,
 )
-from vace_ad.frames.chunks import as_chunks, gathered
 from vace_ad.frames.columns import clean_frame
 from vace_ad.frames.segments import missing_cells, run_edges
 from vace_ad.frames.steps import StepTracker
-from vace_ad.frames.table import Table, as_table
+from vace_ad.frames.table import Table, as_chunks, as_table, gathered
 from vace_ad.frames.training import training_tables
 from vace_ad.frames.write import frame_like
 from vace_ad.model import Model
@@ -685,8 +684,8 @@ class VACE:
             line = with_ratio(line, self.detect(table).anomalies)
         if line.verdict == "normal" and table is not None and line.pattern is None:
             warnings.warn(
-                "no channel deviates from its past by more than in training, so similar events cannot be "
-                "recognised and will alarm again; update trains on these rows",
+                "no channel deviates from its past by more than in training, so similar events "
+                "cannot be recognised and will alarm again; update trains on these rows",
                 VaceWarning,
                 stacklevel=2,
             )
@@ -697,8 +696,8 @@ class VACE:
         """Learn more normal rows, from one table or a list, without the rows of the fit.
 
         Takes time for the new rows alone. Levels, swings, relations, spikes, forecast residuals,
-        distances, surges, shapes, the drift range of channels, and the calibration of alarms come from
-        old and new together; units of channels, the regressions, the rhythm and the encoders
+        distances, surges, shapes, the drift range of channels and the calibration of alarms come
+        from old and new together; units of channels, the regressions, the rhythm and the encoders
         stay. New rows count by their number, at most as much as the old ones. Stretches that were
         accepted count in full, however short; those marked as faults are left out.
         """
@@ -715,6 +714,8 @@ class VACE:
 
     def _without_accepted(self, table: Table) -> tuple[Table, list[Stretch]]:
         """The table without what accepted patterns explain, and where that was."""
+        if not self.feedback.active:
+            return table, []
         named = named_stretches(self.feedback.active, table)
         patterns = self.feedback.patterns
         if not patterns:

@@ -109,8 +109,7 @@ def load_tables(places: str | Path | Iterable[str | Path], how: Reading) -> list
 def read_frame(sources: Sequence[Source], how: Reading) -> tuple[pl.DataFrame, ReadReport]:
     """The rows of all sources as they are written."""
     from vace_ad.frames.gather import read_sources
-    from vace_ad.frames.panics import without_panic_words
-    from vace_ad.frames.read import read_table
+    from vace_ad.frames.read import read_table, without_panic_words
 
     with without_panic_words() if how.options else nullcontext():
         return read_sources(sources, lambda place: read_table(place, how))

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.alarms import Budget, Rules
-from vace_ad.app.records import event_record
+from vace_ad.app.results import event_record
 from vace_ad.app.training import Training, fit_detector
 from vace_ad.progress import Progress, silent
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import time
 
-from vace_ad.cli import finish as end
 from vace_ad.cli import fleet as many
 from vace_ad.cli import options as opt
+from vace_ad.cli import output as end
 from vace_ad.cli.output import Output
 
 
@@ -47,7 +47,7 @@ def detect_command(
     if how.by is not None:
         many.detect_fleet(paths, how, config, alarming, training, fleet, results, output)
         return
-    many.refuse_without_by(fleet)
+    fleet.refuse_without_by()
     if results.out is not None:
         check_out(results.out, paths)
 

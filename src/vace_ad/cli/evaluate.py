@@ -24,7 +24,7 @@ def evaluate_command(
     path: Annotated[
         Path,
         typer.Argument(
-            help="Table with a label and a score in each row, in any format that `vace detect` reads."
+            help="Table with a label and a score in each row, of any format of `vace detect`."
         ),
     ],
     label_column: Annotated[
@@ -39,7 +39,7 @@ def evaluate_command(
             metavar="auto|N",
             help="Largest window of VUS in rows: a number, or 'auto' for the period of a channel, "
             "as TSB-AD does. The channel is --series-column, else the first numeric column that "
-            "is neither label, score nor prediction and does not only increase (an index or a clock).",
+            "is neither label, score nor prediction and is not always increasing.",
         ),
     ] = "100",
     series_column: Annotated[
@@ -76,7 +76,8 @@ def evaluate_command(
 
     With predictions (--threshold 4.5 or --prediction-column alarm) it also counts events found and
     missed, false alarms (a day, with --step-seconds 60; beside those allowed, with --budget) and
-    the delay to detection. With a model, the scores and alarms are computed here, as a table and as a stream:
+    the delay to detection. With a model, it computes scores and
+    alarms itself, as a table and as a stream:
 
     vace evaluate plant.csv --model plant.vace --labels faults.csv --budget "1 per week"
     """

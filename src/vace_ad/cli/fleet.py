@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from vace_ad.cli.finish import command_line
 from vace_ad.cli.options import (
     EVENTS_FOUND,
     FleetOptions,
@@ -16,7 +15,7 @@ from vace_ad.cli.options import (
     TrainingOptions,
     Where,
 )
-from vace_ad.cli.output import Output
+from vace_ad.cli.output import Output, command_line
 from vace_ad.errors import ConfigError
 from vace_ad.plain import plain_text
 
@@ -29,13 +28,6 @@ if TYPE_CHECKING:
     from vace_ad.fleet.runner import FleetRun
 
 _SHOWN = 20  # machines and incidents on a terminal
-
-
-def refuse_without_by(fleet: FleetOptions) -> None:
-    """Options for fleets mean nothing for one table."""
-    for name in ("shared", "group", "address"):
-        if getattr(fleet, name):
-            raise ConfigError(f"--{name} came without --by; say which column names the machine")
 
 
 def detect_fleet(

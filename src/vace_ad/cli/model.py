@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vace_ad.cli import finish as end
 from vace_ad.cli import fleet as many
 from vace_ad.cli import options as opt
+from vace_ad.cli import output as end
 from vace_ad.cli.output import Output
 from vace_ad.errors import ConfigError, ModelFileError, VaceError
 
@@ -63,7 +63,7 @@ def fit_command(
     if _one_of(model, fleet, how) is None:
         many.fit_fleet(paths, how, config, fleet, output)
         return
-    many.refuse_without_by(fleet)
+    fleet.refuse_without_by()
     assert model is not None
     check_target(model)
     skip = training.train_skip or ()

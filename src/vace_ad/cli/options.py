@@ -218,6 +218,12 @@ class FleetOptions:
         None, "Address of the Ray cluster, for example auto.", panel=_FLEET
     )
 
+    def refuse_without_by(self) -> None:
+        """They mean nothing for one table."""
+        for name in ("shared", "group", "address"):
+            if getattr(self, name):
+                raise ConfigError(f"--{name} came without --by; say which column names the machine")
+
 
 DetectFleet = Annotated[FleetOptions, Without(("models",))]
 FitFleet = Annotated[FleetOptions, Without(("shared",))]

@@ -30,22 +30,18 @@ def watch_command(
     model: Annotated[Path | None, typer.Option(help="With -: model file from `vace fit`.")] = None,
     state: Annotated[
         Path | None,
-        typer.Option(help="With -: folder for the state. Default: the state is not kept."),
+        typer.Option(help="With -: folder for the state. Default: not kept."),
     ] = None,
-    init: Annotated[
-        bool, typer.Option("--init", help="Write a commented configuration file and exit.")
-    ] = False,
+    init: Annotated[bool, typer.Option("--init", help="Write a commented configuration.")] = False,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Print what would be read, trained and sent, and exit."),
+        typer.Option("--dry-run", help="Print what would be read and sent, and exit."),
     ] = False,
     backtest: Annotated[
         str | None,
         typer.Option(help="Print the alarms of a past period, for example 30d, and exit."),
     ] = None,
-    log: Annotated[
-        str, typer.Option(help="Format of the log on standard error: text or json.")
-    ] = "text",
+    log: Annotated[str, typer.Option(help="Format of the log: text or json.")] = "text",
 ) -> None:
     """Score a live source, raise alarms and send them to sinks.
 

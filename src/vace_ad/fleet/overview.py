@@ -92,8 +92,7 @@ def incident_numbers(incidents: Sequence[Incident]) -> dict[str, list[int]]:
 
 def write_overview(run: FleetRun, out: Path, facts: dict[str, Any], budget: str) -> None:
     """Write overview.csv, incidents.csv, run.json and index.html, each whole."""
-    from vace_ad.app.records import plain
-    from vace_ad.app.results import RUN, versions, writing
+    from vace_ad.app.results import RUN, plain, versions, writing
 
     with writing(str(out)):
         write_frame(overview_frame(run), out / "overview.csv")

@@ -17,7 +17,7 @@ import numpy as np
 
 from vace_ad.alarms.events import ANOMALY
 from vace_ad.app.loading import Loaded, load_frame, read_frame
-from vace_ad.app.records import event_record, plain
+from vace_ad.app.results import event_record, plain
 from vace_ad.app.run import Alarming, Run, detect_with, fit_and_detect, write_page, write_results
 from vace_ad.app.training import Training, choose_training, fit_detector
 from vace_ad.config import VACEConfig

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +19,8 @@ from vace_ad.frames.excel import read_excel
 from vace_ad.frames.json_tables import read_json
 from vace_ad.frames.line_protocol import is_line_protocol, read_line_protocol
 from vace_ad.frames.reading import Reading, names_of
-from vace_ad.frames.sql import is_connection, read_sql, safe_name
+from vace_ad.frames.sources import is_connection, safe_name
+from vace_ad.frames.sql import read_sql
 from vace_ad.frames.text import read_text
 from vace_ad.frames.typed import read_typed
 from vace_ad.frames.zstd import most_bytes
@@ -261,3 +264,21 @@ def _digest(data: bytes | Path) -> str:
         return hashlib.sha256(data).hexdigest()
     with data.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def without_panic_words() -> Iterator[None]:
+    """Keep the pages that a panic prints off the terminal; a program's own log stays as it is."""
+    sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # standard error is closed
+        yield
+        return
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
