@@ -42,6 +42,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
+@pytest.fixture(scope="module")
+def whole(table: Path) -> list[MachineRow]:
+    """What one run in memory, without a break, says of the table."""
+    return run_fleet([table], job(table.parent)).rows
+
+
 def signature(rows: list[MachineRow]) -> list[tuple[object, ...]]:
     return sorted((row.machine, row.status, str(row.events), row.threshold) for row in rows)
 
@@ -52,7 +58,7 @@ def test_the_budget_is_divided() -> None:
 
 
 def test_a_run_its_results_and_the_same_again(
-    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: Path, whole: list[MachineRow], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = run_fleet([table], job(tmp_path), tmp_path)
     assert run.rows[0].machine == "m1"
@@ -63,14 +69,14 @@ def test_a_run_its_results_and_the_same_again(
     monkeypatch.setattr(Executor, "run", lambda *_: pytest.fail("nothing was left to do"))
     again = run_fleet([table], job(tmp_path), tmp_path)
     assert again.rows == run.rows
+    assert signature(run.rows) == signature(whole)
     with pytest.raises(ConfigError, match="other settings"):
         run_fleet([table], job(tmp_path, sort=True), tmp_path)
 
 
-def test_jobs_give_the_same_rows(table: Path, tmp_path: Path) -> None:
-    one = run_fleet([table], job(tmp_path / "one"), tmp_path / "one")
-    two = run_fleet([table], job(tmp_path / "two"), tmp_path / "two", executor=Executor(jobs=2))
-    assert signature(one.rows) == signature(two.rows)
+def test_jobs_give_the_same_rows(table: Path, whole: list[MachineRow]) -> None:
+    two = run_fleet([table], job(table.parent), executor=Executor(jobs=2))
+    assert signature(two.rows) == signature(whole)
 
 
 KILLED = """
@@ -84,7 +90,7 @@ if __name__ == "__main__":
 """
 
 
-def test_killed_and_resumed(table: Path, tmp_path: Path) -> None:
+def test_killed_and_resumed(table: Path, whole: list[MachineRow], tmp_path: Path) -> None:
     out = tmp_path / "out"
     script = tmp_path / "run.py"
     script.write_text(KILLED)
@@ -103,8 +109,7 @@ def test_killed_and_resumed(table: Path, tmp_path: Path) -> None:
     assert len(kept) < 4
     resumed = run_fleet([table], job(out), out)
     assert all(row in resumed.rows for row in kept)
-    whole = run_fleet([table], job(tmp_path / "whole"), tmp_path / "whole")
-    assert signature(resumed.rows) == signature(whole.rows)
+    assert signature(resumed.rows) == signature(whole)
 
 
 def test_files_named_by_their_paths_need_no_sorting(tmp_path: Path) -> None:
@@ -136,12 +141,11 @@ def test_one_machine_in_several_files(tmp_path: Path) -> None:
 
 
 def test_pieces_of_a_large_file(
-    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: Path, whole: list[MachineRow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = run_fleet([table], job(tmp_path / "a"), tmp_path / "a")
     monkeypatch.setattr("vace_ad.fleet.entities._PIECE", 5 * 777)
-    pieces = run_fleet([table], job(tmp_path / "b"), tmp_path / "b")
-    assert signature(pieces.rows) == signature(whole.rows)
+    pieces = run_fleet([table], job(table.parent))
+    assert signature(pieces.rows) == signature(whole)
 
 
 def test_bad_machines_are_rows(tmp_path: Path) -> None:
