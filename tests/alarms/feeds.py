@@ -9,6 +9,7 @@ import numpy as np
 
 from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.feed import AlarmFeed, Change
 from vace_ad.alarms.runs import Rules
@@ -30,9 +31,11 @@ class Toy:
 
     def __post_init__(self) -> None:
         self.channels = tuple("abcdefghijkl"[: self.train.shape[1]])
-        self.normal, _ = Normal.fit([self.train])
+        self.normal, *_ = Normal.fit([self.train])
         self.wander = Wander.fit([self.train])
         self.alarm = AlarmModel.fit([self.train])
+        scores = np.random.default_rng(0).gamma(2, 0.2, len(self.train))
+        self.calibration = Calibration.from_scores(scores)
 
     @property
     def step_rule(self) -> StepRule:

@@ -97,6 +97,7 @@ def score_frame(table: Table, found: Detection, zone: str | None = None) -> pl.D
     if table.time is not None:
         columns["time"] = zoned("time", table.time, zone)
     columns["score"] = found.scores
+    columns["unit_score"] = found.unit_scores
     columns["evidence"] = found.evidence
     columns["surprise"] = found.surprise
     columns |= {name: rows for name, rows in found.signals.items() if name not in columns}
@@ -166,10 +167,17 @@ def event_record(event: Event, zone: str | None = None) -> dict[str, Any]:
         **times,
         "score": event.score,
         "ratio": event.ratio,
+        "unit_score": event.unit_score,
         "severity": event.severity,
+        "level": event.level,
         "probability": event.probability,
+        "probability_upper": event.probability_upper,
+        "normal_rows": event.normal_rows,
         "signal": event.signal,
         "shares": dict(event.shares),
+        "readings": [reading._asdict() for reading in event.readings],
+        "partner": event.partner,
+        "lasting": event.lasting,
     }
 
 

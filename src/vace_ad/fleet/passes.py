@@ -14,6 +14,7 @@ from vace_ad.fleet.executor import Runs
 from vace_ad.fleet.models import Models, fit_shared, shared_file
 from vace_ad.fleet.rows import MachineRow
 from vace_ad.fleet.task import REPORT, Job, Model, Task, failure, machine_folder
+from vace_ad.plain import plural
 from vace_ad.progress import Progress
 from vace_ad.work.store import LineStore
 
@@ -108,7 +109,8 @@ class Passes:
         if model is None:
             return notes
         self._run([Task(one, self.job, model, borrowed=True) for one in short])
-        return [*notes, f"{len(short):,} machines have too few rows for a model of their own"]
+        few = plural(len(short), "machine has", "machines have")
+        return [*notes, f"{few} too few rows for a model of their own"]
 
     def reports(self, rows: Sequence[MachineRow]) -> list[str]:
         """Write the reports of machines with events, where not every machine has got one."""
