@@ -32,7 +32,7 @@ from record import RESULTS, Line, write
 
 from fleet import SEED, STEP, WEEK
 from vace_ad.alarms import Budget
-from vace_ad.app.loading import Reading, load_frame
+from vace_ad.app.loading import load_frame
 from vace_ad.app.run import Alarming, detect_with
 from vace_ad.app.training import Training, fit_detector
 from vace_ad.config import VACEConfig
@@ -42,6 +42,7 @@ from vace_ad.fleet.rows import MachineRow
 from vace_ad.fleet.runner import per_machine
 from vace_ad.fleet.task import row_of
 from vace_ad.frames.read import ReadReport
+from vace_ad.frames.reading import Reading
 from vace_ad.progress import silent
 
 CHANNELS, LONG = 3, 60  # channels; rows of a fault

@@ -3,8 +3,8 @@
     python benchmarks/fleet_cost.py                # minutes
     python benchmarks/fleet_cost.py --quick        # to see that it works; writes nothing
 
-Overhead: processor seconds of `run_fleet` on a keyed file against the same fits, events and files
-written one machine after another, from a file each, in one process; both in turn, so that other
+Overhead: processor seconds of `Fleet.fit_detect` on a keyed file against the same fits, events and
+files written one machine after another, from a file each, in one process; in turn, so that other
 work on the machine hits both. Ray: seconds and processor seconds of `--engine ray` against
 `--jobs 2`, in turn, with the start of Ray in it. Sorting: peak memory of finding the machines of
 files of growing size. Writes fleet-overhead.csv, fleet-ray.csv and fleet-sorting.csv.
@@ -27,18 +27,19 @@ from record import RESULTS, Line, write
 
 from fleet import QUICK, SEED, one, write_fleet
 from vace_ad.alarms import Budget
-from vace_ad.app.loading import Reading, load_table
+from vace_ad.app.loading import load_table
 from vace_ad.app.run import Alarming, fit_and_detect, write_results
 from vace_ad.app.training import choose_training
 from vace_ad.config import VACEConfig
-from vace_ad.fleet.runner import Engine, per_machine, run_fleet
-from vace_ad.fleet.task import Job
+from vace_ad.fleet.fleet import Fleet
+from vace_ad.fleet.runner import per_machine
+from vace_ad.frames.reading import Reading
 
 BUDGET = Budget(3, "week")
 SORT = """
 import resource, sys, tempfile
 from pathlib import Path
-from vace_ad.app.loading import Reading
+from vace_ad.frames.reading import Reading
 from vace_ad.fleet.entities import find_entities
 with tempfile.TemporaryDirectory() as folder:
     found, _ = find_entities([sys.argv[1]], Reading(by="machine"), Path(folder) / "parts")
@@ -60,8 +61,7 @@ def one_by_one(folder: Path, machines: int, config: VACEConfig, out: Path) -> No
 
 
 def as_fleet(path: Path, config: VACEConfig, out: Path) -> None:
-    job = Job(Reading(by="machine"), config, Alarming(BUDGET), machines=str(out / "machines"))
-    run_fleet([path], job, out, engine=Engine(jobs=1))
+    Fleet("machine", **config.to_dict()).fit_detect([path], budget=BUDGET, folder=out)
 
 
 def overhead(machines: int, rows: int, channels: int, rounds: int, config: VACEConfig) -> Line:

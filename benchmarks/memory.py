@@ -24,7 +24,7 @@ from record import RESULTS, write
 from speed import SEED
 
 from vace_ad import VACE
-from vace_ad.frames.chunks import parquet_chunks
+from vace_ad.frames.table import parquet_chunks
 from vace_study.memory import peak_mb
 
 PIECE = 100_000  # rows written to a file at a time

@@ -9,8 +9,6 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-import vace_ad.learning
-import vace_ad.model_file
 import vace_ad.signals
 from test_detector import waves
 from vace_ad import VACE, load
@@ -95,8 +93,7 @@ def _still(before, rows):
 @pytest.fixture
 def fitted(monkeypatch):
     kinds = (*KINDS, Stillness)
-    for module in (vace_ad.signals, vace_ad.learning, vace_ad.model_file):
-        monkeypatch.setattr(module, "KINDS", kinds)
+    monkeypatch.setattr(vace_ad.signals, "KINDS", kinds)
     return VACE(**SMALL).fit(waves(1500))
 
 
@@ -139,7 +136,7 @@ def test_save_and_load(fitted, tmp_path, monkeypatch):
     again = load(tmp_path / "m.vace")
     assert again.model_.digest == fitted.model_.digest
     np.testing.assert_array_equal(again.score(broken()), fitted.score(broken()))
-    monkeypatch.setattr(vace_ad.model_file, "KINDS", KINDS)
+    monkeypatch.setattr(vace_ad.signals, "KINDS", KINDS)
     with pytest.raises(ModelFileError, match="stillness"):
         load(tmp_path / "m.vace")
 

@@ -1,4 +1,4 @@
-"""Settings that a message names: spelt as a keyword in Python, as an option on the command line.
+"""Settings: declared once, spelt as a keyword in Python and as an option on the command line.
 
 A message holds them marked, so that whoever shows it chooses the spelling.
 """
@@ -7,10 +7,19 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import field
 from typing import Any, NamedTuple
 
 _MARK = "\x1a"
 _MARKED = re.compile(f"{_MARK}([^{_MARK}]*){_MARK}")
+
+
+def setting(
+    default: Any, help: str, metavar: str | None = None, *, flag: str = "", panel: str | None = None
+) -> Any:
+    """A field of a dataclass that is a setting, with what `help` and `--help` say of it."""
+    words = {"help": help, "metavar": metavar, "flag": flag, "panel": panel}
+    return field(default=default, metadata=words)
 
 
 class Hint(NamedTuple):

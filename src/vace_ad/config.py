@@ -125,6 +125,7 @@ class VACEConfig(_Checked):
     new_normal_after: int = 1_000  # rows after which what stays off becomes normal; 0: never
     robust: bool = False  # whether training stretches that stand out are left out in a second fit,
     # where they are at most a tenth of the rows
+    extra_signals: tuple[str, ...] = ()  # of installed packages, by name; they add to the score
     max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt
     max_missing: float = 0.5  # share of channels above which a row has no score
     max_fit_rows: int = 100_000  # longer training parts are thinned to evenly spaced pieces
@@ -310,7 +311,8 @@ def _check_type(name: str, value: Any, hint: Any) -> None:
         float: (whole or isinstance(value, float), "a number"),
     }.get(hint, (whole, "an integer" if hint is int else "an integer or None"))
     if get_origin(hint) is tuple:
-        fits = isinstance(value, tuple) and all(type(item) is int for item in value)
-        wanted = "a tuple of integers"
+        kind = get_args(hint)[0]
+        fits = isinstance(value, tuple) and all(type(item) is kind for item in value)
+        wanted = f"a tuple of {'integers' if kind is int else 'strings'}"
     if not fits:
         raise ConfigError(f"{name}={value!r}: must be {wanted}")

@@ -36,10 +36,9 @@ from vace_ad.feedback import (
     with_named,
     with_ratio,
 )
-from vace_ad.frames.chunks import as_chunks, gathered
 from vace_ad.frames.columns import clean_frame
 from vace_ad.frames.steps import StepTracker
-from vace_ad.frames.table import Table, as_table
+from vace_ad.frames.table import Table, as_chunks, as_table, gathered
 from vace_ad.frames.training import training_tables
 from vace_ad.frames.write import frame_like
 from vace_ad.model import Model
@@ -93,6 +92,9 @@ class VACE:
     robust
         Whether training stretches that stand out are left out in a second fit, where they are at
         most a tenth of the rows.
+    extra_signals
+        Names of signals that installed packages add to the score, by the entry point
+        `vace_ad.signals`.
     max_gap
         Missing rows of a channel that are interpolated; longer ones are rebuilt from the others.
     max_missing
@@ -197,6 +199,7 @@ class VACE:
         adapt: bool = default(True),
         new_normal_after: int = default(1_000),
         robust: bool = default(False),
+        extra_signals: tuple[str, ...] = default(()),
         max_gap: int = default(5),
         max_missing: float = default(0.5),
         max_fit_rows: int = default(100_000),
@@ -253,8 +256,8 @@ class VACE:
     @property
     def settings_text(self) -> str:
         """The settings that differ from the default, as one would write them."""
-        usual = VACEConfig().to_dict()
-        changed = [f"{k}={v!r}" for k, v in self._asked.to_dict().items() if v != usual[k]]
+        defaults = VACEConfig().to_dict()
+        changed = [f"{k}={v!r}" for k, v in self._asked.to_dict().items() if v != defaults[k]]
         return f"VACE({', '.join(changed)})"
 
     def __repr__(self) -> str:
@@ -656,8 +659,8 @@ class VACE:
             line = with_ratio(line, self.detect(table).anomalies)
         if line.verdict == "normal" and table is not None and line.pattern is None:
             warnings.warn(
-                "no channel went farther from its past than channels do in training, so the like "
-                "cannot be recognised and will alarm again; update makes it part of normal",
+                "no channel deviates from its past by more than in training, so similar events "
+                "cannot be recognised and will alarm again; update trains on these rows",
                 VaceWarning,
                 stacklevel=2,
             )
@@ -668,8 +671,8 @@ class VACE:
         """Learn more normal rows, from one table or a list, without the rows of the fit.
 
         Takes time for the new rows alone. Levels, swings, relations, spikes, forecast residuals,
-        distances, surges, shapes, how far channels wander, and the calibration of alarms come from
-        old and new together; units of channels, the regressions, the rhythm and the encoders
+        distances, surges, shapes, the drift range of channels and the calibration of alarms come
+        from old and new together; units of channels, the regressions, the rhythm and the encoders
         stay. New rows count by their number, at most as much as the old ones. Stretches that were
         accepted count in full, however short; those marked as faults are left out.
         """
@@ -686,6 +689,8 @@ class VACE:
 
     def _without_accepted(self, table: Table) -> tuple[Table, list[Stretch]]:
         """The table without what accepted patterns explain, and where that was."""
+        if not self.feedback.active:
+            return table, []
         named = named_stretches(self.feedback.active, table)
         patterns = self.feedback.patterns
         if not patterns:

@@ -1,4 +1,4 @@
-"""Drafts: what is written beside its place and moved there when it is whole.
+"""Files and folders that appear whole: written beside their place and moved there in one step.
 
 A draft is locked while its process lives; the system drops the lock with the process. So what has
 the name of a draft and no lock was left by a process that was killed, and the next one to write to
@@ -7,6 +7,8 @@ the same folder removes it.
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import re
 import secrets
@@ -19,6 +21,8 @@ from typing import Literal
 
 Kind = Literal["new", "old"]  # on its way in, or moved out of the way
 _NAME = re.compile(r"\.(?P<place>.+)\.[0-9a-f]{16}\.vace-(?P<kind>new|old)")
+_HERE = -100  # AT_FDCWD: paths are relative to the working folder
+_EXCHANGE = 2  # RENAME_EXCHANGE of Linux, RENAME_SWAP of macOS
 _LONGEST = 40  # characters of a file's name that its draft repeats: names have a limit
 
 
@@ -36,6 +40,23 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
     with _created(path.with_name(path.name[:_LONGEST]), folder=False) as draft:
         yield draft
         os.replace(draft, path)
+
+
+@contextmanager
+def whole_folder(place: Path) -> Iterator[Path]:
+    """A folder to write into, which becomes `place` at the end and vanishes on any failure.
+
+    A link is followed. What was there before is exchanged in one step where the system can do
+    it, so that a process killed at any moment leaves the earlier results or the new ones.
+    """
+    place = Path(os.path.realpath(place))
+    with new_folder(place) as draft:
+        yield draft
+        if not place.exists():
+            draft.rename(place)
+        elif not _exchange(draft, place):  # else the draft now holds what was there before
+            with moved_away(place):
+                draft.rename(place)
 
 
 @contextmanager
@@ -142,3 +163,19 @@ def _lock(path: Path, *, wait: bool) -> int | None:
 def _close(handle: int | None) -> None:
     if handle is not None:
         os.close(handle)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two folders in one step; False where the system or the disk cannot."""
+    libc = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
+    names = os.fsencode(one), os.fsencode(other)
+    if sys.platform.startswith("linux") and hasattr(libc, "renameat2"):
+        failed = libc.renameat2(_HERE, names[0], _HERE, names[1], _EXCHANGE)  # type: ignore[union-attr]
+    elif sys.platform == "darwin" and hasattr(libc, "renamex_np"):
+        failed = libc.renamex_np(*names, _EXCHANGE)  # type: ignore[union-attr]
+    else:
+        return False
+    if failed and ctypes.get_errno() not in (errno.ENOSYS, errno.EINVAL, errno.ENOTSUP):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code), str(other))
+    return not failed

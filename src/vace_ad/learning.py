@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from vace_ad.config import VACEConfig
 from vace_ad.frames.training import Part
 from vace_ad.progress import Progress
-from vace_ad.signals import KINDS, Fitted, Signal, Training
+from vace_ad.signals import Fitted, Signal, Training, kinds
 from vace_ad.signals.folds import FOLDS
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.together import scores_of
@@ -41,7 +41,7 @@ def learn(
     parts = [part for part in parts if len(part.rows) >= training.config.least_rows]
     watch.stamp("rows")
     fitted: list[Fitted] = []
-    for kind in KINDS:
+    for kind in kinds(training.config.extra_signals):
         if kind.wanted(training.config) and (found := kind.fit(training)) is not None:
             fitted.append(found)
             watch.stamp(kind.key)

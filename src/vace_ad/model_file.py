@@ -12,7 +12,7 @@ from vace_ad import files
 from vace_ad.alarms.blame import LENGTHS
 from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import VACEConfig
-from vace_ad.signals import KINDS, Signal
+from vace_ad.signals import Signal, kinds
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import under
 from vace_ad.signals.rhythm import Rhythm
@@ -42,7 +42,7 @@ def layout(description: dict[str, Any]) -> files.Layout:
         "normal.noise": ("F64", (None, d)),
         **{f"alarm.{name}": shape for name, shape in AlarmModel.layout(d).items()},
     }
-    for kind in KINDS:
+    for kind in kinds(config.extra_signals):
         if kind.key in description["constants"]:
             own = kind.layout(config, d, description["constants"][kind.key])
             wanted |= {f"{kind.key}.{name}": shape for name, shape in own.items()}
@@ -58,7 +58,7 @@ def restored(
     """The signals of a file."""
     return tuple(
         kind.restored(under(kind.key, arrays), normal, config, constants[kind.key])
-        for kind in KINDS
+        for kind in kinds(config.extra_signals)
         if kind.key in constants
     )
 

@@ -374,7 +374,7 @@ class Stream:
             self._recogniser.resume(under("accepted", arrays))
 
     def _rehearse(self) -> None:
-        """Run usual rows to the end; refuse a state that has no scores for them."""
+        """Run normal rows to the end; refuse a state that has no scores for them."""
         n = 2 * self.model.reach + 32  # windows that never end show it by then
         rows = np.tile(self.model.normal.mean, (n, 1))
         step = np.timedelta64(self.model.step or 1, "ns")
@@ -383,7 +383,7 @@ class Stream:
         found = [self._add(Table(rows, self.model.channels, time)), self.finish()]
         scores = np.concatenate([each.scores for each in found])
         if not len(scores) or not np.isfinite(scores[-1]):
-            raise ValueError("usual rows get no score after it")
+            raise ValueError("normal rows get no score after it")
 
 
 def _end_to_end(parts: list[Array], none: Array, axis: int = -1) -> Array:

@@ -7,10 +7,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from vace_ad.app.loading import Reading, load_table
+from vace_ad.app.loading import load_table
 from vace_ad.app.training import choose_training, fit_detector
 from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, InputError, VaceError
+from vace_ad.frames.reading import Reading
 from vace_ad.progress import silent
 
 CONFIG = VACEConfig.from_preset(None, patch_length=16, stride=4, encoders=1, widths=(8, 8, 8, 8))

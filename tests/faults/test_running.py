@@ -13,7 +13,8 @@ from fleet.machines import fleet
 from fleet.test_runner import job, signature
 from live.fakes import FakeCore
 from live.feeds import START, STEP, config, feed, write
-from vace_ad.fleet.runner import Engine, run_fleet
+from vace_ad.fleet.executor import Executor
+from vace_ad.fleet.runner import run_fleet
 from vace_ad.live.runner import Watch
 
 
@@ -34,7 +35,7 @@ def test_a_worker_killed_in_a_fleet_costs_its_machine_alone(tmp_path: Path) -> N
     killer = threading.Thread(target=kill)
     killer.start()
     out = tmp_path / "out"
-    run = run_fleet([table], job(out), out, engine=Engine(jobs=2))
+    run = run_fleet([table], job(out), out, executor=Executor(jobs=2))
     killer.join()
     assert killed
     failed = [row for row in run.rows if row.status == "failed"]

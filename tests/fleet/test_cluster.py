@@ -11,7 +11,8 @@ import pytest
 from fleet.machines import fleet
 from fleet.test_runner import job, signature
 from vace_ad.errors import MissingExtraError
-from vace_ad.fleet.runner import Engine, run_fleet
+from vace_ad.fleet.executor import Executor
+from vace_ad.fleet.runner import run_fleet
 
 
 def test_without_ray_the_install_line_is_said(
@@ -21,7 +22,10 @@ def test_without_ray_the_install_line_is_said(
     fleet(2).write_parquet(tmp_path / "t.parquet")
     with pytest.raises(MissingExtraError, match=r"pip install 'vace-ad\[ray\]'"):
         run_fleet(
-            [tmp_path / "t.parquet"], job(tmp_path / "o"), tmp_path / "o", engine=Engine("ray")
+            [tmp_path / "t.parquet"],
+            job(tmp_path / "o"),
+            tmp_path / "o",
+            executor=Executor(cluster="local"),
         )
 
 
@@ -52,7 +56,11 @@ def test_a_lost_node_costs_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
         out = tmp_path / "ray"
         far = run_fleet(
-            [tmp_path / "t.parquet"], job(out), out, engine=Engine("ray"), progress=watch
+            [tmp_path / "t.parquet"],
+            job(out),
+            out,
+            executor=Executor(cluster="local"),
+            progress=watch,
         )
     finally:
         ray.shutdown()

@@ -8,12 +8,13 @@ import polars as pl
 import pytest
 
 from vace_ad.alarms import Budget
-from vace_ad.app.loading import Reading, load_table
+from vace_ad.app.loading import load_table
 from vace_ad.app.run import Alarming, fit_and_detect
 from vace_ad.app.training import choose_training
 from vace_ad.config import VACEConfig
 from vace_ad.fleet.runner import per_machine, run_fleet
 from vace_ad.fleet.task import Job
+from vace_ad.frames.reading import Reading
 
 ROWS = 4000
 

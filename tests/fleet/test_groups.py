@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import polars as pl
 import pytest
 
-from fleet.machines import fleet, machine
+from fleet.machines import QUICK, fleet, machine
 from fleet.test_runner import job
 from vace_ad.detector import load
 from vace_ad.errors import ConfigError
-from vace_ad.fleet.runner import read_models, run_fleet, write_models
+from vace_ad.fleet.fleet import Fleet
+from vace_ad.fleet.models import Models
+from vace_ad.fleet.runner import run_fleet
 
 
 @pytest.fixture(scope="module")
@@ -54,14 +55,13 @@ def _folders(rows, site: str) -> list[str]:
 
 def test_models_of_groups_are_kept(sites: Path, tmp_path: Path) -> None:
     models = tmp_path / "models"
-    learn = replace(job(models, by="site,machine"), alarming=None, models=str(models))
-    run = run_fleet([sites], learn, models, group="site")
-    write_models(models, run.rows, ["site", "machine"])
-    known = read_models(models)
-    assert known["north / m0"] == known["north / m1"] == "shared-north.vace"
-    assert known["west / m9"] == "shared-west.vace"  # all of its rows are to be learned from
-    out = tmp_path / "out"
-    scored = run_fleet([sites], job(out, by="site,machine"), out, models=models)
+    Fleet(by=["site", "machine"], group="site", **QUICK).fit([sites], folder=models)
+    kept, by = Models.read(models)
+    assert by == ["site", "machine"]
+    files = {name: Path(str(one)).name for name, one in kept.groups.items()}
+    # Of west too: all of its rows are to be learned from.
+    assert files == {name: f"shared-{name}.vace" for name in ("north", "south", "west")}
+    scored = Fleet.load(models).detect([sites], folder=tmp_path / "out")
     status = {row.machine: row.status for row in scored.rows}
     assert status["west / m9"] == "ok"
     assert status["south / m3"] == "ok"

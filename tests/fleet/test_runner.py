@@ -14,15 +14,16 @@ import pytest
 
 from fleet.machines import QUICK, fleet, machine
 from vace_ad.alarms import Budget
-from vace_ad.app.loading import Reading
 from vace_ad.app.run import Alarming
 from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.fleet import runner
 from vace_ad.fleet.entities import find_entities, folder_name
+from vace_ad.fleet.executor import Executor
 from vace_ad.fleet.rows import MachineRow
-from vace_ad.fleet.runner import Engine, per_machine, run_fleet
+from vace_ad.fleet.runner import per_machine, run_fleet
 from vace_ad.fleet.task import Job
+from vace_ad.frames.reading import Reading
 from vace_ad.work.store import read_lines
 
 CONFIG = VACEConfig.from_preset(None, **QUICK)
@@ -31,7 +32,7 @@ CONFIG = VACEConfig.from_preset(None, **QUICK)
 def job(out: Path, **how: object) -> Job:
     reading = Reading(**{"by": "machine", **how})  # type: ignore[arg-type]
     alarming = Alarming(Budget(4, "week"))
-    return Job(reading, CONFIG, alarming, machines=str(out / "machines"))
+    return Job(reading, CONFIG, alarming)
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +40,12 @@ def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("fleet") / "fleet.parquet"
     fleet().write_parquet(path)
     return path
+
+
+@pytest.fixture(scope="module")
+def whole(table: Path) -> list[MachineRow]:
+    """What one run in memory, without a break, says of the table."""
+    return run_fleet([table], job(table.parent)).rows
 
 
 def signature(rows: list[MachineRow]) -> list[tuple[object, ...]]:
@@ -51,7 +58,7 @@ def test_the_budget_is_divided() -> None:
 
 
 def test_a_run_its_results_and_the_same_again(
-    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: Path, whole: list[MachineRow], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     run = run_fleet([table], job(tmp_path), tmp_path)
     assert run.rows[0].machine == "m1"
@@ -59,17 +66,17 @@ def test_a_run_its_results_and_the_same_again(
     names = {path.name for path in (tmp_path / "machines" / "m1").iterdir()}
     assert names == {"scores.parquet", "events.csv", "model.vace", "run.json", "report.html"}
     assert not (tmp_path / ".parts").exists()
-    monkeypatch.setattr(Engine, "run", lambda *_: pytest.fail("nothing was left to do"))
+    monkeypatch.setattr(Executor, "run", lambda *_: pytest.fail("nothing was left to do"))
     again = run_fleet([table], job(tmp_path), tmp_path)
     assert again.rows == run.rows
+    assert signature(run.rows) == signature(whole)
     with pytest.raises(ConfigError, match="other settings"):
         run_fleet([table], job(tmp_path, sort=True), tmp_path)
 
 
-def test_jobs_give_the_same_rows(table: Path, tmp_path: Path) -> None:
-    one = run_fleet([table], job(tmp_path / "one"), tmp_path / "one")
-    two = run_fleet([table], job(tmp_path / "two"), tmp_path / "two", engine=Engine(jobs=2))
-    assert signature(one.rows) == signature(two.rows)
+def test_jobs_give_the_same_rows(table: Path, whole: list[MachineRow]) -> None:
+    two = run_fleet([table], job(table.parent), executor=Executor(jobs=2))
+    assert signature(two.rows) == signature(whole)
 
 
 KILLED = """
@@ -83,7 +90,7 @@ if __name__ == "__main__":
 """
 
 
-def test_killed_and_resumed(table: Path, tmp_path: Path) -> None:
+def test_killed_and_resumed(table: Path, whole: list[MachineRow], tmp_path: Path) -> None:
     out = tmp_path / "out"
     script = tmp_path / "run.py"
     script.write_text(KILLED)
@@ -102,8 +109,7 @@ def test_killed_and_resumed(table: Path, tmp_path: Path) -> None:
     assert len(kept) < 4
     resumed = run_fleet([table], job(out), out)
     assert all(row in resumed.rows for row in kept)
-    whole = run_fleet([table], job(tmp_path / "whole"), tmp_path / "whole")
-    assert signature(resumed.rows) == signature(whole.rows)
+    assert signature(resumed.rows) == signature(whole)
 
 
 def test_files_named_by_their_paths_need_no_sorting(tmp_path: Path) -> None:
@@ -135,12 +141,11 @@ def test_one_machine_in_several_files(tmp_path: Path) -> None:
 
 
 def test_pieces_of_a_large_file(
-    table: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    table: Path, whole: list[MachineRow], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = run_fleet([table], job(tmp_path / "a"), tmp_path / "a")
     monkeypatch.setattr("vace_ad.fleet.entities._PIECE", 5 * 777)
-    pieces = run_fleet([table], job(tmp_path / "b"), tmp_path / "b")
-    assert signature(pieces.rows) == signature(whole.rows)
+    pieces = run_fleet([table], job(table.parent))
+    assert signature(pieces.rows) == signature(whole)
 
 
 def test_bad_machines_are_rows(tmp_path: Path) -> None:
@@ -201,7 +206,7 @@ def test_names_of_folders() -> None:
 
 def test_an_engine_needs_a_job() -> None:
     with pytest.raises(ConfigError, match="jobs=0"):
-        runner.Engine(jobs=0).run([])
+        Executor(jobs=0).run([])
 
 
 def test_of_a_large_fleet_those_with_events_get_a_report(

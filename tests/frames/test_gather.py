@@ -6,8 +6,9 @@ import polars as pl
 import pytest
 
 from frames.shapes import wide
-from vace_ad.app.loading import Reading, load_table
+from vace_ad.app.loading import load_table
 from vace_ad.errors import InputError, TableReadError
+from vace_ad.frames.reading import Reading
 
 PLAIN = Reading()
 

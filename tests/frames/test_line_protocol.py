@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from vace_ad.app.loading import Reading, load_table
+from vace_ad.app.loading import load_table
 from vace_ad.errors import InputError, TableReadError
 from vace_ad.frames.read import read_table
+from vace_ad.frames.reading import Reading
 
 START = 1_767_225_600
 

@@ -7,8 +7,7 @@ import pytest
 
 from frames.shapes import wide
 from vace_ad.errors import TableReadError
-from vace_ad.frames.panics import without_panic_words
-from vace_ad.frames.read import read_table
+from vace_ad.frames.read import read_table, without_panic_words
 
 
 @pytest.mark.parametrize("kind", ["parquet", "ipc", "ipc_stream"])

@@ -55,7 +55,7 @@ def test_nothing_found_and_silence_have_their_words() -> None:
     nothing = detection(0)
     assert repr(nothing).startswith("Detection: 0 anomalies in 5,000 rows")
     silent = replace(nothing, events=(Event(7, 7, 7, "no data"),))
-    assert "0 anomalies and 1 without data" in repr(silent)
+    assert "0 anomalies, 1 period without data" in repr(silent)
     assert "a gap in time  no data" in repr(silent)
 
 

@@ -6,9 +6,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from vace_ad.app.loading import Reading, names_of, read_frame
+from vace_ad.app.loading import read_frame
 from vace_ad.caller import option
 from vace_ad.errors import InputError
+from vace_ad.frames.reading import Reading, names_of
 
 if TYPE_CHECKING:
     import polars as pl
@@ -73,11 +74,11 @@ def with_keys(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, lis
 
 def refuse_no_key(counts: Sequence[int], by: Sequence[str]) -> None:
     """Refuse a column that tells rows apart, not machines: many values, few rows each."""
-    usual = sorted(counts)[len(counts) // 2]
-    if len(counts) > MANY and usual < FEW_ROWS:
+    median = sorted(counts)[len(counts) // 2]
+    if len(counts) > MANY and median < FEW_ROWS:
         raise InputError(
             f"{' and '.join(map(repr, by))} has {len(counts):,} different values, as a rule with "
-            f"{usual:,} row{'s' * (usual != 1)} each: that tells no machines apart; name another "
+            f"{median:,} row{'s' * (median != 1)} each: that tells no machines apart; name another "
             f"column with {option('by')}"
         )
 

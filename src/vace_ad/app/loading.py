@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any
 
 from vace_ad.caller import option, spelt
 from vace_ad.errors import ChannelMismatchError, ConfigError, InputError
-from vace_ad.frames.limits import DEFAULT as MAX_SIZE
+from vace_ad.frames.reading import Reading, names_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -23,37 +23,6 @@ if TYPE_CHECKING:
     from vace_ad.frames.time import TimeReport
 
 _WHERE = "\0where"  # the column that a condition becomes on its way through sorting and averaging
-Names = str | Sequence[str] | None  # a list, or one string with commas
-
-
-@dataclass(frozen=True)
-class Reading:
-    """How to read a table; the command line's options of the same names."""
-
-    time_column: str | None = None
-    time_zone: str | None = None
-    sort: bool = False
-    resample: str | None = None
-    columns: Names = None
-    drop: Names = None
-    delimiter: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
-    header: bool | None = None
-    long: Names = None  # the column of sensors and the column of values
-    by: Names = None  # the columns that name a machine
-    sheet: str | None = None
-    header_row: int | None = None
-    query: str | None = None
-    where: str | None = None  # a condition on the rows that a detector learns from
-    max_size: str | int = MAX_SIZE
-    options: bool = False  # who reads notes is at the command line
-
-    @classmethod
-    def at_the_command_line(cls, given: Mapping[str, Any]) -> Self:
-        """How the options of a command say; `given` may hold other ones too."""
-        names = {each.name for each in fields(cls)}
-        return cls(**{k: v for k, v in given.items() if k in names}, options=True)
 
 
 @dataclass(frozen=True)
@@ -140,22 +109,10 @@ def load_tables(places: str | Path | Iterable[str | Path], how: Reading) -> list
 def read_frame(sources: Sequence[Source], how: Reading) -> tuple[pl.DataFrame, ReadReport]:
     """The rows of all sources as they are written."""
     from vace_ad.frames.gather import read_sources
-    from vace_ad.frames.panics import without_panic_words
-    from vace_ad.frames.read import read_table
+    from vace_ad.frames.read import read_table, without_panic_words
 
-    options = {
-        "delimiter": "\t" if how.delimiter == "\\t" else how.delimiter,
-        "decimal": how.decimal,
-        "encoding": how.encoding,
-        "header": how.header,
-        "sheet": how.sheet,
-        "header_row": how.header_row,
-        "query": how.query,
-        "by": tuple(names_of(how.by) or ()),
-        "max_size": how.max_size,
-    }
     with without_panic_words() if how.options else nullcontext():
-        return read_sources(sources, lambda place: read_table(place, **options))
+        return read_sources(sources, lambda place: read_table(place, how))
 
 
 def load_frame(
@@ -237,13 +194,6 @@ def _without_where(table: Table, how: Reading) -> tuple[Table, NDArray[np.bool_]
             f"no row satisfies {option('where', how.where)}; check its column and value"
         )
     return replace(table, values=table.values[:, :-1], names=table.names[:-1]), normal
-
-
-def names_of(listing: Names) -> list[str] | None:
-    """The names of a list, or of one string with commas."""
-    if listing is None:
-        return None
-    return [n.strip() for n in listing.split(",")] if isinstance(listing, str) else list(listing)
 
 
 def _one_series(

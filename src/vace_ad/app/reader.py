@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import warnings
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.caller import spelt
 from vace_ad.errors import ConfigError, VaceWarning
+from vace_ad.frames.reading import Reading
 
 if TYPE_CHECKING:
     import polars as pl
+
+_KEYWORDS = [each for each in fields(Reading) if each.name not in ("options", "where")]
 
 
 def read(places: Any, **how: Any) -> pl.DataFrame:
@@ -18,29 +23,26 @@ def read(places: Any, **how: Any) -> pl.DataFrame:
     `places` is a path, a folder, a glob, a pattern such as ``data/{machine}.csv``, a connection
     string, or a list of them; the format is told from the content. It may also be a pandas, polars
     or Arrow table: an irregular one is evened out by ``read(table, resample="1min")``, as on the
-    command line. Keywords are the command
-    line's options: ``time_column``, ``time_zone``, ``sort``, ``resample``, ``columns``,
-    ``drop``, ``long``, ``by``, ``sheet``, ``header_row``, ``query``, ``max_size``,
-    ``delimiter``, ``decimal``, ``encoding``, ``header``. What was done about odd columns, gaps
-    and the like comes as :class:`vace_ad.errors.VaceWarning`.
+    command line. Odd columns, gaps and the like are reported as
+    :class:`vace_ad.errors.VaceWarning`. Keywords are the options of `vace detect`.
 
-    With ``by``, the columns that name a machine stay in the table, for
+    With ``by``, the columns that identify a machine stay in the table, for
     :class:`vace_ad.fleet.Fleet`; each machine's rows are then checked where they are used.
     """
-    from vace_ad.app.loading import Reading, load_any
+    from vace_ad.app.loading import load_any
 
-    known = [name for name in Reading.__dataclass_fields__ if name != "options"]
+    known = [each.name for each in _KEYWORDS]
     for name in how:
+        if name == "where":
+            raise ConfigError(
+                "where chooses the rows that `vace detect` and `vace fit` learn from; here, filter "
+                "the table before the fit"
+            )
         if name not in known:
             raise ConfigError(
                 f"{name!r} is not a way to read a table; there are {', '.join(known)}"
             )
     reading = Reading(**how)
-    if reading.where is not None:
-        raise ConfigError(
-            "where chooses the rows that `vace detect` and `vace fit` learn from; here, filter the "
-            "table before the fit"
-        )
     if reading.by is not None:
         from vace_ad.app.keyed import read_keyed
 
@@ -51,3 +53,22 @@ def read(places: Any, **how: Any) -> pl.DataFrame:
     for note in notes:
         warnings.warn(spelt(note), VaceWarning, stacklevel=2)
     return frame
+
+
+# What `help` and editors show: each keyword with its meaning, from where it is declared.
+read.__doc__ = "\n".join(
+    [inspect.cleandoc(read.__doc__ or ""), "", "Parameters", "----------"]
+    + [
+        f"{each.name} : {each.type}, default {each.default!r}\n    {each.metadata['help']}"
+        for each in _KEYWORDS
+    ]
+)
+read.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        inspect.Parameter("places", inspect.Parameter.POSITIONAL_OR_KEYWORD),
+        *(
+            inspect.Parameter(each.name, inspect.Parameter.KEYWORD_ONLY, default=each.default)
+            for each in _KEYWORDS
+        ),
+    ]
+)

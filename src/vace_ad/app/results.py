@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import math
 import os
 import platform
 import sys
@@ -13,12 +14,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.app.folders import whole_folder
 from vace_ad.caller import option
-from vace_ad.drafts import clean_up
+from vace_ad.drafts import clean_up, whole_folder
 from vace_ad.errors import InputError, VaceError
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
 
     from vace_ad.alarms import Event
@@ -134,8 +135,6 @@ def write_tables(
 
 def write_run(folder: Path, facts: dict[str, Any]) -> None:
     """Write how the results came about."""
-    from vace_ad.app.records import plain
-
     text = json.dumps(plain({**facts, "versions": versions()}), indent=2, allow_nan=False)
     (folder / RUN).write_text(text + "\n", encoding="utf-8")
 
@@ -151,3 +150,55 @@ def versions() -> dict[str, str]:
         with suppress(PackageNotFoundError):  # of an extra
             found[name] = version(name)
     return found
+
+
+def event_record(event: Event, zone: str | None = None) -> dict[str, Any]:
+    """An event for programs, its times in their zone."""
+    times = {
+        name: None if value is None else iso_time(value, zone)
+        for name in ("start_time", "end_time", "peak_time", "alarm_time")
+        for value in (getattr(event, name),)
+    }
+    return {
+        "kind": event.kind,
+        "start": event.start,
+        "end": event.end,
+        "peak": event.peak,
+        **times,
+        "score": event.score,
+        "ratio": event.ratio,
+        "unit_score": event.unit_score,
+        "severity": event.severity,
+        "level": event.level,
+        "probability": event.probability,
+        "probability_upper": event.probability_upper,
+        "normal_rows": event.normal_rows,
+        "signal": event.signal,
+        "shares": dict(event.shares),
+        "readings": [reading._asdict() for reading in event.readings],
+        "partner": event.partner,
+        "lasting": event.lasting,
+    }
+
+
+def iso_time(time: np.datetime64, zone: str | None) -> str:
+    """A time in ISO 8601: local with its offset where the zone is known, else as it stands."""
+    from vace_ad.frames.zones import local_time
+
+    local, offset = local_time(time, zone)
+    return str(local).removesuffix(".000000000") + offset
+
+
+def plain(value: Any) -> Any:
+    """A value as JSON knows it: NaN becomes null, NumPy's numbers become Python's."""
+    import numpy as np
+
+    if isinstance(value, dict):
+        return {str(key): plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(item) for item in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return plain(value.tolist())
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    return value

@@ -11,12 +11,12 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.app.records import event_record
+from vace_ad.alarms import Budget, Rules
+from vace_ad.app.results import event_record
 from vace_ad.app.training import Training, fit_detector
 from vace_ad.progress import Progress, silent
 
 if TYPE_CHECKING:
-    from vace_ad.alarms import Budget, Rules
     from vace_ad.app.loading import Loaded
     from vace_ad.config import VACEConfig
     from vace_ad.detection import Detection
@@ -28,16 +28,8 @@ class Alarming:
     """When to alarm, and what makes one event."""
 
     budget: Budget
-    join: int = 0  # rows between events that are one
-    min_length: int = 1
-    cooldown: int = 0
+    rules: Rules = Rules()
     step: int | None = None  # nanoseconds between rows of a table without time
-
-    def rules(self) -> Rules:
-        """The rules that make events; nonsense is refused."""
-        from vace_ad.alarms import Rules
-
-        return Rules(self.join, self.min_length, self.cooldown)
 
 
 @dataclass(frozen=True)
@@ -91,7 +83,6 @@ def fit_and_detect(
     started: float | None = None,
 ) -> Run:
     """Fit on the training rows, find the events of the others."""
-    alarming.rules()  # refuses nonsense before the fit
     clocks = [table.clock.step for table in training.tables]
     alarming.budget.rate(clocks[0] or alarming.step)  # a budget in time without time too
     detector, notes = fit_detector(config, training, progress)
@@ -120,19 +111,18 @@ def detect_with(
 ) -> Run:
     """Find the events of a table with a fitted detector; training rows make none."""
     loaded = loaded.only(detector.channels_)
-    rules = alarming.rules()
     budget = alarming.budget.at(detector.model_.step or alarming.step)
     found = detector.detect(
         loaded.table,
         budget=budget,
-        rules=rules,
+        rules=alarming.rules,
         first=training.rows or 0,
         step=alarming.step,
         progress=progress,
     )
     every = [*loaded.notes, *notes, *found.notes, *_accepted_note(found, loaded.clock.zone)]
     began = time.perf_counter() if started is None else started
-    return Run(loaded, detector, found, budget, rules, training, every, command, began)
+    return Run(loaded, detector, found, budget, alarming.rules, training, every, command, began)
 
 
 def _accepted_note(found: Detection, zone: str | None) -> list[str]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.app.loading import Loaded, Reading, load_table
+from vace_ad.app.loading import Loaded, load_table
 from vace_ad.caller import option
 from vace_ad.errors import ConfigError, InputError, TooShortError, VaceWarning
+from vace_ad.frames.reading import Reading
 from vace_ad.progress import Progress
 
 if TYPE_CHECKING:
@@ -212,11 +212,11 @@ def _pieces(part: Loaded, rows: int | None) -> list[Table]:
     """The training rows, cut where rows are left out; the fit itself cuts where time jumps."""
     import numpy as np
 
+    from vace_ad.frames.segments import run_edges
+
     end = len(part.table) if rows is None else rows
     kept = np.ones(end, bool) if part.normal is None else part.normal[:end]
-    turns = (np.flatnonzero(kept[1:] != kept[:-1]) + 1).tolist()
-    edges = [0, *turns, end]
-    return [part.table[a:b] for a, b in pairwise(edges) if kept[a]]
+    return [part.table[a:b] for a, b in run_edges(kept).tolist()]
 
 
 def _without_silent(pieces: Sequence[Table]) -> tuple[list[Table], list[str]]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from vace_ad.cli.output import Output, Quiet
+from vace_ad.cli.output import Output
 from vace_ad.errors import MissingExtraError
 
 if TYPE_CHECKING:
@@ -28,21 +28,22 @@ def demo_command(
     seed: Annotated[
         int, typer.Option(help="Random seed of the plant, its faults and the detector.")
     ] = 0,
-    quiet: Quiet = False,
+    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")] = False,
 ) -> None:
-    """Find the faults of a simulated plant: the whole job in under a minute.
+    """Detect the faults of a simulated plant, in under a minute.
 
     Twelve sensors of a pumping station, a row every five minutes for thirty days. The first
     twelve days are normal and train the detector; then come six faults of different kinds.
     """
     from vace_ad.alarms import Budget
-    from vace_ad.app.loading import Reading, load_table
+    from vace_ad.app.loading import load_table
     from vace_ad.app.results import check_out
     from vace_ad.app.run import Alarming, fit_and_detect, write_results
     from vace_ad.app.training import choose_training
     from vace_ad.config import VACEConfig
     from vace_ad.demo import simulate
     from vace_ad.demo.picture import draw
+    from vace_ad.frames.reading import Reading
     from vace_ad.metrics import evaluate, operational
 
     check_out(out)

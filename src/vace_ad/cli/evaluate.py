@@ -24,7 +24,7 @@ def evaluate_command(
     path: Annotated[
         Path,
         typer.Argument(
-            help="Table in any format that `vace detect` reads, with a label and a score each row."
+            help="Table with a label and a score in each row, of any format of `vace detect`."
         ),
     ],
     label_column: Annotated[
@@ -39,7 +39,7 @@ def evaluate_command(
             metavar="auto|N",
             help="Largest window of VUS in rows: a number, or 'auto' for the period of a channel, "
             "as TSB-AD does. The channel is --series-column, else the first numeric column that "
-            "is neither label, score, prediction nor ever-rising (an index or a clock).",
+            "is neither label, score nor prediction and is not always increasing.",
         ),
     ] = "100",
     series_column: Annotated[
@@ -48,35 +48,36 @@ def evaluate_command(
     prediction_column: Annotated[
         str | None,
         typer.Option(
-            help="Column of 0/1 predictions. Without it, and without --threshold, each measure "
-            "that needs predictions takes its own best threshold."
+            help="Column of 0/1 predictions. Without it and without --threshold, each measure "
+            "that needs predictions uses its own best threshold."
         ),
     ] = None,
     threshold: Annotated[
-        float | None, typer.Option(help="Predict the rows whose score is above this number.")
+        float | None, typer.Option(help="Predict rows whose score exceeds this value.")
     ] = None,
     step_seconds: Annotated[
         float | None,
-        typer.Option(help="Seconds from one row to the next, for false alarms a day and delays."),
+        typer.Option(help="Seconds between rows, for false alarms per day and delays."),
     ] = None,
     budget: operate.BudgetOption = None,
     model: operate.ModelOption = None,
     labels_file: operate.Labels = None,
     causes: operate.Causes = None,
     drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Leave out rows without a label or a score.")
+        bool, typer.Option("--drop-missing", help="Drop rows without a label or a score.")
     ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print one JSON object instead of a table.")
     ] = False,
 ) -> None:
-    """Measure scores against labels: TSB-AD's nine, and what an operator asks.
+    """Evaluate scores against labels: the nine measures of TSB-AD, and operating measures.
 
     Example: vace evaluate scores.csv --label-column fault --score-column score --window auto
 
     With predictions (--threshold 4.5 or --prediction-column alarm) it also counts events found and
     missed, false alarms (a day, with --step-seconds 60; beside those allowed, with --budget) and
-    the delay to detection. With a model it alarms itself, in one go and live:
+    the delay to detection. With a model, it computes scores and
+    alarms itself, as a table and as a stream:
 
     vace evaluate plant.csv --model plant.vace --labels faults.csv --budget "1 per week"
     """

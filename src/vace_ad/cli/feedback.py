@@ -1,4 +1,4 @@
-"""`vace feedback` and `vace update`: what people say of events, and learning on."""
+"""`vace feedback` and `vace update`: verdicts on events, and incremental training."""
 
 from __future__ import annotations
 
@@ -8,69 +8,71 @@ from typing import Annotated, Any
 
 import typer
 
-from vace_ad.cli import output as say
-from vace_ad.cli import tables as read
+from vace_ad.cli import options as opt
 from vace_ad.cli.model import check_target, existing, save
-from vace_ad.cli.tables import MAX_SIZE
+from vace_ad.cli.output import Output
 from vace_ad.errors import FeedbackError
 
-_SAY = "What to say (give one)"
+_SAY = "What to do (give one)"
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")]
 
 
-@say.interruptible
+@opt.parameters
 def feedback_command(
     model: Model,
+    *,
     normal: Annotated[
         tuple[str, str] | None,
         typer.Option(
-            metavar="START END", help="This was normal, as times or rows.", rich_help_panel=_SAY
+            metavar="START END",
+            help="Mark this range of times or rows as normal.",
+            rich_help_panel=_SAY,
         ),
     ] = None,
     fault: Annotated[
         tuple[str, str] | None,
         typer.Option(
-            metavar="START END", help="This was a fault, as times or rows.", rich_help_panel=_SAY
+            metavar="START END",
+            help="Mark this range of times or rows as a fault.",
+            rich_help_panel=_SAY,
         ),
     ] = None,
     events: Annotated[
         str | None,
         typer.Option(
             metavar="RUN#N",
-            help="Event N of a results folder or its run.json was normal, as results/#3; with "
-            "--is-fault it was a fault.",
+            help="Mark event N of a results folder or its run.json as normal, for example "
+            "results/#3; with --is-fault, as a fault.",
             rich_help_panel=_SAY,
         ),
     ] = None,
     is_fault: Annotated[
-        bool, typer.Option("--is-fault", help="With --events: a fault.", rich_help_panel=_SAY)
+        bool,
+        typer.Option("--is-fault", help="With --events: mark it as a fault.", rich_help_panel=_SAY),
     ] = False,
     undo: Annotated[
         str | None,
-        typer.Option(metavar="ID", help="Take back what was said.", rich_help_panel=_SAY),
+        typer.Option(metavar="ID", help="Remove the feedback with this ID.", rich_help_panel=_SAY),
     ] = None,
     listing: Annotated[
-        bool, typer.Option("--list", help="What holds.", rich_help_panel=_SAY)
+        bool, typer.Option("--list", help="List active feedback.", rich_help_panel=_SAY)
     ] = False,
     table: Annotated[
         str | None,
         typer.Option(
-            help="The table that the rows are in; without it nothing can be recognised again. "
+            help="Table that contains the rows; needed to recognise similar events later. "
             "Default with --events: the table of that run."
         ),
     ] = None,
-    note: Annotated[str, typer.Option(help="A word for later readers.")] = "",
-    who: Annotated[str, typer.Option(help="Who says it.")] = "",
-    time_column: read.TimeColumn = None,
-    time_zone: read.TimeZone = None,
-    as_json: say.Json = False,
-    quiet: say.Quiet = False,
-    debug: say.Debug = False,
+    note: Annotated[str, typer.Option(help="Comment.")] = "",
+    who: Annotated[str, typer.Option(help="Author.")] = "",
+    how: opt.OneTable,
+    shown: opt.OutputOptions,
 ) -> None:
-    """Say what an event was; it is kept in MODEL's .feedback.jsonl, line by line.
+    """Mark an event as normal or as a fault; feedback is kept beside MODEL, in .feedback.jsonl.
 
-    What was normal does not alarm when it comes again (`vace score` and `vace watch` look at the
-    file by themselves), and `vace update` makes it part of normal. What was a fault never is.
+    An event marked as normal raises no alarm when it recurs (`vace score` and `vace watch` read
+    the file), and `vace update` trains on it. A fault is never trained on.
 
     Examples:
 
@@ -84,13 +86,13 @@ def feedback_command(
 
     vace feedback plant.vace --undo 1f3a9c02
     """
-    from vace_ad.app.loading import Reading, load_table
+    from vace_ad.app.loading import load_table
     from vace_ad.detector import load
 
     given = [x for x in (normal, fault, events, undo) if x is not None]
     if len(given) + listing != 1:
         raise FeedbackError("give one of --normal, --fault, --events, --list and --undo")
-    output = say.Output(as_json=as_json, quiet=quiet)
+    output = Output.of(shown)
     detector = load(existing(model))
     if undo is not None:
         output.say(detector.undo(undo).words())
@@ -100,42 +102,37 @@ def feedback_command(
             table, verdict = table or source, "fault" if is_fault else "normal"
         else:
             verdict = "normal" if normal else "fault"
-        how = Reading.at_the_command_line({"time_column": time_column, "time_zone": time_zone})
         rows = None if table is None else load_table([table], how, detector.channels_).table
         if events is None:
-            what = _range(normal or fault or ("", ""), time_zone if rows is None else rows.zone)
+            what = _range(normal or fault or ("", ""), how.time_zone if rows is None else rows.zone)
         said = detector.accept(what, rows, verdict=verdict, note=note, who=who)
         output.say(said.words())
     active = detector.feedback.active
     if listing:
-        output.say(f"{detector.feedback.path}: {len(active)} hold", "bold")
+        output.say(f"{detector.feedback.path}: {len(active)} active", "bold")
         for line in active:
             output.say(f"  {line.words()}")
     output.json({"feedback": [{**x.to_plain(), "pattern": x.pattern is not None} for x in active]})
 
 
-@say.interruptible
+@opt.parameters
 def update_command(
     model: Model,
     paths: Annotated[
-        list[str], typer.Argument(metavar="TABLE…", help="Tables of more normal operation.")
+        list[str], typer.Argument(metavar="TABLE…", help="Tables of normal operation to add.")
     ],
+    *,
     out: Annotated[
-        Path | None, typer.Option(help="Where to write the model; default: in its place.")
+        Path | None, typer.Option(help="File to write the model to. Default: replace MODEL.")
     ] = None,
-    time_column: read.TimeColumn = None,
-    time_zone: read.TimeZone = None,
-    sort: read.Sort = False,
-    resample: read.Resample = None,
-    max_size: read.MaxSize = MAX_SIZE,
-    as_json: say.Json = False,
-    quiet: say.Quiet = False,
-    debug: say.Debug = False,
+    how: opt.OneTable,
+    shown: opt.OutputOptions,
 ) -> None:
-    """Learn more normal rows, without the old ones and in the time of the new ones.
+    """Update a model with more rows of normal operation; the earlier rows are not needed.
 
-    Stretches that `vace feedback` marked as faults are left out; what was accepted counts in full.
-    A state of `vace watch` belongs to the model before: give the new one a new state.
+    Ranges that `vace feedback` marked as faults are left out; accepted events are trained on. A
+    state of `vace watch` belongs to the model it was written with: start the new model with a new
+    state.
 
     Examples:
 
@@ -143,11 +140,10 @@ def update_command(
 
     vace update plant.vace april.csv may.csv --out plant-may.vace
     """
-    from vace_ad.app.loading import Reading, load_table
+    from vace_ad.app.loading import load_table
     from vace_ad.detector import load
 
-    output = say.Output(as_json=as_json, quiet=quiet)
-    how = Reading.at_the_command_line(locals())
+    output = Output.of(shown)
     detector = load(existing(model))
     check_target(out or model)
     loaded = [load_table([path], how, detector.channels_) for path in paths]

@@ -3,129 +3,85 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import contextmanager
-from enum import StrEnum
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from vace_ad.cli.finish import EVENTS_FOUND, command_line
-from vace_ad.cli.output import Output
+from vace_ad.cli.options import (
+    EVENTS_FOUND,
+    FleetOptions,
+    ResultOptions,
+    TableOptions,
+    TrainingOptions,
+    Where,
+)
+from vace_ad.cli.output import Output, command_line
 from vace_ad.errors import ConfigError
 from vace_ad.plain import plain_text, plural
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from pathlib import Path
 
-    from vace_ad.app.loading import Reading
     from vace_ad.app.run import Alarming
     from vace_ad.config import VACEConfig
+    from vace_ad.fleet.fleet import Fleet
     from vace_ad.fleet.runner import FleetRun
-    from vace_ad.fleet.task import Choice
 
-_FLEET = "Many machines (with --by)"
 _SHOWN = 20  # machines and incidents on a terminal
-
-
-class Where(StrEnum):
-    """Where machines are worked on."""
-
-    local = "local"
-    ray = "ray"
-
-
-Jobs = Annotated[
-    int, typer.Option(help="Machines worked on at a time.", min=1, rich_help_panel=_FLEET)
-]
-Shared = Annotated[
-    bool,
-    typer.Option("--shared", help="One model for all machines.", rich_help_panel=_FLEET),
-]
-Group = Annotated[
-    str | None,
-    typer.Option(
-        help="One model for all machines with the same value in this column, which --by names "
-        "too, e.g. --by site,machine --group site.",
-        rich_help_panel=_FLEET,
-    ),
-]
-On = Annotated[
-    Where,
-    typer.Option(
-        "--engine", help="local: processes here; ray: a Ray cluster.", rich_help_panel=_FLEET
-    ),
-]
-Address = Annotated[
-    str | None, typer.Option(help="Of the Ray cluster, e.g. auto.", rich_help_panel=_FLEET)
-]
-Models = Annotated[
-    Path | None,
-    typer.Option(help="Folder of a model for each machine.", rich_help_panel=_FLEET),
-]
-
-
-def refuse_without_by(by: str | None, **given: Any) -> None:
-    """Options for fleets mean nothing for one table."""
-    for name, value in given.items():
-        if by is None and value:
-            raise ConfigError(f"--{name} came without --by; say which column names the machine")
 
 
 def detect_fleet(
     paths: Sequence[str],
-    how: Reading,
+    how: TableOptions,
     config: VACEConfig,
     alarming: Alarming,
-    choice: Choice,
-    *,
-    out: Path | None,
-    kind: str,
-    jobs: int,
-    engine: Where,
-    address: str | None,
-    shared: bool = False,
-    group: str | None = None,
-    models: Path | None = None,
-    train: str | None = None,
+    training: TrainingOptions,
+    fleet: FleetOptions,
+    results: ResultOptions,
     output: Output,
-    fail_on_events: bool,
 ) -> None:
     """Find the events of every machine; say and write the overview."""
+    from vace_ad.fleet.fleet import Fleet
     from vace_ad.fleet.overview import incident_frame, overview_frame, write_overview
-    from vace_ad.fleet.runner import Engine, run_fleet
-    from vace_ad.fleet.task import Job
+    from vace_ad.fleet.task import Choice
 
-    if shared and group is not None:
+    share, rows, until = training.train_share, training.train_rows, training.train_until
+    given = {"share": share, "rows": rows, "until": until}
+    also = next((name for name, value in given.items() if value is not None), None)
+    if training.train_range or training.train_skip:
+        raise ConfigError("--train-range and --train-skip are for one machine; --by came")
+    if training.train_file is not None and also is not None:
+        raise ConfigError(f"--train-{also} and --train-file both came; give one of them")
+    if fleet.shared and fleet.group is not None:
         raise ConfigError("--shared and --group both came; give one of them")
-    with _folder(out) as folder:
-        job = Job(
-            how,
-            config,
-            alarming,
-            choice,
-            machines=None if out is None else str(folder / "machines"),
-            kind=kind,
-            command=command_line(),
-        )
-        place = Engine(engine.value, jobs, address=address)
-        with output.progress() as progress:
-            run = run_fleet(
-                paths,
-                job,
-                folder,
-                engine=place,
-                shared=shared,
-                group=group,
-                models=models,
-                train=train,
-                progress=progress,
+    out = results.out
+    words = budget_words(alarming)
+    with output.progress() as progress:
+        common = {
+            "budget": alarming.budget,
+            "rules": alarming.rules,
+            "step": alarming.step,
+            "folder": out,
+            "score_format": results.score_format.value,
+            "command": command_line(),
+            "progress": progress,
+        }
+        if fleet.models is not None:
+            known = Fleet.load(
+                fleet.models,
+                _by(how),
+                jobs=fleet.jobs,
+                cluster=_cluster(fleet),
+                reading=how,
             )
-        words = budget_words(alarming)
-        if out is not None:
-            facts = {"command": job.command, "machines": len(run.rows), "budget": words}
-            write_overview(run, folder, facts, words)
+            run = known.detect(paths, **common).run  # type: ignore[arg-type]
+        else:
+            choice = Choice(share, rows, until)
+            new = _fleet(how, config, fleet)
+            run = new.fit_detect(paths, train=training.train_file, choice=choice, **common).run  # type: ignore[arg-type]
+    if out is not None:
+        facts = {"command": command_line(), "machines": len(run.rows), "budget": words}
+        write_overview(run, out, facts, words)
     _say(run, words, out, output)
     output.json(
         {
@@ -136,43 +92,26 @@ def detect_fleet(
             "notes": run.notes,
         }
     )
-    _leave(run, fail_on_events)
+    _leave(run, results.fail_on_events)
 
 
 def fit_fleet(
     paths: Sequence[str],
-    how: Reading,
+    how: TableOptions,
     config: VACEConfig,
-    models: Path,
-    *,
-    jobs: int,
-    engine: Where,
-    address: str | None,
-    group: str | None,
+    fleet: FleetOptions,
     output: Output,
 ) -> None:
     """Learn a model for each machine or group, and the shared one."""
-    from vace_ad.app.loading import names_of
-    from vace_ad.fleet.runner import Engine, run_fleet, write_models
-    from vace_ad.fleet.task import Job
-
-    job = Job(how, config, None, models=str(models), command=command_line())
     with output.progress() as progress:
-        run = run_fleet(
-            paths,
-            job,
-            models,
-            engine=Engine(engine.value, jobs, address=address),
-            group=group,
-            progress=progress,
-        )
-    write_models(models, run.rows, names_of(how.by) or [])
-    output.say(f"{models}: models of {run.count('ok'):,} machines", "bold")
+        new = _fleet(how, config, fleet)
+        run = new.fit(paths, folder=fleet.models, progress=progress).run_
+    output.say(f"{fleet.models}: models of {run.count('ok'):,} machines", "bold")
     output.notes(run.notes)
     _failures(run, output)
     output.json(
         {
-            "models": str(models),
+            "models": str(fleet.models),
             "machines": [
                 {"machine": r.machine, "status": r.status, "error": r.error} for r in run.rows
             ],
@@ -181,20 +120,35 @@ def fit_fleet(
     )
 
 
+def _fleet(how: TableOptions, config: VACEConfig, fleet: FleetOptions) -> Fleet:
+    from vace_ad.fleet.fleet import Fleet
+
+    return Fleet(
+        _by(how),
+        shared=fleet.shared,
+        group=fleet.group,
+        jobs=fleet.jobs,
+        cluster=_cluster(fleet),
+        reading=how,
+        **config.to_dict(),
+    )
+
+
+def _by(how: TableOptions) -> list[str]:
+    from vace_ad.frames.reading import names_of
+
+    return names_of(how.by) or []
+
+
+def _cluster(fleet: FleetOptions) -> str | None:
+    return (fleet.address or "local") if fleet.engine is Where.ray else None
+
+
 def budget_words(alarming: Alarming) -> str:
     """The fleet's budget for people."""
     budget = alarming.budget
     each = budget.per in ("threshold", "share")
     return f"{budget.words} {'on each machine' if each else 'over all machines'}"
-
-
-@contextmanager
-def _folder(out: Path | None) -> Iterator[Path]:
-    if out is not None:
-        yield out
-        return
-    with TemporaryDirectory(prefix="vace-fleet-") as folder:
-        yield Path(folder)
 
 
 def _say(run: FleetRun, budget: str, out: Path | None, output: Output) -> None:

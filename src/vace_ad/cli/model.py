@@ -8,13 +8,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vace_ad.cli import alarm_options as alarm
-from vace_ad.cli import finish as end
-from vace_ad.cli import fitting as fit
 from vace_ad.cli import fleet as many
-from vace_ad.cli import output as say
-from vace_ad.cli import tables as read
-from vace_ad.cli.tables import MAX_SIZE
+from vace_ad.cli import options as opt
+from vace_ad.cli import output as end
+from vace_ad.cli.output import Output
 from vace_ad.errors import ConfigError, ModelFileError, VaceError
 
 if TYPE_CHECKING:
@@ -28,7 +25,7 @@ _TRUST = {
 }
 
 
-@say.interruptible
+@opt.parameters
 def fit_command(
     paths: Annotated[
         list[str],
@@ -38,41 +35,17 @@ def fit_command(
             "standard input. Patches never reach from one into the next.",
         ),
     ],
+    *,
     model: Annotated[
         Path | None, typer.Option(help=f"File to write the model to, *{_SUFFIX}.")
     ] = None,
-    models: many.Models = None,
-    group: many.Group = None,
-    jobs: many.Jobs = 1,
-    engine: many.On = many.Where.local,
-    address: many.Address = None,
-    preset: fit.Preset = None,
-    patch_length: fit.PatchLength = None,
-    seed: fit.Seed = 0,
-    settings: fit.Set = None,
-    train_skip: read.TrainSkip = None,
-    where: read.Where = None,
-    time_column: read.TimeColumn = None,
-    time_zone: read.TimeZone = None,
-    sort: read.Sort = False,
-    resample: read.Resample = None,
-    columns: read.Columns = None,
-    drop: read.Drop = None,
-    delimiter: read.Delimiter = None,
-    decimal: read.Decimal = None,
-    encoding: read.Encoding = None,
-    header: read.Header = None,
-    long: read.Long = None,
-    by: read.By = None,
-    sheet: read.Sheet = None,
-    header_row: read.HeaderRow = None,
-    query: read.Query = None,
-    max_size: read.MaxSize = MAX_SIZE,
-    as_json: say.Json = False,
-    quiet: say.Quiet = False,
-    debug: say.Debug = False,
+    settings: opt.DetectorOptions,
+    training: opt.SkipOptions,
+    how: opt.TableOptions,
+    fleet: opt.FitFleet,
+    shown: opt.OutputOptions,
 ) -> None:
-    """Learn normal operation from tables and keep it in a file.
+    """Fit a detector on tables of normal operation and write it to a file.
 
     Examples:
 
@@ -82,30 +55,19 @@ def fit_command(
 
     vace fit fleet/ --by machine --models models/ --jobs 4
     """
-    from vace_ad.app.loading import Reading, load_tables
+    from vace_ad.app.loading import load_tables
     from vace_ad.app.training import Training, fit_detector, within
 
-    output = say.Output(as_json=as_json, quiet=quiet)
-    how = Reading.at_the_command_line(locals())
-    config = fit.make_config(preset, patch_length, seed, settings)
-    if _one_of(model, models, by) is None:
-        assert models is not None
-        many.fit_fleet(
-            paths,
-            how,
-            config,
-            models,
-            jobs=jobs,
-            engine=engine,
-            address=address,
-            group=group,
-            output=output,
-        )
+    output = Output.of(shown)
+    config = settings.config()
+    if _one_of(model, fleet, how) is None:
+        many.fit_fleet(paths, how, config, fleet, output)
         return
-    many.refuse_without_by(by, group=group)
+    fleet.refuse_without_by()
     assert model is not None
     check_target(model)
-    tables = [within(loaded, skip=train_skip or ()) for loaded in load_tables(paths, how)]
+    skip = training.train_skip or ()
+    tables = [within(loaded, skip=skip) for loaded in load_tables(paths, how)]
     rows = sum(len(loaded.table) for loaded in tables)
     with output.progress() as progress:
         detector, notes = fit_detector(config, Training(tables, None, f"{rows:,} rows"), progress)
@@ -117,50 +79,24 @@ def fit_command(
     output.json({"model": str(model), "notes": notes, **_record(detector)})
 
 
-@say.interruptible
+@opt.parameters
 def score_command(
-    paths: read.TablePaths,
+    paths: opt.TablePaths,
+    *,
     model: Annotated[
         Path | None, typer.Option(help="Model file, from `vace fit` or a results folder.")
     ] = None,
-    models: many.Models = None,
-    jobs: many.Jobs = 1,
-    engine: many.On = many.Where.local,
-    address: many.Address = None,
     scores: Annotated[
         str | None,
         typer.Option(
             metavar="FILE", help="Write the scores here, as .parquet, .csv or .xlsx; - prints CSV."
         ),
     ] = None,
-    out: end.Out = None,
-    budget: alarm.BudgetOption = None,
-    false_alarm_rate: alarm.FalseAlarmRate = None,
-    threshold: alarm.ThresholdOption = None,
-    step: alarm.Step = None,
-    join: alarm.Join = 0,
-    min_length: alarm.MinLength = 1,
-    cooldown: alarm.Cooldown = 0,
-    time_column: read.TimeColumn = None,
-    time_zone: read.TimeZone = None,
-    sort: read.Sort = False,
-    resample: read.Resample = None,
-    delimiter: read.Delimiter = None,
-    decimal: read.Decimal = None,
-    encoding: read.Encoding = None,
-    header: read.Header = None,
-    long: read.Long = None,
-    by: read.By = None,
-    sheet: read.Sheet = None,
-    header_row: read.HeaderRow = None,
-    query: read.Query = None,
-    max_size: read.MaxSize = MAX_SIZE,
-    score_format: end.Format = end.ScoreFormat.parquet,
-    excel: end.Excel = False,
-    fail_on_events: end.FailOnEvents = False,
-    as_json: say.Json = False,
-    quiet: say.Quiet = False,
-    debug: say.Debug = False,
+    results: opt.ResultOptions,
+    alarms: opt.AlarmOptions,
+    how: opt.KnownTable,
+    fleet: opt.ScoreFleet,
+    shown: opt.OutputOptions,
 ) -> None:
     """Score a table with a model from `vace fit`, and find its events.
 
@@ -172,57 +108,38 @@ def score_command(
 
     vace score new.csv --model plant.vace --budget '1 per month' --out results/ --fail-on-events
     """
-    from vace_ad.app.loading import Reading, load_table
+    from vace_ad.app.loading import load_table
     from vace_ad.app.results import check_out
     from vace_ad.app.run import detect_with
     from vace_ad.app.training import Training
+    from vace_ad.config import VACEConfig
     from vace_ad.detector import load
 
     started = time.perf_counter()
-    output = say.Output(as_json=as_json, quiet=quiet or scores == "-")
-    end.check_excel(excel, out, by)
-    how = Reading.at_the_command_line(locals())
-    alarming = alarm.make_alarming(
-        alarm.make_budget(budget, false_alarm_rate, threshold), join, min_length, cooldown, step
-    )
-    if _one_of(model, models, by) is None:
-        from vace_ad.config import VACEConfig
-        from vace_ad.fleet.task import Choice
-
+    output = Output.of(shown, quiet=scores == "-")
+    end.check_excel(results, how)
+    alarming = alarms.alarming()
+    if _one_of(model, fleet, how) is None:
         if scores is not None:
             raise ConfigError("--scores and --by both came; --out keeps each machine's scores")
-        many.detect_fleet(
-            paths,
-            how,
-            VACEConfig(),
-            alarming,
-            Choice(),
-            out=out,
-            kind=score_format.value,
-            jobs=jobs,
-            engine=engine,
-            address=address,
-            models=models,
-            output=output,
-            fail_on_events=fail_on_events,
-        )
+        training = opt.TrainingOptions()
+        many.detect_fleet(paths, how, VACEConfig(), alarming, training, fleet, results, output)
         return
     assert model is not None
-    if out is not None:
-        check_out(out, paths)
+    if results.out is not None:
+        check_out(results.out, paths)
     if scores is not None:
         end.check_scores(scores, paths)
     detector = load(existing(model))
-    alarming.rules()  # refuses nonsense before the table is read
     if detector.feedback.active:
         output.say(f"  with {len(detector.feedback.active)} verdicts of {detector.feedback.path}")
     loaded = load_table(paths, how, detector.channels_)
-    training = Training([], None, f"{detector.facts_['rows']:,} rows, in {model}")
+    learned = Training([], None, f"{detector.facts_['rows']:,} rows, in {model}")
     with output.progress() as progress:
         run = detect_with(
             detector,
             loaded,
-            training,
+            learned,
             alarming,
             command=end.command_line(),
             progress=progress,
@@ -230,22 +147,21 @@ def score_command(
         )
     if scores is not None:
         end.write_scores(scores, run)
-    end.finish(run, out, score_format, output, fail_on_events, excel)
+    end.finish(run, results, output)
 
 
-@say.interruptible
+@opt.parameters
 def inspect_command(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")],
-    as_json: say.Json = False,
-    debug: say.Debug = False,
+    shown: opt.OutputOptions,
 ) -> None:
-    """Say what a model file holds: channels, settings, training, geometry, alarms.
+    """Describe a model file: channels, settings, training, geometry, alarms.
 
     Example: vace inspect plant.vace
     """
     from vace_ad.detector import load
 
-    output = say.Output(as_json=as_json, quiet=False)
+    output = Output.of(shown)
     detector = load(existing(model))
     rows = detector.facts_["rows"]
     output.say(f"{model}: {len(detector.channels_)} channels, learned from {rows:,} rows", "bold")
@@ -255,15 +171,15 @@ def inspect_command(
     output.json({"model": str(model), **_record(detector)})
 
 
-def _one_of(model: Path | None, models: Path | None, by: str | None) -> Path | None:
+def _one_of(model: Path | None, fleet: opt.FleetOptions, how: opt.TableOptions) -> Path | None:
     """The one model file, None for a folder of models; refuses what does not go together."""
-    if by is None and models is not None:
+    if how.by is None and fleet.models is not None:
         raise ConfigError("--models came without --by; say which column names the machine")
-    if by is not None and models is None:
+    if how.by is not None and fleet.models is None:
         raise ConfigError("--by needs --models, a folder for a model of each machine")
-    if by is None and model is None:
+    if how.by is None and model is None:
         raise ConfigError("no model was named; give --model FILE, or --by with --models FOLDER")
-    if model is not None and models is not None:
+    if model is not None and fleet.models is not None:
         raise ConfigError("--model and --models both came; give one of them")
     return model
 
@@ -301,7 +217,7 @@ def save(detector: VACE, model: Path) -> None:
         detector.save(model)
 
 
-def _describe(detector: VACE, output: say.Output) -> None:
+def _describe(detector: VACE, output: Output) -> None:
     """Print what is worth knowing about a fitted detector."""
     from vace_ad.frames.time import duration_words
     from vace_ad.views.learned import facts as learned

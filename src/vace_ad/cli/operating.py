@@ -24,8 +24,8 @@ BudgetOption = Annotated[
     typer.Option(
         "--budget",
         metavar="WORDS",
-        help="False alarms to accept: '1 per week' (or day, or month), '1 in 10000 rows'. Says how "
-        "many are allowed, and with --model where it alarms.",
+        help="False alarms to accept: '1 per week' (or day, or month), '1 in 10000 rows'. Sets the "
+        "number allowed and, with --model, the limit of alarms.",
         rich_help_panel=_OPERATING,
     ),
 ]
@@ -33,7 +33,7 @@ ModelOption = Annotated[
     Path | None,
     typer.Option(
         "--model",
-        help="Model file: it scores the channels of the table and alarms, in one go and live.",
+        help="Model file to compute scores and alarms with, as a table and as a stream.",
         rich_help_panel=_OPERATING,
     ),
 ]
@@ -42,7 +42,7 @@ Labels = Annotated[
     typer.Option(
         "--labels",
         metavar="FILE",
-        help="Table of the same rows that has the label column.",
+        help="Table with the label column, with the same rows in the same order.",
         rich_help_panel=_OPERATING,
     ),
 ]
@@ -51,7 +51,7 @@ Causes = Annotated[
     typer.Option(
         "--causes",
         metavar="FILE",
-        help='JSON of true channels, {"plant": [{"start": 120, "end": 180, "channels": '
+        help='JSON file of true channels, {"plant": [{"start": 120, "end": 180, "channels": '
         '["flow"]}]}, by the name of the table; with --model.',
         rich_help_panel=_OPERATING,
     ),
@@ -80,8 +80,9 @@ def judge_model(
     import numpy as np
 
     from vace_ad.alarms import Budget
-    from vace_ad.app.loading import Reading, load_table
+    from vace_ad.app.loading import load_table
     from vace_ad.detector import load
+    from vace_ad.frames.reading import Reading
     from vace_ad.metrics.backtest import operate, read_causes
 
     detector = load(model)

@@ -1,21 +1,23 @@
-"""What the commands say on a terminal: progress, a sparkline, a table of events, JSON."""
+"""What commands print and write: progress, a sparkline, a table of events, JSON, results."""
 
 from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import wraps
 from itertools import pairwise
+from pathlib import Path
 from textwrap import wrap
-from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from vace_ad.errors import VaceError
-from vace_ad.plain import plain_text, plural
+from vace_ad.cli.options import EVENTS_FOUND, OutputOptions, ResultOptions
+from vace_ad.errors import ConfigError, InputError, needs
+from vace_ad.plain import found_words, plain_text, plural
 from vace_ad.progress import Progress, silent, terminal_bars
 
 if TYPE_CHECKING:
@@ -24,28 +26,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from vace_ad.alarms import Event
-
-P = ParamSpec("P")
-
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON object for programs.")]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but errors.")]
-Debug = Annotated[bool, typer.Option("--debug", help="Show the traceback of an error.")]
+    from vace_ad.app.run import Run
+    from vace_ad.frames.reading import Reading
 
 _BLOCKS, _PLAIN_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 _MOST_EVENTS = 20  # rows of the table on a terminal
-
-
-def interruptible(command: Callable[P, None]) -> Callable[P, None]:
-    """A command that ends in one sentence when it is interrupted."""
-
-    @wraps(command)
-    def run(*args: P.args, **kwargs: P.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except KeyboardInterrupt as error:
-            raise VaceError("interrupted; nothing was written") from error
-
-    return run
 
 
 class Output:
@@ -62,6 +47,11 @@ class Output:
         )
         self.bars = not quiet and not as_json and sys.stderr.isatty()
 
+    @classmethod
+    def of(cls, options: OutputOptions, *, quiet: bool = False) -> Output:
+        """As the options of a command say."""
+        return cls(as_json=options.as_json, quiet=options.quiet or quiet)
+
     def say(self, text: str, style: str | None = None) -> None:
         """Print a line for people."""
         text = plain_text(text)
@@ -77,7 +67,7 @@ class Output:
     def json(self, answer: dict[str, Any]) -> None:
         """Print the answer for programs, if they asked."""
         if self.as_json:
-            from vace_ad.app.records import plain
+            from vace_ad.app.results import plain
 
             sys.stdout.write(json.dumps(plain(answer), indent=2, allow_nan=False) + "\n")
 
@@ -205,3 +195,77 @@ def _facts(event: Event, units: Mapping[str, str]) -> list[str]:
     if event.lasting:
         facts.append("ended because what stayed became the new normal")
     return facts
+
+
+def check_excel(results: ResultOptions, how: Reading) -> None:
+    """Refuse --excel where it could not be followed, before any work is done."""
+    if not results.excel:
+        return
+    if results.out is None:
+        raise ConfigError("--excel needs --out, the folder to write into")
+    if how.by is not None:
+        raise ConfigError("--excel and --by both came; a fleet's events are written as CSV only")
+    with needs("openpyxl", "excel", "writing an Excel workbook"):
+        import openpyxl  # noqa: F401
+
+
+def command_line() -> str:
+    """What to type to run this again."""
+    return shlex.join(["vace", *sys.argv[1:]])
+
+
+def finish(run: Run, results: ResultOptions, output: Output) -> None:
+    """Say and write everything about a run; leave with its exit status."""
+    from vace_ad.app.run import write_results
+
+    out = results.out
+    if out is not None:
+        with output.progress() as progress:
+            write_results(run, out, results.score_format.value, progress, excel=results.excel)
+    _say_run(run, out, output)
+    output.json({**run.record(), "out": None if out is None else str(out)})
+    if run.found.events and results.fail_on_events:
+        raise typer.Exit(EVENTS_FOUND)
+
+
+def check_scores(place: str, inputs: Iterable[str]) -> None:
+    """Refuse to write scores over a table that is read."""
+    if place != "-" and Path(place).resolve() in {Path(name).resolve() for name in inputs}:
+        raise InputError(f"--scores {place} is a table that is read; give another file")
+
+
+def write_scores(place: str, run: Run) -> None:
+    """Write the scores to a file, or as CSV to standard output."""
+    from vace_ad.app.results import score_frame, writing
+    from vace_ad.frames.write import as_csv, write_frame
+
+    frame = score_frame(run.loaded.table, run.found, run.loaded.clock.zone)
+    if place == "-":
+        sys.stdout.write(as_csv(frame))
+        return
+    with writing(place):
+        write_frame(frame, Path(place))
+
+
+def _say_run(run: Run, out: Path | None, output: Output) -> None:
+    from vace_ad.frames.time import duration_words
+    from vace_ad.frames.zones import time_words, zone_words
+
+    table, clock, found = run.loaded.table, run.loaded.clock, run.found
+    name = Path(run.loaded.source.source).name
+    parts = [f"{len(table):,} rows × {len(table.names)} channels"]
+    if table.time is not None and clock.step is not None:
+        parts.append(f"a row every {duration_words(clock.step)}")
+        first, last = (time_words(table.time[row], clock.zone) for row in (0, -1))
+        parts.append(f"{first} to {last} {zone_words(clock.zone)}".rstrip())
+    output.say(f"{name}: {', '.join(parts)}", "bold")
+    output.say(f"  trained on {run.training.words}")
+    output.say(f"  alarms: {found.threshold.words}")
+    output.notes(run.notes)
+    output.sparkline(found.evidence, 1.0, found.predictions)
+    silent = len(found.events) - len(found.anomalies)
+    words = found_words(len(found.anomalies), silent)
+    output.say(words if found.events else "nothing found", "bold")
+    output.events(found.events, clock.step, clock.zone, run.loaded.source.units)
+    if out is not None:
+        output.say(f"results in {out}; open {out / 'report.html'}")

@@ -21,33 +21,32 @@ if TYPE_CHECKING:
 
 def watch_command(
     config: Annotated[
-        str, typer.Argument(help="The configuration (TOML), or - for CSV on standard input.")
+        str, typer.Argument(help="Configuration file (TOML), or - for CSV on standard input.")
     ] = "watch.toml",
     kind: Annotated[
         str | None,
-        typer.Argument(help="With --init: the kind of source, such as prometheus or mqtt."),
+        typer.Argument(help="With --init: kind of source, for example prometheus or mqtt."),
     ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="With -: the model of `vace fit` to watch with.")
-    ] = None,
+    model: Annotated[Path | None, typer.Option(help="With -: model file from `vace fit`.")] = None,
     state: Annotated[
-        Path | None, typer.Option(help="With -: keep the state here; default: nowhere.")
+        Path | None,
+        typer.Option(help="With -: folder for the state. Default: not kept."),
     ] = None,
     init: Annotated[bool, typer.Option("--init", help="Write a commented configuration.")] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be read, learned and sent; stop.")
+        bool,
+        typer.Option("--dry-run", help="Print what would be read and sent, and exit."),
     ] = False,
     backtest: Annotated[
         str | None,
-        typer.Option(help="The alarms that the last days would have raised, for example 30d."),
+        typer.Option(help="Print the alarms of a past period, for example 30d, and exit."),
     ] = None,
-    log: Annotated[str, typer.Option(help="The log on standard error: text or json.")] = "text",
+    log: Annotated[str, typer.Option(help="Format of the log: text or json.")] = "text",
 ) -> None:
-    """Watch a source, raise alarms while they happen, and send them on.
+    """Score a live source, raise alarms and send them to sinks.
 
     Start with `vace watch plant.toml --init`, or `vace watch service.toml --init prometheus`, then
-    `--dry-run`. It stops at SIGTERM and reads its
-    configuration again at SIGHUP.
+    `--dry-run`. SIGTERM stops it; SIGHUP reloads the configuration.
     """
     if init:
         _write(config, kind)

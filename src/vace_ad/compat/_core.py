@@ -25,13 +25,13 @@ def fit(
     seed: int,
     settings: dict[str, Any] | None,
 ) -> VACE:
-    """Fit a detector; without `patch_length`, the usual one or the longest that fits in."""
+    """Fit a detector; without `patch_length`, the default or the longest that fits."""
     from vace_ad.detector import VACE
 
     chosen: dict[str, Any] = {"random_state": seed, **(settings or {})}
-    usual = VACEConfig.from_preset(preset)
-    length = patch_length or min(usual.length, _longest(len(values)))
-    if length != usual.length:
+    default = VACEConfig.from_preset(preset)
+    length = patch_length or min(default.length, _longest(len(values)))
+    if length != default.length:
         chosen = {"patch_length": length, **chosen}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VaceWarning)  # these libraries take warnings as failures

@@ -41,7 +41,7 @@ class Verdict:
     who: str = ""
     when: str = ""  # in UTC
     of: str | None = None  # the line that an undo takes back
-    pattern: Pattern | None = None  # by which the like is recognised
+    pattern: Pattern | None = None  # by which similar events are recognised
 
     @classmethod
     def new(cls, verdict: What, **fields: Any) -> Self:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pickle
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.app.keyed import refuse_no_key
+from vace_ad.fleet.entities import Entity, machines_in
 
 if TYPE_CHECKING:
     import polars as pl
@@ -36,6 +39,40 @@ def count_rows(data: Any, by: Sequence[str]) -> dict[Keys, int]:
     named = {keys: count for keys, count in counts.items() if None not in keys}
     refuse_no_key(list(named.values()), by)
     return named
+
+
+def dataset_machines(
+    data: Any, by: Sequence[str], fetch: int | None, machines: int
+) -> list[Entity]:
+    """The machines of a Dataset, in order of name.
+
+    With `fetch`, the key that makes groups or -1 for none, as many as `machines` with the most
+    rows, of all and of each group, have them here: a shared model is learned from those.
+    """
+    counts = count_rows(data, by)
+    frames: dict[str, Entity] = {}
+    if fetch is not None:
+        wanted = most_rows(counts, None if fetch < 0 else fetch, machines)
+        work = partial(_only, wanted=wanted, by=tuple(by))
+        frames = {one.name: one for one in each_machine(data, by, len(counts), work)}
+    found = (_named(keys, by, count) for keys, count in counts.items())
+    every = [frames.get(one.name, one) for one in found if one is not None]
+    return sorted(every, key=lambda one: one.name)
+
+
+def _named(keys: Keys, by: Sequence[str], rows: int) -> Entity | None:
+    """The machine of these keys, spelt as in its rows; None where they name nothing."""
+    import polars as pl
+
+    if any(str(key).strip() == "" for key in keys):
+        return None
+    one = pl.DataFrame({name: [key] for name, key in zip(by, keys, strict=True)})
+    return replace(machines_in(one, by)[0], rows=rows, frame=None)
+
+
+def _only(rows: pl.DataFrame, wanted: set[Keys], by: Sequence[str]) -> Entity | None:
+    """A machine with its rows, where they are wanted."""
+    return machines_in(rows, by)[0] if rows.select(by).row(0) in wanted else None
 
 
 def most_rows(counts: dict[Keys, int], group: int | None, machines: int) -> set[Keys]:

@@ -12,13 +12,15 @@ import json
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.app.keyed import BY_FILE, by_file, refuse_no_key, with_keys
-from vace_ad.app.loading import Reading, names_of, read_frame
+from vace_ad.app.loading import read_frame
+from vace_ad.drafts import whole_file
 from vace_ad.errors import InputError
+from vace_ad.frames.reading import Reading, names_of
 from vace_ad.frames.sources import Source, find_sources
 
 if TYPE_CHECKING:
@@ -38,6 +40,7 @@ class Entity:
     rows: int | None = None  # where they were counted
     sorted: bool = False  # parts are ours: typed, with the keys left out
     keys: tuple[str, ...] = ()  # the values of the columns that name it
+    frame: pl.DataFrame | None = field(default=None, repr=False, compare=False)  # its rows, if here
 
 
 def find_entities(
@@ -62,10 +65,20 @@ def find_entities(
     entities, notes = _sort_rows(sources, how, by, folder)
     refuse_no_key([one.rows or 0 for one in entities], by)
     content = {"print": print_of, "notes": notes, "machines": [asdict(one) for one in entities]}
-    draft = folder / f"{_INDEX}.partial"
-    draft.write_text(json.dumps(content))
-    draft.replace(folder / _INDEX)
+    with whole_file(folder / _INDEX) as draft:
+        draft.write_text(json.dumps(content))
     return entities, notes
+
+
+def machines_in(frame: pl.DataFrame, by: Sequence[str]) -> list[Entity]:
+    """The machines of a table in memory, in order of name."""
+    frame, _ = with_keys(frame, by)
+    parts = frame.partition_by(by, as_dict=True, include_key=False)
+    refuse_no_key([part.height for part in parts.values()], by)
+    return [
+        Entity(JOINT.join(keys), (), parts[keys].height, keys=keys, frame=parts[keys])
+        for keys in sorted(parts)
+    ]
 
 
 def folder_name(machine: str) -> str:

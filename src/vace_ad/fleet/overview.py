@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from vace_ad.drafts import whole_file
 from vace_ad.fleet.incidents import Incident
 from vace_ad.fleet.page import write_page
 from vace_ad.fleet.rows import MachineRow
 from vace_ad.fleet.runner import FleetRun
-from vace_ad.frames.write import whole_file, write_frame
+from vace_ad.frames.write import write_frame
 
 if TYPE_CHECKING:
     import polars as pl
@@ -91,8 +92,7 @@ def incident_numbers(incidents: Sequence[Incident]) -> dict[str, list[int]]:
 
 def write_overview(run: FleetRun, out: Path, facts: dict[str, Any], budget: str) -> None:
     """Write overview.csv, incidents.csv, run.json and index.html, each whole."""
-    from vace_ad.app.records import plain
-    from vace_ad.app.results import RUN, versions, writing
+    from vace_ad.app.results import RUN, plain, versions, writing
 
     with writing(str(out)):
         write_frame(overview_frame(run), out / "overview.csv")

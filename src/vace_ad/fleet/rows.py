@@ -21,7 +21,7 @@ class MachineRow:
     channels: int = 0
     threshold: float | None = None
     zone: str | None = None
-    events: tuple[dict[str, Any], ...] = ()  # app.records.event_record, and the height of each
+    events: tuple[dict[str, Any], ...] = ()  # app.results.event_record, and the height of each
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
     bar: float = 1.0  # evidence over its limit that its part of the budget asks for

@@ -11,23 +11,26 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import numpy as np
 
 from vace_ad.alarms.events import ANOMALY
-from vace_ad.app.loading import Loaded, Reading, load_frame, names_of, read_frame
-from vace_ad.app.records import event_record, plain
+from vace_ad.app.loading import Loaded, load_frame, read_frame
+from vace_ad.app.results import event_record, plain
 from vace_ad.app.run import Alarming, Run, detect_with, fit_and_detect, write_page, write_results
 from vace_ad.app.training import Training, choose_training, fit_detector
 from vace_ad.config import VACEConfig
+from vace_ad.drafts import whole_file
 from vace_ad.errors import TooShortError, VaceError
 from vace_ad.fleet.entities import Entity, folder_name
 from vace_ad.fleet.heights import Heights, heights_of
 from vace_ad.fleet.pooling import own_bar, supported
 from vace_ad.fleet.rows import MachineRow, Status
+from vace_ad.frames.read import ReadReport
+from vace_ad.frames.reading import Reading, names_of
 from vace_ad.frames.sources import Source
-from vace_ad.frames.write import whole_file
+from vace_ad.progress import silent
 
 if TYPE_CHECKING:
     import polars as pl
@@ -35,7 +38,12 @@ if TYPE_CHECKING:
     from vace_ad.detector import VACE
 
 
+Model = Union[str, "VACE"]  # the path of a model's file, or the detector
 REPORT = "report.html"  # as write_results names it
+# Options of files, which rows that were sorted by machine are no longer in.
+_FILE_OPTIONS = (
+    "delimiter", "decimal", "encoding", "header", "sheet", "header_row", "query"
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -55,8 +63,7 @@ class Job:
     config: VACEConfig
     alarming: Alarming | None  # None: learn only
     choice: Choice = Choice()
-    machines: str | None = None  # folder for each machine's results
-    models: str | None = None  # folder for each machine's model, where they are learned only
+    folder: str | None = None  # of the run: each machine's results, or its model
     every_report: bool = True  # at once; else of those that `page` asks for, once all are judged
     kind: str = "parquet"  # of the scores
     command: str = ""
@@ -69,58 +76,72 @@ class Task:
 
     entity: Entity
     job: Job
-    model: str | None = None  # file of a model
+    model: Model | None = None
     borrowed: bool = False  # the model is the shared one
     normal: Entity | None = None  # rows of normal operation, where another file holds them
     page: bool = False  # its results are there, and only the report is to be written
 
 
-def compute(task: Task) -> MachineRow:
-    """The row of a machine."""
+class Outcome(NamedTuple):
+    """What came of a task."""
+
+    row: MachineRow
+    model: Model | None = None  # what was learned, where models are learned only
+
+
+def compute(task: Task) -> Outcome:
+    """Do a task."""
     started = perf_counter()
+    model: Model | None = None
     try:
         if task.page:
             row = _page(task)
+        elif task.job.alarming is None:
+            row, model = _learn(task)
         else:
-            row = _learn(task) if task.job.alarming is None else _detect(task)
+            row = _detect(task)
     except VaceError as error:
         words = error.told(options=task.job.how.options)
-        row = failures(task, words, "short" if isinstance(error, TooShortError) else "failed")
+        row = failure(task.entity, words, "short" if isinstance(error, TooShortError) else "failed")
     except Exception as error:  # a fault of ours must not end the fleet
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}:{last.lineno}"
-        row = failures(task, f"{type(error).__name__}: {error} ({where})")
-    return replace(row, seconds=round(perf_counter() - started, 3))
+        row = failure(task.entity, f"{type(error).__name__}: {error} ({where})")
+    return Outcome(replace(row, seconds=round(perf_counter() - started, 3)), model)
 
 
-def failures(task: Task, error: str, status: Status = "failed") -> MachineRow:
+def failure(entity: Entity, error: str, status: Status = "failed") -> MachineRow:
     """The row of a machine for which nothing could be done."""
-    return MachineRow(task.entity.name, status, error=error, rows=task.entity.rows or 0)
+    return MachineRow(entity.name, status, error=error, rows=entity.rows or 0)
+
+
+def failures(task: Task, error: str) -> Outcome:
+    """What comes of a task whose process died."""
+    return Outcome(failure(task.entity, error))
+
+
+def detector_of(model: Model) -> VACE:
+    """A model, read where it is a file."""
+    if not isinstance(model, str):
+        return model
+    from vace_ad.detector import load
+
+    return load(model)
 
 
 def load_entity(entity: Entity, how: Reading, channels: tuple[str, ...] | None = None) -> Loaded:
     """A machine's rows as a table; files that overlap in time are refused by their names."""
-    plainly = (
-        how
-        if not entity.sorted
-        else replace(
-            how,
-            delimiter=None,
-            decimal=None,
-            encoding=None,
-            header=None,
-            sheet=None,
-            header_row=None,
-            query=None,
-        )
-    )
-    sources = [Source(place) for place, _ in entity.parts]
-    frame, report = read_frame(sources, plainly)
+    by = names_of(how.by) or ["machine"]
+    if entity.frame is not None:
+        report = ReadReport(entity.name, "table", entity.frame.height, entity.frame.width, "")
+        return load_frame(entity.frame, report, replace(how, by=by), channels)
+    no_options: dict[str, Any] = dict.fromkeys(_FILE_OPTIONS if entity.sorted else ())
+    plainly = replace(how, **no_options)
+    frame, report = read_frame([Source(place) for place, _ in entity.parts], plainly)
     places = [origin for _, origin in entity.parts]
     if len(set(places)) < len(places):
         frame = _by_origin(frame, places)
     report = replace(report, source=entity.name)
-    by = names_of(how.by) or ["machine"]
     return load_frame(frame, report, replace(plainly, by=by), channels, places)
 
 
@@ -136,22 +157,25 @@ def _by_origin(frame: pl.DataFrame, places: list[str]) -> pl.DataFrame:
     )
 
 
-def _learn(task: Task) -> MachineRow:
+def _learn(task: Task) -> tuple[MachineRow, Model]:
+    """A machine's model, as a file where the run has a folder."""
     job = task.job
-    assert job.models is not None
     loaded = load_entity(task.entity, job.how)
     training = Training([loaded], None, f"{len(loaded.table):,} rows")
-    detector, notes = fit_detector(job.config, training, _quiet)
-    path = Path(job.models) / f"{folder_name(task.entity.name)}.vace"
-    detector.save(path)
-    return MachineRow(
+    detector, notes = fit_detector(job.config, training, silent)
+    model: Model = detector
+    if job.folder is not None:
+        model = str(Path(job.folder) / f"{folder_name(task.entity.name)}.vace")
+        detector.save(model)
+    row = MachineRow(
         task.entity.name,
         "ok",
-        path.name,
+        Path(model).name if isinstance(model, str) else None,
         rows=len(loaded.table),
         channels=len(loaded.table.names),
         notes=(*loaded.notes, *notes),
     )
+    return row, model
 
 
 def _detect(task: Task) -> MachineRow:
@@ -159,20 +183,24 @@ def _detect(task: Task) -> MachineRow:
     assert job.alarming is not None
     run = _judge(task)
     folder = None
-    if job.machines is not None:
+    if job.folder is not None:
         folder = folder_name(task.entity.name)
-        write_results(run, Path(job.machines) / folder, job.kind, report=job.every_report)
+        write_results(run, machine_folder(job, folder), job.kind, report=job.every_report)
     status: Status = "borrowed" if task.borrowed else "ok"
     return row_of(task.entity.name, run, status, folder, part=job.alarming)
+
+
+def machine_folder(job: Job, folder: str) -> Path:
+    """Where the results of a machine are."""
+    assert job.folder is not None
+    return Path(job.folder) / "machines" / folder
 
 
 def _judge(task: Task, learned: VACE | None = None) -> Run:
     """The run of a machine with the model that it is given, has learned, or learns now."""
     job = task.job
     if task.model is not None:
-        from vace_ad.detector import load
-
-        detector = load(task.model)
+        detector = detector_of(task.model)
         loaded = load_entity(task.entity, job.how, detector.channels_)
         alarming = _alarming(task, detector.model_.step, detector.calibration_.n_rows)
         return _with_model(detector, loaded, task, alarming)
@@ -188,8 +216,7 @@ def _page(task: Task) -> MachineRow:
     """Write the report of a machine whose results are there."""
     from vace_ad.detector import load
 
-    assert task.job.machines is not None
-    folder = Path(task.job.machines) / folder_name(task.entity.name)
+    folder = machine_folder(task.job, folder_name(task.entity.name))
     run = _judge(task, None if task.model is not None else load(folder / "model.vace"))
     notes = json.loads((folder / "run.json").read_text())["notes"]  # also what the fit had to say
     with whole_file(folder / REPORT) as draft:
@@ -273,7 +300,3 @@ def _records(run: Run) -> Iterator[dict[str, Any]]:
         rows = run.found.evidence[event.start : event.end]
         height = float(np.nanmax(rows, initial=0.0)) if event.kind == ANOMALY else None
         yield plain({**event_record(event, run.loaded.clock.zone), "height": height})
-
-
-def _quiet(stage: str, done: int, total: int) -> None:
-    """Say nothing."""

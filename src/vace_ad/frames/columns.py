@@ -186,8 +186,8 @@ def _is_counter(values: NDArray[np.float64]) -> bool:
     if len(values) < 3:
         return False
     steps = np.diff(values)
-    usual = float(np.median(steps))
-    same = np.abs(steps - usual) <= 1e-9 * np.abs(values[1:])
+    median = float(np.median(steps))
+    same = np.abs(steps - median) <= 1e-9 * np.abs(values[1:])
     return bool((steps > 0).all() and same.mean() >= 0.99)
 
 

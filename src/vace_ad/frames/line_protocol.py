@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vace_ad.errors import TableReadError
 from vace_ad.frames.limits import check_cells
+from vace_ad.frames.stamps import EPOCHS
 
 if TYPE_CHECKING:
     import polars as pl
@@ -21,7 +22,6 @@ _LINE = re.compile(
 )
 _PAIR = re.compile(rf"({_NAME})=({_VALUE})")
 _TAG = re.compile(rf"({_NAME})=({_NAME})")
-_EPOCHS = ((10**16, 1), (10**13, 10**3), (10**10, 10**6), (0, 10**9))
 
 
 def is_line_protocol(lines: Sequence[str]) -> bool:
@@ -60,7 +60,7 @@ def read_line_protocol(name: str, data: bytes, most: int) -> pl.DataFrame:
     titles = list(dict.fromkeys(key for _, pairs in points for key, _ in pairs))
     check_cells(name, len(points), len(titles) + len(fields), most)
     largest = max(abs(stamp) for stamp, _ in points)
-    unit = next(unit for least, unit in _EPOCHS if largest >= least)
+    unit = next((unit for least, _, unit in reversed(EPOCHS) if largest >= least), 10**9)
     if largest * unit >= 2**63:
         raise TableReadError(
             f"{name} holds the time {largest}, which is none since 1970; mend that line"

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import io
+import os
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.caller import option
-from vace_ad.errors import ConfigError, TableReadError
+from vace_ad.errors import TableReadError
 from vace_ad.frames import limits
 from vace_ad.frames.excel import read_excel
 from vace_ad.frames.json_tables import read_json
 from vace_ad.frames.line_protocol import is_line_protocol, read_line_protocol
-from vace_ad.frames.sql import is_connection, read_sql, safe_name
+from vace_ad.frames.reading import Reading, names_of
+from vace_ad.frames.sources import is_connection, safe_name
+from vace_ad.frames.sql import read_sql
 from vace_ad.frames.text import read_text
 from vace_ad.frames.typed import read_typed
 from vace_ad.frames.zstd import most_bytes
@@ -79,40 +82,20 @@ class ReadReport:
         return f"{self.rows:,} rows × {self.columns} columns ({', '.join(parts)})"
 
 
-@dataclass(frozen=True)
-class Options:
-    """How to read one file, where it is not to be recognised."""
-
-    delimiter: str | None = None
-    decimal: str | None = None
-    encoding: str | None = None
-    header: bool | None = None
-    sheet: str | None = None  # of a workbook
-    header_row: int | None = None  # of a workbook or a text, counts from 1
-    query: str | None = None  # to a database
-    by: tuple[str, ...] = ()  # labels of series that become columns
-    max_size: str | int = limits.DEFAULT
-
-    def refuse(self, kind: str, names: Sequence[str]) -> None:
-        """Refuse options that a format has no use for."""
-        for name in names:
-            value = getattr(self, name)
-            if value is not None:
-                raise ConfigError(f"{option(name, value)}: a {kind} file has none; leave it out")
-
-
 _TEXT = ("delimiter", "decimal", "encoding", "header")
 _BOOK = ("sheet", "header_row")
 
 
-def read_table(source: str | Path, **options: Any) -> tuple[pl.DataFrame, ReadReport]:
+def read_table(
+    source: str | Path, how: Reading | None = None, **options: Any
+) -> tuple[pl.DataFrame, ReadReport]:
     """Read a file, or standard input for "-", as a table; say what was recognised.
 
     Format and compression are told from the first bytes; delimiter, decimal sign, encoding and
     header of a text are recognised unless given. Columns of numbers come as Float64, other text
-    as String; typed files keep their types. The options are those of `Options`.
+    as String; typed files keep their types. The options are the fields of `Reading`.
     """
-    how = Options(**options)
+    how = Reading(**options) if how is None else how
     most = limits.parse_size(how.max_size)
     if is_connection(str(source)):
         frame = read_sql(str(source), how.query, most)
@@ -130,7 +113,7 @@ def read_table(source: str | Path, **options: Any) -> tuple[pl.DataFrame, ReadRe
 
 
 def _read_any(
-    name: str, data: bytes | Path, how: Options, most: int
+    name: str, data: bytes | Path, how: Reading, most: int
 ) -> tuple[pl.DataFrame, ReadReport]:
     """Choose the reader by the first bytes; what gzip holds is looked at in the same way."""
     digest = _digest(data)
@@ -152,7 +135,7 @@ def _read_any(
         )
     elif kind == "JSON":
         how.refuse(kind, _TEXT + _BOOK)
-        frame, kind = read_json(name, _all_bytes(name, data, most), most, how.by)
+        frame, kind = read_json(name, _all_bytes(name, data, most), most, names_of(how.by) or ())
     elif kind == "line protocol":
         how.refuse(kind, _TEXT + _BOOK)
         frame = read_line_protocol(name, _all_bytes(name, data, most), most)
@@ -175,7 +158,7 @@ def _read_any(
 def _read_csv(
     name: str,
     data: bytes | Path,
-    how: Options,
+    how: Reading,
     compression: str | None,
     digest: str,
     most: int,
@@ -186,7 +169,7 @@ def _read_csv(
         name,
         data,
         compression="zstd" if compression == "zstd" else None,
-        delimiter=how.delimiter,
+        delimiter="\t" if how.delimiter == "\\t" else how.delimiter,
         decimal=how.decimal,
         encoding=how.encoding,
         header=how.header,
@@ -281,3 +264,21 @@ def _digest(data: bytes | Path) -> str:
         return hashlib.sha256(data).hexdigest()
     with data.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+@contextmanager
+def without_panic_words() -> Iterator[None]:
+    """Keep the pages that a panic prints off the terminal; a program's own log stays as it is."""
+    sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # standard error is closed
+        yield
+        return
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)

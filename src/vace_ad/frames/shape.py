@@ -138,8 +138,8 @@ def _explain_order(
     stamps: NDArray[np.int64] = time.view(np.int64)
     pauses = np.diff(stamps)
     back = pauses < 0
-    usual = float(np.median(pauses))
-    off = np.abs(pauses - usual) > 0.1 * abs(usual)
+    median = float(np.median(pauses))
+    off = np.abs(pauses - median) > 0.1 * abs(median)
     if not back.any() and off.mean() <= 0.05:
         return None
     for name in names:
@@ -153,7 +153,7 @@ def _explain_order(
         even = (np.abs(within - step) <= 0.1 * step).mean() >= 0.95
         changed = codes[1:] != codes[:-1]
         blocks = back.any() and changed[back].all()  # one machine below the other
-        woven = even and step >= 1.5 * abs(usual) and changed.mean() > 0.3
+        woven = even and step >= 1.5 * abs(median) and changed.mean() > 0.3
         if blocks or woven:
             return (name,)
     return None

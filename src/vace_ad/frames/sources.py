@@ -9,13 +9,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from vace_ad.errors import TableReadError
-from vace_ad.frames.sql import is_connection
 
 _SUFFIXES = (
     *(".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".feather", ".ipc"),
     *(".xlsx", ".xlsm", ".xls", ".ods", ".json", ".jsonl", ".ndjson", ".lp"),
 )
 _PACKED = (".gz", ".zst")
+CONNECTION = re.compile(r"(sqlite|duckdb|postgresql|postgres)://(.*)", re.DOTALL)
 _HOLE = re.compile(r"\{(\w+)\}")
 _HIVE = re.compile(r"([^=/]+)=([^/]*)")
 
@@ -125,3 +125,13 @@ def _as_expression(text: str) -> str:
 def common_name(sources: Sequence[Source]) -> str:
     """A name for messages: the file's own, or how many there are."""
     return sources[0].place if len(sources) == 1 else f"{len(sources):,} files"
+
+
+def is_connection(place: str) -> bool:
+    """Whether this is a connection string and not a path."""
+    return CONNECTION.match(place) is not None
+
+
+def safe_name(place: str) -> str:
+    """A connection string without its password."""
+    return re.sub(r"(://[^:/@]*):.*@", r"\1:…@", place)

@@ -5,7 +5,6 @@ SQLite needs nothing else; DuckDB and PostgreSQL come with the extra `sql`.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from vace_ad.caller import option
 from vace_ad.errors import ConfigError, MissingExtraError, TableReadError
 from vace_ad.frames.limits import check_cells, size_words, too_large
+from vace_ad.frames.sources import CONNECTION, safe_name
 from vace_ad.frames.text import column_names, first_line
 
 if TYPE_CHECKING:
@@ -22,22 +22,11 @@ _BATCH = 10_000  # rows that become columns together
 _FETCHED = 256  # rows that SQLite hands over at a time
 _NESTED = ("list", "array", "struct", "map", "union", "variant", "blob", "bit")  # of DuckDB
 _LONGEST = 2**31 - 1  # bytes of a cell that SQLite can be told to allow
-_CONNECTION = re.compile(r"(sqlite|duckdb|postgresql|postgres)://(.*)", re.DOTALL)
-
-
-def is_connection(place: str) -> bool:
-    """Whether this is a connection string and not a path."""
-    return _CONNECTION.match(place) is not None
-
-
-def safe_name(place: str) -> str:
-    """A connection string without its password."""
-    return re.sub(r"(://[^:/@]*):.*@", r"\1:…@", place)
 
 
 def read_sql(place: str, query: str | None, most: int) -> pl.DataFrame:
     """The rows of a query, up to `most` bytes; one that writes, anywhere, is refused."""
-    match = _CONNECTION.match(place)
+    match = CONNECTION.match(place)
     assert match is not None  # the caller asked is_connection
     name = safe_name(place)
     if not query:

@@ -51,7 +51,7 @@ _TIME_NAME = re.compile(r"(?<![^\W_])(date|time|datum|zeit|uhrzeit)|stamp", re.I
 _ZONE = re.compile(r"[+-]\d{2}:?(\d{2})?$")
 
 # Counts since 1970 are told apart by size: these are the bounds for years 1973 to 2286.
-_EPOCHS = ((1e8, 1e10, 10**9), (1e11, 1e13, 10**6), (1e14, 1e16, 10**3), (1e17, 1e19, 1))
+EPOCHS = ((1e8, 1e10, 10**9), (1e11, 1e13, 10**6), (1e14, 1e16, 10**3), (1e17, 1e19, 1))
 _UNITS = {
     "ns": 1,
     "us": 10**3,
@@ -88,7 +88,7 @@ def parse_duration(text: str) -> int:
 def parse_stamps(column: pl.Series, zone: str | None = None, *, count: bool = False) -> Stamps:
     """Turn a column into times; `zone` is the time zone of stamps that do not say.
 
-    Words are tried in the usual formats, numbers as counts since 1970 in the unit that fits
+    Words are tried in the common formats, numbers as counts since 1970 in the unit that fits
     their size, and as plain seconds where none does and `count` allows it.
     """
     import polars as pl
@@ -219,7 +219,7 @@ def _parse_counts(counts: NDArray[np.float64], plain: bool, zone: str | None) ->
     if not len(finite):
         return Stamps(time, None, [])
     low, high = float(finite.min()), float(finite.max())
-    unit = next((unit for a, b, unit in _EPOCHS if a <= low and high < b), None)
+    unit = next((unit for a, b, unit in EPOCHS if a <= low and high < b), None)
     if unit is None and not plain:
         return Stamps(time, None, [])
     notes = [] if unit else ["times are numbers; taken as seconds"]

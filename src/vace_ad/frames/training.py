@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from vace_ad.caller import option
 from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError, TooShortError, VaceWarning
-from vace_ad.frames.chunks import open_parquet
 from vace_ad.frames.columns import clean_frame
 from vace_ad.frames.segments import CUT, Rebuild, Segments, missing_cells
 from vace_ad.frames.steps import StepRule, StepTracker, with_missing
-from vace_ad.frames.table import Table, as_table
+from vace_ad.frames.table import Table, as_table, open_parquet
 
 
 class Part(NamedTuple):
@@ -151,12 +150,12 @@ def _refuse_magnitudes(tables: Sequence[Table], names: Sequence[str]) -> None:
 def _refuse_sparse(tables: Sequence[Table], config: VACEConfig) -> None:
     """Refuse tables whose rows hold few of their channels, as of pods that come and go."""
     there = [(~missing_cells(table.values)).sum(axis=1) for table in tables if len(table)]
-    usual = float(np.median(np.concatenate(there))) if there else 0.0
+    median = float(np.median(np.concatenate(there))) if there else 0.0
     width = tables[0].values.shape[1]
-    if width - usual > config.max_missing * width:
+    if width - median > config.max_missing * width:
         raise InputError(
-            f"half of the rows have a value in {usual:.0f} or fewer of {width} channels; a row may "
-            f"miss {config.max_missing:.0%} of them at most: sum up or average channels of the "
+            f"half of the rows have a value in {median:.0f} or fewer of {width} channels; a row "
+            f"may miss {config.max_missing:.0%} of them at most: sum up or average channels of the "
             f"same kind, such as pods of one service, bring rows of different times together with "
             f"{option('resample', '1min')}, or leave out columns that are seldom filled"
         )

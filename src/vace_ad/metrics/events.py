@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.frames.segments import run_edges
+
 
 class Events(NamedTuple):
     """Runs of positive rows in time order, half-open: rows ``starts[i]`` to ``stops[i] - 1``."""
@@ -17,10 +19,8 @@ class Events(NamedTuple):
 
 def find_events(positive: NDArray[np.bool_]) -> Events:
     """Find the runs of True."""
-    padded = np.zeros(positive.size + 2, dtype=np.bool_)
-    padded[1:-1] = positive
-    edges = np.flatnonzero(padded[1:] != padded[:-1])  # starts and stops alternate
-    return Events(edges[0::2], edges[1::2])
+    starts, stops = run_edges(positive).T
+    return Events(starts, stops)
 
 
 def reduce_events(reduce: np.ufunc, values: NDArray[Any], events: Events) -> NDArray[Any]:

@@ -13,7 +13,7 @@ from vace_ad.errors import MissingExtraError
 from vace_ad.frames.table import as_table
 from vace_ad.frames.write import zone_of
 from vace_ad.frames.zones import time_words
-from vace_ad.plain import plain_text, plural
+from vace_ad.plain import found_words, plain_text, plural
 from vace_ad.report.data import Curve
 from vace_ad.report.drawing import suspect_svg
 from vace_ad.report.words import shortened
@@ -99,9 +99,7 @@ def headline(found: Detection) -> str:
     """Return what was found in one line."""
     anomalies = len(found.anomalies)
     silent = len(found.events) - anomalies
-    words = plural(anomalies, "anomaly", "anomalies")
-    if silent:
-        words += f" and {silent:,} without data"
+    words = found_words(anomalies, silent)
     return f"{words} in {plural(len(found.scores), 'row')} ({found.threshold.words})"
 
 

@@ -20,9 +20,10 @@ import polars as pl
 
 from fuzz.mutate import cells_damaged, damaged, json_text_damaged
 from fuzz.target import BrokenError, Target
-from vace_ad.app.loading import Reading, load_table
+from vace_ad.app.loading import load_table
 from vace_ad.cli.main import main
 from vace_ad.errors import VaceWarning
+from vace_ad.frames.reading import Reading
 from vace_ad.frames.where import rows_where
 
 N = 60

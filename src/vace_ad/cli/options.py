@@ -1,0 +1,328 @@
+"""Options that several commands share, each declared once.
+
+A command takes whole groups of options, each a dataclass: `parameters` turns a parameter of such a
+type into one option a field, and gives the command the object back.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+
+from vace_ad.caller import setting
+from vace_ad.errors import ConfigError, VaceError
+from vace_ad.frames.reading import Names, Reading
+
+if TYPE_CHECKING:
+    from vace_ad.app.run import Alarming
+    from vace_ad.config import VACEConfig
+
+EVENTS_FOUND = 3  # exit status under --fail-on-events
+_READING = "How the table is read"
+_TRAINING = "Which rows are normal (give one way; default: the first 30 %)"
+_ALARMS = (
+    "When to alarm (give one; default: one false alarm a week, or in 10,000 rows without time)"
+)
+_EVENTS = "What makes one event"
+_DETECTOR = "The detector"
+_FLEET = "Many machines (with --by)"
+
+
+class Without(tuple[str, ...]):
+    """Fields of a group that a command does not take."""
+
+
+@dataclass(frozen=True)
+class TableOptions(Reading):
+    """How to read a table, as the options of a command say."""
+
+    options: bool = True
+
+
+KnownTable = Annotated[TableOptions, Without(("columns", "drop", "where"))]  # of a model's channels
+OneTable = Annotated[TableOptions, Without(("columns", "drop", "where", "by"))]
+
+TablePaths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="TABLE…",
+        help="CSV (also .gz or .zst), Parquet, Arrow, Excel, JSON lines, Prometheus JSON or "
+        "InfluxDB line protocol; - for standard input. Several files, a folder, a glob or a "
+        "pattern such as data/{machine}.csv are read as one table; sqlite:///plant.db is read "
+        "with --query. Delimiter, decimal sign, encoding, header and time column are recognised.",
+    ),
+]
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Which rows are normal."""
+
+    train_share: float | None = setting(
+        None, "Share of leading rows used for training.", panel=_TRAINING
+    )
+    train_rows: int | None = setting(
+        None, "Number of leading rows used for training.", panel=_TRAINING
+    )
+    train_until: str | None = setting(
+        None, "Train on the rows before this time, for example 2026-03-01.", panel=_TRAINING
+    )
+    train_file: str | None = setting(None, "Train on this table instead.", panel=_TRAINING)
+    train_range: list[str] | None = setting(
+        None,
+        "Train on this range of time, for example 2026-01-01..2026-02-01; may be given several "
+        "times. All rows are then searched for events.",
+        "FROM..TO",
+        panel=_TRAINING,
+    )
+    train_skip: list[str] | None = setting(
+        None,
+        "Leave this range of time out of training, for example 2026-01-05..2026-01-07; may be "
+        "given several times.",
+        "FROM..TO",
+        panel=_TRAINING,
+    )
+
+
+SkipOptions = Annotated[
+    TrainingOptions,
+    Without(("train_share", "train_rows", "train_until", "train_file", "train_range")),
+]
+
+
+@dataclass(frozen=True)
+class AlarmOptions:
+    """When to alarm, and what makes one event."""
+
+    budget: str | None = setting(
+        None,
+        "False alarms to accept, for example '1 per week', '2 a day' or '1 in 10000 rows'.",
+        panel=_ALARMS,
+    )
+    false_alarm_rate: float | None = setting(
+        None,
+        "Share of normal rows whose score is above the threshold, for example 0.001.",
+        panel=_ALARMS,
+    )
+    threshold: float | None = setting(None, "The threshold itself, as a score.", panel=_ALARMS)
+    step: str | None = setting(
+        None, "Time between rows of a table without time, for example 10s.", panel=_ALARMS
+    )
+    join: int = setting(0, "Merge events that are at most this many rows apart.", panel=_EVENTS)
+    min_length: int = setting(1, "Drop events of fewer rows.", panel=_EVENTS)
+    cooldown: int = setting(
+        0, "Drop events that begin within this many rows after the end of another.", panel=_EVENTS
+    )
+
+    def alarming(self) -> Alarming:
+        """The one budget that was given or the default, with the rules; nonsense is refused."""
+        from vace_ad.alarms import Budget, Rules
+        from vace_ad.app.run import Alarming
+        from vace_ad.frames.stamps import parse_duration
+
+        names = ("budget", "false_alarm_rate", "threshold")
+        chosen = [name for name in names if getattr(self, name) is not None]
+        if len(chosen) > 1:
+            first, second = (f"--{name.replace('_', '-')}" for name in chosen[:2])
+            raise ConfigError(f"{first} and {second} both came; give one of them")
+        if self.false_alarm_rate is not None:
+            budget = Budget(self.false_alarm_rate, "share")
+        elif self.threshold is not None:
+            budget = Budget(self.threshold, "threshold")
+        else:
+            budget = Budget.of(self.budget)
+        step = None if self.step is None else parse_duration(self.step)
+        return Alarming(budget, Rules(self.join, self.min_length, self.cooldown), step)
+
+
+@dataclass(frozen=True)
+class DetectorOptions:
+    """The settings of the detector."""
+
+    preset: str | None = setting(
+        None, "'paper' for the paper's text, 'released' for its authors' code.", panel=_DETECTOR
+    )
+    patch_length: int | None = setting(
+        None,
+        "Number of rows in a patch, about one period of the data. Default: the period of the "
+        "training rows, else 96.",
+        panel=_DETECTOR,
+    )
+    seed: int = setting(0, "Random seed.", panel=_DETECTOR)
+    settings: list[str] | None = setting(
+        None,
+        "Any other setting of the detector, for example --set encoders=8.",
+        "NAME=VALUE",
+        flag="--set",
+        panel=_DETECTOR,
+    )
+
+    def config(self) -> VACEConfig:
+        """The settings, checked."""
+        from vace_ad.config import VACEConfig
+
+        chosen: dict[str, Any] = {"random_state": self.seed}
+        if self.patch_length is not None:
+            chosen["patch_length"] = self.patch_length
+        for one in self.settings or ():
+            name, equals, text = one.partition("=")
+            if not equals:
+                raise ConfigError(f"--set {one!r}: write NAME=VALUE, such as --set encoders=8")
+            chosen[name.strip()] = _value(text.strip())
+        return VACEConfig.from_preset(self.preset, **chosen)
+
+
+def _value(text: str) -> Any:
+    try:
+        value = json.loads(text.lower() if text in ("True", "False") else text)
+    except ValueError:
+        return None if text == "None" else text
+    return tuple(value) if isinstance(value, list) else value
+
+
+class Where(StrEnum):
+    """Where machines are worked on."""
+
+    local = "local"
+    ray = "ray"
+
+
+@dataclass(frozen=True)
+class FleetOptions:
+    """How many machines are worked on, and where."""
+
+    shared: bool = setting(False, "Fit one model for all machines.", panel=_FLEET)
+    group: str | None = setting(
+        None,
+        "Fit one model for all machines with the same value in this column, which must be one of "
+        "--by, for example --by site,machine --group site.",
+        panel=_FLEET,
+    )
+    models: Path | None = setting(
+        None, "Folder that holds one model for each machine.", panel=_FLEET
+    )
+    jobs: int = setting(1, "Number of machines worked on at the same time.", panel=_FLEET)
+    engine: Where = setting(
+        Where.local,
+        "Where to compute. local: processes on this machine; ray: a Ray cluster.",
+        panel=_FLEET,
+    )
+    address: str | None = setting(
+        None, "Address of the Ray cluster, for example auto.", panel=_FLEET
+    )
+
+    def refuse_without_by(self) -> None:
+        """They mean nothing for one table."""
+        for name in ("shared", "group", "address"):
+            if getattr(self, name):
+                raise ConfigError(f"--{name} came without --by; say which column names the machine")
+
+
+DetectFleet = Annotated[FleetOptions, Without(("models",))]
+FitFleet = Annotated[FleetOptions, Without(("shared",))]
+ScoreFleet = Annotated[FleetOptions, Without(("shared", "group"))]
+
+
+class ScoreFormat(StrEnum):
+    """How scores are written."""
+
+    parquet = "parquet"
+    csv = "csv"
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """What is written, and the exit status."""
+
+    out: Path | None = setting(
+        None,
+        "Folder for scores, events.csv, model.vace, run.json and report.html; results of an "
+        "earlier run are replaced.",
+    )
+    score_format: ScoreFormat = setting(
+        ScoreFormat.parquet, "File format of the scores in --out.", flag="--format"
+    )
+    excel: bool = setting(False, "Also write events.xlsx into --out.")
+    fail_on_events: bool = setting(
+        False, f"Exit with status {EVENTS_FOUND} when events were found."
+    )
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What is printed."""
+
+    as_json: bool = setting(False, "Print one JSON object instead of text.", flag="--json")
+    quiet: bool = setting(False, "Print errors only.", flag="--quiet,-q")
+    debug: bool = setting(False, "Show the traceback of an error.")
+
+
+def parameters(run: Callable[..., None]) -> Callable[..., None]:
+    """A command for typer, whose groups of options are single ones; Ctrl-C is one sentence."""
+    hints = get_type_hints(run, include_extras=True)
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    shown: list[inspect.Parameter] = []
+    for one in inspect.signature(run).parameters.values():
+        group, *rest = _parts(hints[one.name])
+        if not is_dataclass(group):
+            kind = inspect.Parameter.KEYWORD_ONLY
+            shown.append(one.replace(annotation=hints[one.name], kind=kind))
+            continue
+        left_out = {name for without in rest if isinstance(without, Without) for name in without}
+        singles = [single for single in _options(group) if single.name not in left_out]
+        groups[one.name] = group, [single.name for single in singles]
+        shown += singles
+
+    def command(**given: Any) -> None:
+        for name, (group, names) in groups.items():
+            given[name] = group(**{each: given.pop(each) for each in names})
+        try:
+            run(**given)
+        except KeyboardInterrupt as error:
+            raise VaceError("interrupted; nothing was written") from error
+
+    command.__doc__, command.__name__ = run.__doc__, run.__name__
+    command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in shown}
+    return command
+
+
+def _parts(hint: Any) -> Sequence[Any]:
+    return get_args(hint) if get_origin(hint) is Annotated else [hint]
+
+
+def _options(group: Any) -> list[inspect.Parameter]:
+    """The fields of a group that are settings, as parameters that typer reads."""
+    hints = get_type_hints(group)
+    typed: Mapping[Any, Any] = {Names: str | None, str | int: str}
+    return [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=each.default,
+            annotation=Annotated[
+                typed.get(hints[each.name], hints[each.name]), _option(each, group)
+            ],
+        )
+        for each in fields(group)
+        if "help" in each.metadata
+    ]
+
+
+def _option(each: Any, group: Any) -> Any:
+    words = each.metadata
+    flag = words["flag"] or f"--{each.name.replace('_', '-')}"
+    assert each.default is not MISSING
+    return typer.Option(
+        *flag.split(","),
+        help=words["help"],
+        metavar=words["metavar"],
+        rich_help_panel=words["panel"] or (_READING if issubclass(group, Reading) else None),
+    )
