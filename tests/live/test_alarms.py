@@ -5,10 +5,11 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vace_ad.live.alarms import Life, Rules
+from vace_ad.live.alarms import Life
+from vace_ad.live.config import AlarmSettings
 
 S = 10**9
-RULES = Rules(resolve_after=60 * S, update_every=30 * S, silence_after=120 * S)
+RULES = AlarmSettings(resolve_after=60 * S, update_every=30 * S, silence_after=120 * S)
 
 
 def change(what, name="e1", start=0, end=0, severity=50.0, kind="anomaly", shares=(("flow", 1.0),)):

@@ -43,10 +43,10 @@ def load(tmp_path, text):
 
 def test_a_good_file(tmp_path):
     config = load(tmp_path, GOOD)
-    assert config.align["step"] == 10 * 10**9
-    assert config.align["lateness"] == 30 * 10**9
+    assert config.align.step == 10 * 10**9
+    assert config.align.lateness == 30 * 10**9
     assert (config.budget.amount, config.budget.per) == (2, "day")
-    assert config.model["file"] == tmp_path / "pump.vace"
+    assert config.model.file == tmp_path / "pump.vace"
     assert [sink.name for sink in config.sinks] == ["stdout", "stdout-2"]
     assert config.link == "http://127.0.0.1:8490"
 
@@ -97,13 +97,13 @@ def test_secrets_come_from_the_environment_or_a_file_and_are_never_shown(tmp_pat
         load(tmp_path, text)
     monkeypatch.setenv("VACE_TOKEN", "very-secret")
     config = load(tmp_path, text)
-    assert config.token.reveal() == "very-secret"
+    assert config.server.secret("token") == "very-secret"
     assert "very-secret" not in repr(config)
     hook = '[[sink]]\nkind = "webhook"\nurl = "http://a.b/c"\ntoken_file = "%s"\n[state]'
     file = tmp_path / "token"
     file.write_text("other-secret\n")
     config = load(tmp_path, GOOD.replace("[state]", hook % file))
-    assert config.sinks[-1].settings["token"].reveal() == "other-secret"
+    assert config.sinks[-1].settings.secret("token") == "other-secret"
     assert "other-secret" not in repr(config)
 
 
@@ -124,10 +124,10 @@ def test_the_template_of_every_kind_is_a_good_file(tmp_path, kind):
 def test_the_template_of_prometheus_has_query_sets_that_are_promql(tmp_path):
     text = template("prometheus")
     config = load(tmp_path, text)
-    assert list(config.source.settings["queries"]) == ["requests", "errors", "duration"]
-    assert config.model["learn"] == config.source.settings["history"]  # the past is learned from
+    assert list(config.source.settings.queries) == ["requests", "errors", "duration"]
+    assert config.model.learn == config.source.settings.history  # the past is learned from
     both = re.sub(r"^# (\w+ = ')", r"\1", text, flags=re.MULTILINE)
-    queries = load(tmp_path, both).source.settings["queries"]
+    queries = load(tmp_path, both).source.settings.queries
     assert len(queries) == 9
     with prometheus(tmp_path, 1) as url:
         until(lambda: answers(f"{url}/-/ready"))

@@ -16,10 +16,10 @@ import yaml
 
 from live.servers import free_port, server
 from vace_ad.live.config import load_config
-from vace_ad.live.fields import Secret
 from vace_ad.live.server import app
 from vace_ad.live.server.metrics import exposition
-from vace_ad.live.sinks.gauges import GaugeSink
+from vace_ad.live.settings import Secret
+from vace_ad.live.sinks.prometheus import PrometheusSettings, PrometheusSink
 from vace_ad.live.sources.mqtt import make_client
 from vace_ad.live.status import Status
 
@@ -28,7 +28,7 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 def series():
     """Every name that /metrics can show."""
-    sink = GaugeSink({"most": 10})
+    sink = PrometheusSink(PrometheusSettings(most=10))
     sink.send([{"alarm": "a", "what": "open", "entity": "p", "kind": "anomaly", "channel": "",
                 "channels": [], "severity": 1.0}])  # fmt: skip
     status = Status()
@@ -153,9 +153,9 @@ def configured(folder):
 
 def test_the_configuration_is_one_that_the_watch_takes(tmp_path):
     config = configured(tmp_path)
-    assert config.source.settings["url"] == config.sinks[0].settings["url"]
-    assert config.source.settings["client_id"] != config.sinks[0].settings["client_id"]
-    assert config.server["address"] == ("0.0.0.0", 8490)
+    assert config.source.settings.url == config.sinks[0].settings.url
+    assert config.source.settings.client_id != config.sinks[0].settings.client_id
+    assert config.server.address == ("0.0.0.0", 8490)
     assert config.token is not None
 
 
@@ -166,7 +166,7 @@ def compose():
 def test_compose_mounts_what_the_configurations_name(tmp_path):
     services = compose()["services"]
     config = configured(tmp_path)
-    host = re.search(r"//(\w+):", config.source.settings["url"])[1]
+    host = re.search(r"//(\w+):", config.source.settings.url)[1]
     assert host in services
     assert services["watch"]["depends_on"][host]["condition"] == "service_healthy"
     inside = [each.split(":")[1] for each in services["watch"]["volumes"]]

@@ -203,7 +203,7 @@ def test_after_a_restart_nobody_is_idle_at_once(tmp_path):
     once(tmp_path)
     watch = Watch(config(tmp_path), FakeCore())
     watch.start()
-    watch.roster.get("p1")  # by a verdict, say
+    watch.registry.get("p1")  # by a verdict, say
     watch._tick()
     assert "p1" in watch.entities
     watch.close()

@@ -9,8 +9,8 @@ import pytest
 from live.feeds import Receiver
 from live.servers import mosquitto
 from vace_ad.live.alarms import Alarm, Message, body
-from vace_ad.live.fields import check_table
 from vace_ad.live.plugins import kinds
+from vace_ad.live.settings import read_settings
 from vace_ad.live.sinks import SinkError, SinkRefusedError
 
 ONSET = 1_767_614_400 * 10**9
@@ -25,7 +25,7 @@ def message(what="open", revision=1, **more):
 
 def make(kind, **given):
     found = kinds("sink")[kind].load()
-    settings = check_table(given, found.FIELDS, "sink")
+    settings = read_settings(found.SETTINGS, given, "sink")
     return found(settings)
 
 

@@ -75,8 +75,8 @@ def watch_command(
 
 def _write(config: str, kind: str | None) -> None:
     from vace_ad.live.config import template
-    from vace_ad.live.fields import hint
     from vace_ad.live.plugins import kinds
+    from vace_ad.live.settings import hint
 
     known = kinds("source")
     if kind is None and config in known:  # vace watch --init prometheus

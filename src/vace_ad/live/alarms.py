@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vace_ad.live.config import AlarmSettings
 from vace_ad.live.records import read_time
 
 ANOMALY, NO_DATA, NO_SCORE = "anomaly", "no data", "no score"
@@ -68,24 +69,10 @@ class Message(NamedTuple):
     time: int
 
 
-@dataclass(frozen=True)
-class Rules:
-    """When alarms are updated and resolved; times in nanoseconds."""
-
-    resolve_after: int = 600 * 10**9
-    update_every: int = 300 * 10**9
-    silence_after: int | None = 600 * 10**9
-
-    @classmethod
-    def of(cls, alarms: Mapping[str, Any]) -> Rules:
-        """The rules of the section [alarms]."""
-        return cls(alarms["resolve_after"], alarms["update_every"], alarms["silence_after"])
-
-
 class Life:
     """The alarms of one entity. One cause is one alarm: what comes while one is open joins it."""
 
-    def __init__(self, entity: str, rules: Rules) -> None:
+    def __init__(self, entity: str, rules: AlarmSettings) -> None:
         self._entity, self._rules = entity, rules
         self.open: dict[tuple[str, str], Alarm] = {}  # by kind and channel
         self._heard = -(2**63)  # until then, silence has been told

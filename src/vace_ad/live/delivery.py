@@ -22,7 +22,7 @@ class Delivery:
     """Delivers the messages of one sink."""
 
     def __init__(
-        self, name: str, sink: Sink, store: Store, status: Status, clock: Clock | None = None
+        self, name: str, sink: Sink[Any], store: Store, status: Status, clock: Clock | None = None
     ) -> None:
         self.name, self.sink, self._clock = name, sink, clock or Clock()
         self._store_of, self._status = store, status

@@ -6,8 +6,7 @@ import json
 import logging
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
@@ -15,13 +14,15 @@ from numpy.typing import NDArray
 
 from vace_ad.errors import StateError, VaceError
 from vace_ad.live.alarms import ANOMALY, Life, Message
-from vace_ad.live.alarms import Rules as AlarmRules
 from vace_ad.live.align import Aligner, Row
-from vace_ad.live.align import Rule as AlignRule
-from vace_ad.live.core import Model, Rows, Stream, Times
-from vace_ad.live.recent import Recent
+from vace_ad.live.config import Config
+from vace_ad.live.detector import LiveModel, Rows, Times
 from vace_ad.live.records import Record
+from vace_ad.live.score_history import ScoreHistory
 from vace_ad.live.store import JournalRow, Pending, Store
+
+if TYPE_CHECKING:
+    from vace_ad.stream import Stream
 
 log = logging.getLogger("vace_ad.live")
 LEARNING, FITTING, WATCHING = "learning", "fitting", "watching"
@@ -31,24 +32,13 @@ BLIND = 2  # times the rows that a first score needs, none of which has one: an 
 _RETRY = 10  # after a fit that failed, a tenth of the time to learn is added
 
 
-@dataclass(frozen=True)
-class Setup:
-    """What all entities share."""
-
-    align: AlignRule
-    alarms: AlarmRules
-    channels: int = 1000  # at most
-    learn: int | None = None  # nanoseconds
-    snapshot_rows: int = 256
-
-
 class Entity:
     """One entity in memory."""
 
-    def __init__(self, name: str, setup: Setup, model: Model | None) -> None:
-        self.name, self._setup, self.model = name, setup, model
-        self.aligner = Aligner(setup.align)
-        self.life = Life(name, setup.alarms)
+    def __init__(self, name: str, config: Config, model: LiveModel | None) -> None:
+        self.name, self._config, self.model = name, config, model
+        self.aligner = Aligner(config.align)
+        self.life = Life(name, config.alarms)
         self.phase = LEARNING if model is None else WATCHING
         self.channels: list[str] = [] if model is None else list(model.channels)
         self._place = {channel: i for i, channel in enumerate(self.channels)}
@@ -57,11 +47,11 @@ class Entity:
         self.origin = 0  # its time
         self.seen = 0  # time of the last row
         self.start: int | None = None  # time of the first row that is learned from
-        self.learn = setup.learn or 0  # grows after a fit that failed
+        self.learn = config.model.learn or 0  # grows after a fit that failed
         self.learned = 0  # rows [0, learned) are learned from
         self.stream: Stream | None = None
-        self._kept = -(crc32(name.encode()) % setup.snapshot_rows)  # spread over time
-        self.scores = Recent()
+        self._kept = -(crc32(name.encode()) % config.state.snapshot_rows)  # spread over time
+        self.scores = ScoreHistory()
         self.latest: dict[str, float] = {}
         self._heard: dict[str, int] = {}  # time of the last row with a reading, by channel
         self._journal: list[JournalRow] = []
@@ -120,7 +110,7 @@ class Entity:
         if self.phase != LEARNING:
             counts["unknown_channel"] += 1
             return False
-        if len(self.channels) >= self._setup.channels:
+        if len(self.channels) >= self._config.limits.channels:
             counts["too_many_channels"] += 1
             return False
         self._place[channel] = len(self.channels)
@@ -143,7 +133,7 @@ class Entity:
     @property
     def _many(self) -> bool:
         """Whether rows that wait can be scored at once: a tenth of the time a row, and less."""
-        return self.phase == WATCHING and getattr(self.stream, "tells_rows", False)
+        return self.phase == WATCHING and self.stream is not None and self.stream.tells_rows
 
     def _block(self, rows: Sequence[Row], counts: Counter[str]) -> list[Message]:
         """Rows that are scored together; what comes of them is told row by row."""
@@ -205,7 +195,7 @@ class Entity:
             return [list(added.changes)], scored
         changes: list[list[Any]] = [[] for _ in times]
         for change in added.changes:
-            changes[change.row - (number - self._base)].append(change)
+            changes[(change.row or 0) - (number - self._base)].append(change)
         return changes, scored
 
     def _count_accepted(self, changes: Sequence[Any]) -> None:
@@ -245,7 +235,7 @@ class Entity:
         if self.model is None:
             return
         try:
-            self.model.call_fault(alarm, self.name, stretch)
+            self.model.mark_fault(alarm, self.name, stretch)
         except VaceError as error:
             log.warning("%s: alarm %s: the verdict is not kept: %s", ascii(self.name), alarm, error)
 
@@ -257,7 +247,7 @@ class Entity:
 
     def _sensors(self, row: Row) -> list[Message]:
         """Silence of single sensors, by the time of the rows."""
-        after = self._setup.alarms.silence_after
+        after = self._config.alarms.silence_after
         if after is None:
             return []
         messages = []
@@ -291,7 +281,7 @@ class Entity:
         """The rows to learn from."""
         return _matrix(store.journal(self.name, 0, self.learned), len(self.channels))
 
-    def begin(self, model: Model, store: Store) -> list[Message]:
+    def begin(self, model: LiveModel, store: Store) -> list[Message]:
         """Watch with what was learned, from the first row that was not learned from."""
         self.model, self.phase = model, WATCHING
         self.channels = list(model.channels)
@@ -308,7 +298,7 @@ class Entity:
     def learn_longer(self) -> None:
         """What came was not enough to learn from."""
         self.phase = LEARNING
-        self.learn += max(1, (self._setup.learn or 0) // _RETRY)
+        self.learn += max(1, (self._config.model.learn or 0) // _RETRY)
 
     # ------------------------------------------------------------------- state
 
@@ -319,7 +309,7 @@ class Entity:
         small = json.dumps(
             {
                 "aligner": self.aligner.state(), "life": self.life.state(), "phase": self.phase,
-                "channels": None if self._setup.learn is None else self.channels,
+                "channels": None if self._config.model.learn is None else self.channels,
                 "n_rows": self.n_rows, "base": self._base, "origin": self.origin,
                 "seen": self.seen, "start": self.start, "learn": self.learn,
                 "learned": self.learned, "running": self.stream is not None,
@@ -329,7 +319,9 @@ class Entity:
         )  # fmt: skip
         pending.entities[self.name] = (self.seen, self.words, small)
         due = (
-            self.n_rows - self._kept >= self._setup.snapshot_rows if snapshot is None else snapshot
+            self.n_rows - self._kept >= self._config.state.snapshot_rows
+            if snapshot is None
+            else snapshot
         )
         if due and self.stream is not None and self.model is not None and self.n_rows > self._kept:
             state = self.stream.to_bytes()
@@ -341,15 +333,17 @@ class Entity:
     @property
     def due(self) -> bool:
         """Whether a snapshot of the stream is due."""
-        return self.n_rows - self._kept >= self._setup.snapshot_rows and self.stream is not None
+        return (
+            self.n_rows - self._kept >= self._config.state.snapshot_rows and self.stream is not None
+        )
 
     @classmethod
     def restored(
-        cls, name: str, setup: Setup, model: Model | None, small: dict[str, Any], store: Store
+        cls, name: str, config: Config, model: LiveModel | None, small: dict[str, Any], store: Store
     ) -> Entity:
         """The entity as it was at the last commit; rows since the snapshot run through again."""
-        entity = cls(name, setup, model)
-        entity.aligner = Aligner.restored(small["aligner"], setup.align)
+        entity = cls(name, config, model)
+        entity.aligner = Aligner.restored(small["aligner"], config.align)
         entity.life.restore(small["life"])
         entity.phase = small["phase"]
         if small["channels"] is not None:
@@ -365,7 +359,7 @@ class Entity:
             entity._restore_stream(model, store)
         return entity
 
-    def _restore_stream(self, model: Model, store: Store) -> None:
+    def _restore_stream(self, model: LiveModel, store: Store) -> None:
         kept = store.snapshot(self.name)
         start = self._base
         if kept is not None and kept[0] > self._base:

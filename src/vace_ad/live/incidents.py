@@ -76,16 +76,16 @@ class Incidents:
         self._recent = [Incident(**one) for one in json.loads(state or "[]")]
 
 
-def grouped(messages: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Messages of one incident that say the same, together; in the order in which they came."""
+def merged(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """One message for each incident and change, in the order in which they came."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for message in messages:
         incident = message.get("incident") or message["alarm"]
         groups.setdefault((incident, message["what"]), []).append(message)
-    return list(groups.values())
+    return [group[0] if len(group) == 1 else _merge(group) for group in groups.values()]
 
 
-def one_message(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _merge(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Several messages of one incident as one, led by its strongest alarm."""
     lead = max(group, key=lambda one: one["severity"] or 0.0)
     names = list(dict.fromkeys(one["entity"] or "source" for one in group))

@@ -15,7 +15,7 @@ from vace_ad.frames.steps import TOLERANCE
 from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import identity
 from vace_ad.live.config import Config
-from vace_ad.live.core import Core, Model
+from vace_ad.live.detector import Detectors, LiveModel
 from vace_ad.live.entity import Entity
 from vace_ad.live.store import Pending, Store
 
@@ -26,23 +26,23 @@ _PLAIN = re.compile(r"[\w-][\w.-]*")
 class Models:
     """The models of all entities, loaded once, and the fits that are under way."""
 
-    def __init__(self, config: Config, core: Core) -> None:
-        self._core, self._state = core, Path(config.state["path"])
-        self._file: Path | None = config.model["file"]
-        self._cache: dict[Path, Model] = {}
-        self._fits: dict[str, Future[Model]] = {}
+    def __init__(self, config: Config, detectors: Detectors) -> None:
+        self._detectors, self._state = detectors, config.state.path
+        self._file: Path | None = config.model.file
+        self._cache: dict[Path, LiveModel] = {}
+        self._fits: dict[str, Future[LiveModel]] = {}
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
         self.shared = self._file is not None and "{entity}" not in str(self._file)
         if self.shared and self._file is not None:
             self._load(self._file)  # a file that is wrong stops the start, not the first row
 
-    def of(self, name: str) -> Model | None:
+    def of(self, name: str) -> LiveModel | None:
         """The model of an entity; None where there is none (yet)."""
         path = self._path(name)
         return None if path is None or not path.exists() else self._load(path)
 
-    def any(self) -> Model | None:
+    def any(self) -> LiveModel | None:
         """The shared model, if that is what there is."""
         return self._load(self._file) if self.shared and self._file is not None else None
 
@@ -56,9 +56,9 @@ class Models:
             return None  # a name from the wire chooses no folder
         return Path(str(self._file).replace("{entity}", name))
 
-    def _load(self, path: Path) -> Model:
+    def _load(self, path: Path) -> LiveModel:
         if path not in self._cache:
-            self._cache[path] = self._core.load(path)
+            self._cache[path] = self._detectors.load(path)
         return self._cache[path]
 
     def release(self, name: str) -> None:
@@ -94,7 +94,7 @@ class Models:
 
         def job() -> None:
             try:
-                fit.set_result(self._core.fit(rows, channels, time, path))
+                fit.set_result(self._detectors.fit(rows, channels, time, path))
             except Exception as error:  # numpy's too: one entity must not end the watch
                 fit.set_exception(error)
 
@@ -108,7 +108,7 @@ class Models:
         while True:
             self._jobs.get()()
 
-    def done(self) -> Iterator[tuple[str, Model | Exception]]:
+    def done(self) -> Iterator[tuple[str, LiveModel | Exception]]:
         """The fits that have come to an end since the last time."""
         for name in [name for name, fit in self._fits.items() if fit.done()]:
             fit = self._fits.pop(name)
@@ -128,11 +128,11 @@ class Models:
         return bool(self._fits)
 
 
-def check_model(model: Model | None, config: Config, store: Store) -> None:
+def check_model(model: LiveModel | None, config: Config, store: Store) -> None:
     """Refuse another step than the model's, and a state of another model; None: no shared one."""
     if model is None:
         return
-    step, wanted = getattr(model, "step", None), config.align["step"]
+    step, wanted = getattr(model, "step", None), config.align.step
     if step and wanted and abs(step - wanted) > TOLERANCE * step:
         raise ConfigError(
             f"the model was fitted on rows every {duration_words(step)}, and align.step is "
@@ -142,7 +142,7 @@ def check_model(model: Model | None, config: Config, store: Store) -> None:
     if before is not None and before != model.identity:
         raise StateError(
             f"{store.path} belongs to another model ({before}) than "
-            f"{config.model['file']} ({model.identity}); take that model back, or start "
+            f"{config.model.file} ({model.identity}); take that model back, or start "
             "with another [state] path"
         )
     if before is None:

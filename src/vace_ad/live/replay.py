@@ -7,29 +7,25 @@ heard again; in between, many rows are taken at once.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from typing import Any
 
 from vace_ad.live.clock import SetClock
-from vace_ad.live.fields import Field
 from vace_ad.live.records import Record
+from vace_ad.live.settings import Settings
 from vace_ad.live.sources import Batch, Source
 
 
-class Replay:
+class Replay(Source[Settings]):
     """A source that looks back, as if its records came now."""
 
-    FIELDS: Mapping[str, Field] = {}
-    live, eager = True, False
-
-    def __init__(self, source: Source, clock: SetClock, silence_after: int | None) -> None:
+    def __init__(self, source: Source[Any], clock: SetClock, silence_after: int | None) -> None:
+        super().__init__(Settings())
         self._source, self._clock, self._after = source, clock, silence_after
         self._waiting: deque[Record] = deque()
         self._last: Batch | None = None  # the batch that the waiting records came with
         self._heard: dict[str, int] = {}  # the longest ago first
         self._silent: set[str] = set()
-        self.problem: str | None = None
-        self.notes: list[str] = getattr(source, "notes", [])
+        self.notes = source.notes
         self.first: int | None = None  # time of the first record
         self.newest = 0  # and of the last
 
@@ -99,9 +95,6 @@ class Replay:
         self._silent.discard(record.entity)
         self.first = record.time if self.first is None else min(self.first, record.time)
         self.newest = max(self.newest, record.time)
-
-    def acknowledge(self, position: Any) -> None:
-        """Nothing is kept of a look back."""
 
     def close(self) -> None:
         """Let go of the source."""

@@ -85,7 +85,7 @@ class Pending:
     alarms: list[tuple[Alarm, dict[str, Any]]] = field(default_factory=list)
     outbox: list[tuple[str, dict[str, Any], int]] = field(default_factory=list)
     sent: dict[str, int] = field(default_factory=dict)  # messages up to here are, by sink
-    heeded: list[int] = field(default_factory=list)  # what people said and was done
+    applied: list[int] = field(default_factory=list)  # verdicts
     meta: dict[str, str] = field(default_factory=dict)
     set_aside: list[str] = field(default_factory=list)  # damaged entities, which begin anew
     gone: list[str] = field(default_factory=list)  # entities that a person wants forgotten
@@ -226,7 +226,7 @@ class Store:
                     "insert or replace into pattern values (?, ?)",
                     (alarm.id, json.dumps(alarm.patterns)),
                 )
-        db.executemany("delete from said where seq = ?", [(seq,) for seq in pending.heeded])
+        db.executemany("delete from said where seq = ?", [(seq,) for seq in pending.applied])
         db.executemany("delete from outbox where sink = ? and seq <= ?", pending.sent.items())
         return self._queue(pending.outbox)
 
@@ -382,12 +382,12 @@ class Store:
         return done.rowcount == 1
 
     @_sound
-    def say(self, alarm: str, what: str) -> None:
+    def submit(self, alarm: str, what: str) -> None:
         """Note what a person said, until the watch has done it: normal, fault or undo."""
         self._db.execute("insert into said (alarm, what) values (?, ?)", (alarm, what))
 
     @_sound
-    def said(self) -> list[tuple[int, str, str, str]]:
+    def submitted(self) -> list[tuple[int, str, str, str]]:
         """What is to be done, the oldest first: number, alarm, what, entity.
 
         A fault waits for its alarm's end, as only then all of its rows are known.
@@ -399,7 +399,7 @@ class Store:
         ).fetchall()
 
     @_sound
-    def stretch(self, alarm: str) -> tuple[int, int] | None:
+    def span(self, alarm: str) -> tuple[int, int] | None:
         """When an alarm began and was resolved, in nanoseconds; None while it is open."""
         query = "select onset, resolved from alarm where id = ? and resolved is not null"
         found = self._db.execute(query, (alarm,)).fetchone()

@@ -9,7 +9,7 @@ import pytest
 from live.feeds import CHANNELS, START, STEP, config, feed, model, write
 from live.running import ask, running, until
 from vace_ad.errors import ConfigError
-from vace_ad.live.server.attempts import BURST, SECONDS, Attempts
+from vace_ad.live.server.auth import BURST, SECONDS, Attempts
 from vace_ad.live.server.openapi import OPENAPI
 from vace_ad.live.server.serve import Server
 
@@ -23,7 +23,7 @@ def pushed(tmp_path):
     from vace_ad.live.config import Part
     from vace_ad.live.sources.http import HttpSource
 
-    source = Part("http", {key: field.default for key, field in HttpSource.FIELDS.items()})
+    source = Part("http", HttpSource.SETTINGS())
     object.__setattr__(data, "source", source)
     with running(data) as (watch, url):
         yield watch, url
@@ -251,7 +251,9 @@ def test_idle_connections_hold_nobody_up(tmp_path, monkeypatch):
 
 def test_an_address_that_is_taken_is_said(pushed):
     watch, url = pushed
-    watch.config.server["address"] = ("127.0.0.1", int(url.rsplit(":", 1)[1]))
+    address = "127.0.0.1", int(url.rsplit(":", 1)[1])
+    taken = watch.config.server.model_copy(update={"address": address})
+    object.__setattr__(watch.config, "server", taken)
     with pytest.raises(ConfigError, match="cannot listen"):
         Server(watch).start()
 

@@ -12,9 +12,9 @@ from live.running import until
 from live.servers import node_exporter, prometheus
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.live.config import make_config
-from vace_ad.live.fields import check_table
-from vace_ad.live.request import RequestError
+from vace_ad.live.http_client import RequestError
 from vace_ad.live.service import backtest, plan
+from vace_ad.live.settings import read_settings
 from vace_ad.live.sources.prometheus import PrometheusSource
 
 S = 10**9
@@ -22,7 +22,7 @@ S = 10**9
 
 def make(url="http://127.0.0.1:1", **more):
     given = {"url": url, "queries": {"load": "load"}, "step": "10s", **more}
-    return PrometheusSource(check_table(given, PrometheusSource.FIELDS, "source"))
+    return PrometheusSource(read_settings(PrometheusSource.SETTINGS, given, "source"))
 
 
 def test_a_real_server(tmp_path):

@@ -12,10 +12,10 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vace_ad.errors import VaceError
-from vace_ad.live.server.act import Acting
-from vace_ad.live.server.attempts import Attempts
-from vace_ad.live.server.look import Looking
+from vace_ad.live.server.auth import Attempts
 from vace_ad.live.server.openapi import OPENAPI
+from vace_ad.live.server.routes_read import ReadRoutes
+from vace_ad.live.server.routes_write import WriteRoutes
 
 if TYPE_CHECKING:
     from vace_ad.live.runner import Watch
@@ -37,7 +37,7 @@ class Routes:
 
     def __init__(self, watch: Watch, attempts: Attempts) -> None:
         self._watch = watch
-        self._look, self._act = Looking(watch), Acting(watch, attempts)
+        self._look, self._act = ReadRoutes(watch), WriteRoutes(watch, attempts)
 
     def app(self) -> Starlette:
         """The application."""

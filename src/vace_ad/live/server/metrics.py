@@ -14,7 +14,7 @@ from prometheus_client.core import (
     Metric,
 )
 
-from vace_ad.live.sinks.gauges import GaugeSink
+from vace_ad.live.sinks.prometheus import PrometheusSink
 from vace_ad.live.status import BOUNDS, Histogram, Status
 
 _DROPPED = ("late", "twice", "replayed", "future", "empty", "bad", "unknown_channel",
@@ -37,7 +37,7 @@ class Collector:
 
     def __init__(self, status: Status, sinks: list[Any]) -> None:
         self._status = status
-        self._gauges = [sink for sink in sinks if isinstance(sink, GaugeSink)]
+        self._gauges = [sink for sink in sinks if isinstance(sink, PrometheusSink)]
 
     def collect(self) -> Iterator[Metric]:
         """Every series."""

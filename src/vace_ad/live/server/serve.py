@@ -23,14 +23,14 @@ class Server:
         except ImportError as error:
             name = "starlette, uvicorn and prometheus-client"
             raise MissingExtraError("the server of vace watch", name, "live") from error
-        from vace_ad.live.server.attempts import Attempts
+        from vace_ad.live.server.auth import Attempts, Guard
         from vace_ad.live.server.connections import Connection
-        from vace_ad.live.server.guard import Guard
 
-        host, port = watch.config.server["address"]
+        assert watch.config.server.address is not None
+        host, port = watch.config.server.address
         config, attempts = watch.config, Attempts()
         routes = Routes(watch, attempts)
-        app = Guard(routes.app(), host, config.token, config.server["link"], attempts)
+        app = Guard(routes.app(), host, config.server.secret("token"), config.server.link, attempts)
         self._where = f"{host}:{port}"
         self._server = uvicorn.Server(
             uvicorn.Config(
@@ -43,7 +43,7 @@ class Server:
                 ws="none",
                 lifespan="off",
                 server_header=False,
-                limit_concurrency=config.server["connections"] + 1,
+                limit_concurrency=config.server.connections + 1,
                 timeout_keep_alive=5,
                 timeout_graceful_shutdown=1,
             )

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from vace_ad.live.entity import Entity
-from vace_ad.live.server.bounds import finite, number
+from vace_ad.live.server.limits import finite, number
 
 if TYPE_CHECKING:
     from vace_ad.live.runner import Watch
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _QUIET = 15.0  # seconds after which a stream of events says that it lives
 
 
-class Looking:
+class ReadRoutes:
     """Answers that change nothing, from a watch that runs in another thread."""
 
     def __init__(self, watch: Watch) -> None:
@@ -102,7 +102,7 @@ class Looking:
 
     async def events(self, request: Request) -> Response:
         """News as server-sent events."""
-        if self._listeners >= max(1, self._config.server["connections"] // 2):
+        if self._listeners >= max(1, self._config.server.connections // 2):
             raise HTTPException(503, "too many listen already")
         return StreamingResponse(self._news(), media_type="text/event-stream",
                                  headers={"Cache-Control": "no-store"})  # fmt: skip

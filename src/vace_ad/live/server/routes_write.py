@@ -17,9 +17,8 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from vace_ad.live.records import BadRecordError
-from vace_ad.live.server.attempts import Attempts
-from vace_ad.live.server.bounds import body_of, finite
-from vace_ad.live.server.guard import COOKIE, sender_of, session
+from vace_ad.live.server.auth import COOKIE, Attempts, sender_of, session
+from vace_ad.live.server.limits import body_of, finite
 from vace_ad.live.sources.http import FullError, HttpSource
 
 if TYPE_CHECKING:
@@ -29,7 +28,7 @@ _KEPT_SECONDS = 30.0  # a push that takes longer is answered 503; it may come ag
 _ROWS = 100_000  # of one request to score
 
 
-class Acting:
+class WriteRoutes:
     """Requests that bring something, to a watch that runs in another thread."""
 
     def __init__(self, watch: Watch, attempts: Attempts) -> None:
@@ -41,7 +40,7 @@ class Acting:
         """A token from the form becomes a cookie."""
         body = (await body_of(request, 10_000)).decode("utf-8", "replace")
         given = parse_qs(body).get("token", [""])[0]
-        token, sender = self._config.token, sender_of(request.scope)
+        token, sender = self._config.server.secret("token"), sender_of(request.scope)
         wait = self._attempts.wait(sender)
         if wait:
             words = f"too many wrong tokens came from this address; try again in {wait:.0f} s"
@@ -49,7 +48,7 @@ class Acting:
         answer = RedirectResponse("/", 303)
         if token is None:
             return answer
-        if hmac.compare_digest(given.encode(), token.reveal().encode()):
+        if hmac.compare_digest(given.encode(), token.encode()):
             answer.set_cookie(COOKIE, session(token), httponly=True, samesite="strict")
         else:
             self._attempts.failed(sender)
@@ -75,7 +74,7 @@ class Acting:
         if not await run_in_threadpool(write):
             raise HTTPException(404, "no such alarm")
         if column != "acknowledged":
-            await run_in_threadpool(self._watch.say, alarm, mark)
+            await run_in_threadpool(self._watch.submit, alarm, mark)
         self._watch.status.tell("marked", {"alarm": alarm, column: now})
         return JSONResponse({"alarm": alarm, column: now})
 
@@ -84,7 +83,7 @@ class Acting:
         name = request.query_params.get("name", "")
         if name not in self._watch.known:
             raise HTTPException(404, "no entity of this name")
-        done = asyncio.wrap_future(self._watch.forget(name))
+        done = asyncio.wrap_future(self._watch.remove(name))
         try:
             found = await asyncio.wait_for(done, _KEPT_SECONDS)
         except TimeoutError:
@@ -110,7 +109,7 @@ class Acting:
         source = self._watch.source
         if not isinstance(source, HttpSource):
             raise HTTPException(409, 'rows are taken with [source] kind = "http"')
-        body = await body_of(request, self._config.server["body"])
+        body = await body_of(request, self._config.server.body)
         try:
             records = await run_in_threadpool(source.parse, body, kind, precision)
         except BadRecordError as error:
@@ -130,7 +129,7 @@ class Acting:
 
     async def score(self, request: Request) -> Response:
         """Scores of rows that a program brings itself; nothing is kept."""
-        body = await body_of(request, self._config.server["body"])
+        body = await body_of(request, self._config.server.body)
         try:
             data = json.loads(body)
             rows = np.array(data["rows"], dtype=np.float64)

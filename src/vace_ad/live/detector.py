@@ -1,33 +1,36 @@
-"""The one module that joins live operation to the detector and its stream."""
+"""The detector as live operation uses it; the only module here that imports it."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vace_ad.errors import ConfigError, FeedbackError, InputError, ModelFileError
-from vace_ad.live.core import Model, Rows, Stream, Times
 
 if TYPE_CHECKING:
     from vace_ad.alarms.budget import Budget
     from vace_ad.detector import VACE
+    from vace_ad.stream import Stream
 
 log = logging.getLogger("vace_ad.live")
-_USUAL = 3.0  # deviations either side of the mean that are shown as a channel's range
+Rows = NDArray[np.float64]  # (n, n_channels), NaN where a cell is missing
+Times = NDArray[np.datetime64]  # (n,) nanoseconds
+_DEVIATIONS = 3.0  # on either side of the mean, shown as a channel's range
 
 
-class VaceModel:
-    """A fitted VACE, as live operation sees it."""
+class LiveModel:
+    """A fitted VACE with the budget of a watch."""
 
     def __init__(
         self, detector: VACE, identity: str, budget: Budget, step: int | None = None
     ) -> None:
+        """`identity` differs between any two models: a state belongs to one of them."""
         self._detector, self._budget, self._step = detector, budget, step
         try:
             detector.model_.threshold(budget, None, step)  # refused now, not at the first row
@@ -38,8 +41,8 @@ class VaceModel:
                 'rows"'
             ) from None
         self.identity = identity
-        self.step: int | None = detector.model_.step  # nanoseconds between the rows of the fit
-        self.reach = detector.model_.reach
+        self.step: int | None = detector.model_.step  # nanoseconds between the training rows
+        self.reach = detector.model_.reach  # consecutive rows that a score needs
         self.channels: tuple[str, ...] = tuple(detector.channels_)
 
     def stream(self) -> Stream:
@@ -47,15 +50,16 @@ class VaceModel:
         return self._detector.stream(budget=self._budget, step=self._step)
 
     def restore(self, data: bytes) -> Stream:
-        """A stream from its state, as our own store kept it; that of another model is refused."""
+        """A stream from its state in our own store; that of another model is refused."""
         from vace_ad.stream import Stream
 
         return Stream.from_bytes(data, self._detector, trusted=True)
 
     def accept(self, stream: Stream, own: Sequence[tuple[str, Any]], *, hush: bool = False) -> None:
-        """Take what people accepted, of all entities in the file beside the model and of this one.
+        """Suppress alarms like those accepted: for all entities beside the model, and for this one.
 
-        A pattern that cannot be read is left out, with a warning in the log.
+        `own` holds pairs of an id and plain values; one that cannot be read is skipped, with a
+        warning. `hush` also accepts the event that is open now.
         """
         from vace_ad.alarms.pattern import Pattern
 
@@ -64,35 +68,38 @@ class VaceModel:
             try:
                 patterns.append(Pattern.from_plain(name, plain))
             except FeedbackError as error:
-                log.warning("an accepted pattern is left out: %s", error)
-        cast(Any, stream).accept(patterns, hush=hush)
+                log.warning("an accepted pattern is skipped: %s", error)
+        stream.accept(patterns, hush=hush)
 
-    def call_fault(self, alarm: str, entity: str, stretch: tuple[int, int] | None) -> None:
-        """Write a verdict to the file beside the model, as `vace feedback --fault` does."""
+    def mark_fault(self, alarm: str, entity: str, span: tuple[int, int] | None) -> None:
+        """Write a verdict to the file beside the model, as `vace feedback --fault` does.
+
+        `span` is the start and the end in nanoseconds; None takes the verdict back.
+        """
         note = f"alarm {alarm}"
         for line in self._detector.feedback.active:
             if line.verdict == "fault" and line.note.endswith(note):
                 self._detector.undo(line.id)
-        if stretch is not None:
-            times = tuple(np.datetime64(time, "ns") for time in stretch)
+        if span is not None:
+            times = tuple(np.datetime64(time, "ns") for time in span)
             self._detector.accept(times, verdict="fault", note=f"{entity[:200]}, {note}")
 
     def ranges(self) -> Mapping[str, tuple[float, float]]:
-        """What is usual for each channel: its mean in training, give or take three deviations."""
+        """Mean minus and plus three standard deviations of each channel in training."""
         normal = self._detector.model_.normal
-        low, high = (normal.mean + side * _USUAL * normal.scale for side in (-1, 1))
+        low, high = (normal.mean + side * _DEVIATIONS * normal.scale for side in (-1, 1))
         pairs = zip(self.channels, low.tolist(), high.tolist(), strict=True)
         return {name: (a, b) for name, a, b in pairs}
 
 
-class VaceCore:
-    """Loads and fits VACE detectors."""
+class Detectors:
+    """Loads and fits models."""
 
     def __init__(self, budget: Budget, random_state: int = 0, step: int | None = None) -> None:
         """`step` is the time between aligned rows, for models whose rows had no time."""
         self._budget, self._random_state, self._step = budget, random_state, step
 
-    def load(self, path: Path) -> Model:
+    def load(self, path: Path) -> LiveModel:
         """Read a model file."""
         from vace_ad import load
 
@@ -102,16 +109,14 @@ class VaceCore:
             raise ModelFileError(
                 f"the model {path} cannot be read ({error.strerror}); make it with `vace fit`"
             ) from None
-        return VaceModel(load(path), digest, self._budget, self._step)
+        return LiveModel(load(path), digest, self._budget, self._step)
 
-    def fit(self, rows: Rows, channels: tuple[str, ...], time: Times, path: Path) -> Model:
-        """Learn normal operation from rows; the file is there whole or not at all."""
+    def fit(self, rows: Rows, channels: tuple[str, ...], time: Times, path: Path) -> LiveModel:
+        """Train on rows, write the model to a file, and return it."""
         from vace_ad import VACE
         from vace_ad.frames import Table
 
         detector = VACE(random_state=self._random_state).fit(Table(rows, channels, time))
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        detector.save(partial)
-        os.replace(partial, path)
+        detector.save(path)
         return self.load(path)

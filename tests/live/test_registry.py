@@ -63,7 +63,7 @@ def test_a_bit_flipped_in_one_entity_costs_that_entity_alone(
             write(tmp_path, lines[3 * 108 : 3 * 112], "a")
     before = {one["alarm"] for one in watch.store.alarms(resolved=False)}
     watch.close()
-    flip(made.state["path"], *WHERE[place])
+    flip(made.state.path, *WHERE[place])
     write(tmp_path, lines[3 * 112 :], "a")
     receiver.got.clear()
     again = Watch(made, core.make())
@@ -141,8 +141,8 @@ def test_what_was_learned_of_an_entity_is_forgotten_with_it(tmp_path):
         watch.checkpoint()
     folder = tmp_path / "watch.state.models"
     assert len(list(folder.iterdir())) == 2
-    done = watch.forget("p1")
-    nobody = watch.forget("nobody")
+    done = watch.remove("p1")
+    nobody = watch.remove("nobody")
     watch.step()
     assert done.result(0) is True
     assert nobody.result(0) is False
