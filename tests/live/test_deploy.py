@@ -18,9 +18,8 @@ from live.servers import free_port, server
 from vace_ad.live.config import load_config
 from vace_ad.live.server import app
 from vace_ad.live.server.metrics import exposition
-from vace_ad.live.settings import Secret
 from vace_ad.live.sinks.prometheus import PrometheusSettings, PrometheusSink
-from vace_ad.live.sources.mqtt import make_client
+from vace_ad.live.sources.mqtt import MqttSettings, make_client
 from vace_ad.live.status import Status
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -206,8 +205,11 @@ def test_mosquitto_takes_its_configuration_and_refuses_strangers(tmp_path):
     answers = {}
     with server("mosquitto", "mosquitto", port, "-c", "mosquitto.conf", cwd=tmp_path):
         for password in ("secret", "wrong"):
-            settings = {**configured(tmp_path).source.settings, "client_id": password}
-            settings |= {"url": f"mqtt://127.0.0.1:{port}", "password": Secret(password)}
+            (tmp_path / "password").write_text(password)
+            given = configured(tmp_path).source.settings.model_dump()
+            given |= {"client_id": password, "url": f"mqtt://127.0.0.1:{port}"}
+            given |= {"password_env": None, "password_file": tmp_path / "password"}
+            settings = MqttSettings(**given)
             client = make_client(settings)
             client.on_connect = lambda _c, _u, _f, reason, _p, who=password: answers.update(
                 {who: reason.is_failure}

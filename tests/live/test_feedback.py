@@ -151,7 +151,7 @@ def test_a_fault_waits_for_the_end_of_its_alarm_also_over_a_restart(tmp_path) ->
 
     watch = begun()
     ((alarm,),) = watch.store._db.execute("select id from alarm where resolved is null").fetchall()
-    watch.submit(alarm, "fault")
+    watch.verdicts.submit(alarm, "fault")
     watch.step()
     assert not hasattr(watch.models.any(), "faults")
     watch.close()
@@ -163,7 +163,7 @@ def test_a_fault_waits_for_the_end_of_its_alarm_also_over_a_restart(tmp_path) ->
     assert entity == "p1"
     assert (start, end) == watch.store.span(alarm)
     assert watch.store.submitted() == []
-    watch.submit(alarm, "undo")
+    watch.verdicts.submit(alarm, "undo")
     watch.step()
     assert watch.models.any().faults == {}
     watch.close()

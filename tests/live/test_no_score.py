@@ -87,7 +87,7 @@ def test_an_entity_that_is_forgotten_is_no_reason_any_more(folder):
     watch.step()
     (name,) = watch.known
     assert watch.status.problems["score"].startswith("1 entity has no score; ")
-    done = watch.remove(name)
+    done = watch.verdicts.remove(name)
     watch.step()
     assert done.result(0) is True
     assert watch.status.ready

@@ -160,6 +160,22 @@ class Life:
         self.open[kind, channel] = alarm
         return [self._message(alarm, "open", now)]
 
+    def channels(self, now: int, read: Sequence[str], heard: dict[str, int]) -> list[Message]:
+        """Missing data of single channels; `heard`: time of the last reading of each, updated."""
+        after = self._rules.silence_after
+        if after is None:
+            return []
+        messages = []
+        for channel in read:
+            heard[channel] = now
+            if self.open:
+                messages += self.heard(now, channel)
+        if 0 < len(read) < len(heard):  # an empty row is the entity's silence, not theirs
+            for channel, time in heard.items():
+                if now - time >= after:
+                    messages += self.silent(time, now, channel)
+        return messages
+
     @property
     def blind(self) -> str | None:
         """Why no row has a score; None while rows have."""

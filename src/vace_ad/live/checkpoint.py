@@ -95,6 +95,11 @@ class Checkpoint:
                 self.count(counter)
         self.pending.meta["incidents"] = self._incidents.state()
 
+    def update(self, entity: Entity, messages: Sequence[Message]) -> None:
+        """An entity has changed, with these messages."""
+        self.alarm(messages)
+        self.dirty[entity.name] = entity
+
     def count(self, what: str) -> None:
         """Count something that happened."""
         self._status.counts[what] += 1

@@ -24,6 +24,15 @@ Times = NDArray[np.datetime64]  # (n,) nanoseconds
 _DEVIATIONS = 3.0  # on either side of the mean, shown as a channel's range
 
 
+def journal_matrix(rows: Sequence[tuple[int, int, bytes]], n_channels: int) -> tuple[Rows, Times]:
+    """Stored rows as a matrix and their times; channels that were not known then are empty."""
+    cells: Rows = np.full((len(rows), n_channels), np.nan)
+    for i, (_, _, blob) in enumerate(rows):
+        known = np.frombuffer(blob)
+        cells[i, : len(known)] = known
+    return cells, np.array([time for _, time, _ in rows], "datetime64[ns]")
+
+
 class LiveModel:
     """A fitted VACE with the budget of a watch."""
 

@@ -1,4 +1,4 @@
-"""The entities: in memory, on disk, or met for the first time."""
+"""The entities: in memory, on disk, or new."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = logging.getLogger("vace_ad.live")
 
 
 class Registry:
-    """Every entity by name; those that were read of lately are in memory."""
+    """Every entity by name; those with recent records are in memory."""
 
     def __init__(
         self, config: Config, models: Models, store: Store, checkpoint: Checkpoint
@@ -28,11 +28,11 @@ class Registry:
         self._config, self._models, self._store = config, models, store
         self._checkpoint = checkpoint
         self.entities: dict[str, Entity] = {}  # in memory, the longest idle first
-        self.known: dict[str, str] = {}  # every entity and what it is doing, in words
+        self.known: dict[str, str] = {}  # every entity and its phase, in words
         self._before: set[str] = set()  # not loaded since the start
 
     def begin(self) -> None:
-        """Know everyone that was kept before the start."""
+        """Load the names of all stored entities."""
         self.known.update({name: phase for name, _, phase in self._store.roster()})
         self._before = set(self.known)
 
@@ -40,8 +40,8 @@ class Registry:
         """An entity that is known."""
         return self.entities.get(name) or self._load(name)
 
-    def meet(self, name: str, counts: Counter[str], n: int) -> Entity | None:
-        """The entity of `n` records, from memory, from disk or new; None if there is no place."""
+    def find(self, name: str, counts: Counter[str], n: int) -> Entity | None:
+        """The entity of `n` records, from memory, from disk or new; None if there are too many."""
         entity = self.entities.pop(name, None)
         if entity is None:
             if name in self.known:
@@ -81,17 +81,17 @@ class Registry:
         return Entity.restored(name, self._config, model, small, self._store)
 
     def renew(self, name: str, error: Exception) -> Entity:
-        """An entity whose state cannot be used: set aside, its alarms ended, and begun again."""
+        """Start an entity again whose state cannot be used; its alarms are resolved."""
         entity = Entity(name, self._config, self._usable_model(name))
         log.error(
             "%s: its state cannot be used and is set aside, %s: %s", ascii(name),
-            "its stream begins anew" if entity.model else "it is learned anew", error,
+            "its stream starts again" if entity.model else "its training starts again", error,
         )  # fmt: skip
         alarms = [Alarm.told(body) for body in self._store.open_alarms(name)]
         entity.life.open.update({(one.kind, one.channel): one for one in alarms})
-        self._checkpoint.alarm(entity.life.leave(max((one.sent for one in alarms), default=0)))
+        last = max((one.sent for one in alarms), default=0)
+        self._checkpoint.update(entity, entity.life.leave(last))
         self._checkpoint.pending.set_aside.append(name)
-        self._checkpoint.dirty[name] = entity
         self._checkpoint.count("damaged")
         self.known[name] = entity.words
         self.entities[name] = entity
@@ -111,8 +111,8 @@ class Registry:
             raise ModelFileError(f"the model of {name!r} is gone; put its file back")
         return model
 
-    def forget(self, name: str) -> None:
-        """Know an entity no more; readings of it would make it a new one."""
+    def remove(self, name: str) -> None:
+        """Remove an entity; further readings of it make a new one."""
         entity = self.get(name)
         self._checkpoint.alarm(entity.life.leave(entity.seen))
         pending = self._checkpoint.pending
@@ -126,7 +126,7 @@ class Registry:
         self._models.forget(name)
 
     def to_disk(self, pending: Pending, recent: Callable[[str], bool]) -> list[str]:
-        """Entities that are not `recent`, or too many, leave memory with a snapshot."""
+        """Move entities that are not `recent`, or too many, to disk with a snapshot."""
         limit, leaving = self._config.state.active, list[str]()
         for name, entity in self.entities.items():
             alone = entity.phase != FITTING and not recent(name)

@@ -1,4 +1,4 @@
-"""The watch: reads, scores, raises; keeps all of it in one transaction; then acknowledges."""
+"""The main loop: read, score, raise alarms, write a checkpoint, acknowledge."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import logging
 import threading
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import Future
 from typing import Any
 
 from vace_ad.frames.time import duration_words
@@ -31,9 +30,9 @@ from vace_ad.plain import plural
 log = logging.getLogger("vace_ad.live")
 _WAIT = 0.2  # seconds that a read may take
 _TICK = 1.0
-_FORGET = 3600  # ticks between looks for old alarms
-_LAST = 2.0  # seconds that a stop leaves to the batch at work
-_AHEAD = 60.0  # seconds of nothing but readings from the future: then it is the clock
+_FORGET = 3600  # ticks between removals of old alarms
+_LAST = 2.0  # seconds that a stop leaves to the current batch
+_AHEAD = 60.0  # seconds with readings from the future only: the clock is wrong
 
 
 class Watch:
@@ -70,16 +69,16 @@ class Watch:
         self.registry = Registry(config, self.models, self.store, self._checkpoint)
         self.entities, self.known = self.registry.entities, self.registry.known
         self._no_score: dict[str, str] = {}  # entities, and why
-        self._to_fit: set[str] = set()  # entities that have all rows to learn from
-        self._verdicts = Verdicts(self.store, self.registry, self._checkpoint)
+        self._to_fit: set[str] = set()  # entities with all training rows
+        self.verdicts = Verdicts(self.store, self.registry, self._checkpoint)
         self._ticked = self.clock.monotonic()
-        self._used: float | None = None  # when a reading was last put in place
+        self._used: float | None = None  # when a reading was last used
         self._silence = Silence(Life("", config.alarms), config.alarms.silence_after)
 
     # ------------------------------------------------------------------- running
 
     def run(self) -> None:
-        """Go on until `stop`, or until the source has ended."""
+        """Run until `stop`, or until the source has ended."""
         self.start()
         try:
             while not self._stopping.is_set() and self.step():
@@ -88,12 +87,12 @@ class Watch:
             self.close()
 
     def start(self) -> None:
-        """Open everything, where the last commit left it."""
+        """Continue from the last checkpoint."""
         self.registry.begin()
         here = [name for name, phase in self.known.items() if phase != ELSEWHERE]
         self._silence.begin(here, self.store.meta("silence"), self.clock.monotonic_ns())
         self._to_fit = {name for name, phase in self.known.items() if phase == FITTING}
-        self._verdicts.recheck()
+        self.verdicts.recheck()
         begin = self.source.open(self.store.position)
         if begin is not None:
             self._checkpoint.end(begin)
@@ -104,26 +103,18 @@ class Watch:
         log.info("watching %d entities, source %s", len(self.known), self.config.source.kind)
 
     def stop(self) -> None:
-        """End soon; for signals and other threads."""
+        """Stop soon; for signals and other threads."""
         self._stop_at = self.clock.monotonic() + _LAST
         self._stopping.set()
 
-    def submit(self, alarm: str, what: str) -> None:
-        """An alarm was "normal", a "fault", or neither ("undo"); for other threads, soon done."""
-        self._verdicts.submit(alarm, what)
-
-    def remove(self, name: str) -> Future[bool]:
-        """An entity is to be known no more; for other threads."""
-        return self._verdicts.remove(name)
-
     def step(self) -> bool:
-        """One turn; False when the source has ended."""
+        """Read one batch and process it; False when the source has ended."""
         batch = self.source.read(_WAIT)
         self._let_go(_taken(self.source.lost))
         if batch is not None and not self._take(batch):
             return True  # a stop came before its end
         self._died(_taken(self.source.silent))
-        self._verdicts.apply(self.checkpoint)
+        self.verdicts.apply(self.checkpoint)
         self._forget()
         self._learn()
         if self.clock.monotonic() - self._ticked >= _TICK:
@@ -134,14 +125,14 @@ class Watch:
             self.checkpoint()
             self.clock.wait(self._stopping, _WAIT / 4)
             fitting = {name for name, one in self.entities.items() if one.phase == FITTING}
-            self._to_fit |= fitting  # what has come is enough to learn from
+            self._to_fit |= fitting  # these rows must do
             return bool(fitting)
         if self._checkpoint.due(batch is not None and self.source.eager):
             self.checkpoint()
         return True
 
     def checkpoint(self) -> None:
-        """Keep everything in one transaction, then acknowledge to the source."""
+        """Write everything in one transaction, then acknowledge to the source."""
         for entity in self._checkpoint.dirty.values():
             self.known[entity.name] = entity.words
         position = self._checkpoint.write()
@@ -149,7 +140,7 @@ class Watch:
             self.source.acknowledge(position)
 
     def close(self) -> None:
-        """Keep everything, and let go; within a few seconds."""
+        """Write everything and release all resources, within a few seconds."""
         if not self.status.problems.get("state"):
             self._tick()
             self.checkpoint()
@@ -166,9 +157,9 @@ class Watch:
     # ---------------------------------------------------------------------- rows
 
     def _take(self, batch: Batch) -> bool:
-        """Work off a batch, every entity's records together; False if a stop came before its end.
+        """Process a batch, entity by entity; False if a stop came before its end.
 
-        A long batch is kept in parts, so that no alarm waits for the rows of others.
+        Within a long batch there are checkpoints, so that no alarm waits for other rows.
         """
         counts, now = self.status.counts, self.clock.time_ns()
         self._checkpoint.begin(now)
@@ -182,11 +173,11 @@ class Watch:
         self._silence.heard(by_name, self.clock.monotonic_ns())
         before = counts["readings"], counts["future"]
         for name, records in by_name.items():
-            entity = self.registry.meet(name, counts, len(records))
+            entity = self.registry.find(name, counts, len(records))
             if entity is None:
                 continue
-            self._checkpoint.alarm(entity.take(records, counts, now if self.source.live else None))
-            self._checkpoint.dirty[name] = entity
+            clock = now if self.source.live else None
+            self._checkpoint.update(entity, entity.take(records, counts, clock))
             self._check_scores(entity)
             if entity.phase == FITTING:
                 self._to_fit.add(name)
@@ -199,14 +190,14 @@ class Watch:
         return True
 
     def _check_scores(self, entity: Entity) -> None:
-        """Say so when an entity can have no score, and when it has scores again."""
+        """Report when an entity can have no score, and when it has scores again."""
         reason = entity.life.blind
         if (entity.name in self._no_score) == (reason is None):
             self._blind(entity.name, reason)
             log.warning("%s: %s", ascii(entity.name), reason or "has scores again")
 
     def _blind(self, name: str, reason: str | None) -> None:
-        """A watch that can give an entity no score is not ready, and says why."""
+        """Set or clear why an entity has no score: the watch is not ready then."""
         self._no_score.pop(name, None)
         if reason is not None:
             self._no_score[name] = reason
@@ -215,7 +206,7 @@ class Watch:
         self.status.problem("score", first and f"{who} no score; {first}")
 
     def _check_clock(self, batch: Batch, now: int, used: int, future: int) -> None:
-        """Say so when all readings are from the future: then it is this clock that is wrong."""
+        """Report when all readings are from the future: then this clock is wrong."""
         if used:
             self._used = self.clock.monotonic()
             if self.status.problem("clock", None):
@@ -230,17 +221,16 @@ class Watch:
                 log.error("%s", words)
 
     def _finish(self) -> None:
-        """The source has ended: the rest of every entity in memory."""
+        """The source has ended: finish every entity."""
         self.checkpoint()
         for name in list(self.known):
             entity = self.registry.get(name)
-            self._checkpoint.alarm(entity.finish(self.status.counts))
-            self._checkpoint.dirty[name] = entity
+            self._checkpoint.update(entity, entity.finish(self.status.counts))
 
     def _learn(self) -> None:
-        """Start fits that are due, and go on with those that are done."""
+        """Start fits that are due, and start to score with those that are done."""
         if self._to_fit:
-            self.checkpoint()  # the rows to learn from are read from the store
+            self.checkpoint()  # training rows are read from the store
             while self._to_fit:
                 name = self._to_fit.pop()
                 try:
@@ -250,24 +240,27 @@ class Watch:
         for name, found in self.models.done():
             self.checkpoint()
             entity = self.registry.get(name)
+            messages = []
             if isinstance(found, Exception):
-                log.warning("%s: could not learn: %s; learning goes on", ascii(name), found)
+                log.warning(
+                    "%s: training failed: %s; it is tried again with more rows", ascii(name), found
+                )
                 entity.learn_longer()
             else:
                 try:
-                    self._checkpoint.alarm(entity.begin(found, self.store))
-                    log.info("%s: has learned, alarms start", ascii(name))
+                    messages = entity.begin(found, self.store)
+                    log.info("%s: the model is trained, alarms start", ascii(name))
                 except DamagedError as error:
                     entity = self.registry.renew(name, error)
-            self._checkpoint.dirty[name] = entity
+            self._checkpoint.update(entity, messages)
 
     # --------------------------------------------------------------------- rounds
 
     def _tick(self) -> None:
-        """Once a second: problems, silence, idle entities."""
+        """Once a second: problems, missing data, idle entities."""
         status = self.status
         status.counts["rounds"] += 1
-        self._verdicts.recheck()
+        self.verdicts.recheck()
         for note in _taken(self.source.notes):
             log.warning("source: %s", note)
         problem = self.source.problem
@@ -286,7 +279,7 @@ class Watch:
         status.tell("status", None)
 
     def _let_go(self, names: Sequence[str]) -> None:
-        """Entities that another member watches now: their alarms end here, their state is kept."""
+        """Release entities that another member watches now: their alarms are resolved here."""
         pending = self._checkpoint.pending
         for name in [name for name in names if name in self.known]:
             entity = self.registry.get(name)
@@ -299,21 +292,21 @@ class Watch:
             self._silence.forget(name)
             self._blind(name, None)
             self.known[name] = ELSEWHERE
-            log.info("%s: its partition went to another member of the group", ascii(name))
+            log.info("%s: its partition moved to another member of the group", ascii(name))
         if names:
             self.checkpoint()
 
     def _forget(self) -> None:
-        """Entities that a person wants to be known no more: their alarms end, their state goes."""
-        for name, done in self._verdicts.removals():
+        """Remove entities on request: their alarms are resolved, their state is deleted."""
+        for name, done in self.verdicts.removals():
             found = name in self.known
             if found:
-                self.registry.forget(name)
+                self.registry.remove(name)
                 self._silence.forget(name)
                 self._blind(name, None)
                 self._to_fit.discard(name)
                 self.checkpoint()
-                log.info("%s: forgotten", ascii(name))
+                log.info("%s: removed", ascii(name))
             if done.set_running_or_notify_cancel():
                 done.set_result(found)
 
@@ -324,22 +317,21 @@ class Watch:
         self._died(silent)
         if self._silence.told:
             for entity in self.entities.values():
-                entity.life.told(now)  # the source's silence is theirs, and no news
+                entity.life.told(now)  # part of the alarm of the source
         if messages:
             self._checkpoint.pending.meta["silence"] = self._silence.state()
 
     def _died(self, names: Sequence[str]) -> None:
-        """Entities from which nothing comes any more, by the clock or by their own last word."""
+        """Alarms of entities without data, found by the clock or reported by themselves."""
         now = self.clock.time_ns()
         if self.config.alarms.silence_after is None:
             return
         for name in [name for name in names if name in self.known]:
             entity = self.registry.get(name)
-            self._checkpoint.alarm(entity.life.silent(entity.seen or now, now))
-            self._checkpoint.dirty[name] = entity
+            self._checkpoint.update(entity, entity.life.silent(entity.seen or now, now))
 
     def _to_disk(self) -> None:
-        """Entities that are idle, or too many, leave memory."""
+        """Move entities that are idle, or too many, to disk."""
         since = self.clock.monotonic_ns() - self.config.state.idle
         leaving = self.registry.to_disk(
             self._checkpoint.pending, lambda name: self._silence.recent(name, since)

@@ -1,4 +1,4 @@
-"""What people and programs look at: entities, alarms, counters, and news as it comes."""
+"""Requests that change nothing: entities, alarms, counters, and events as they come."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _QUIET = 15.0  # seconds after which a stream of events says that it lives
 
 
 class ReadRoutes:
-    """Answers that change nothing, from a watch that runs in another thread."""
+    """Handlers of a watch that runs in another thread."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch, self._config = watch, watch.config
@@ -68,7 +68,7 @@ class ReadRoutes:
         }
 
     async def entity(self, request: Request) -> Response:
-        """The live score of an entity, its channels and their usual ranges."""
+        """Recent scores of an entity, its channels and their ranges in training."""
         name = request.query_params.get("name", "")
         if name not in self._watch.known:
             raise HTTPException(404, "no entity of this name")
@@ -101,9 +101,9 @@ class ReadRoutes:
         return JSONResponse(await run_in_threadpool(read))
 
     async def events(self, request: Request) -> Response:
-        """News as server-sent events."""
+        """Changes as server-sent events."""
         if self._listeners >= max(1, self._config.server.connections // 2):
-            raise HTTPException(503, "too many listen already")
+            raise HTTPException(503, "too many listeners")
         return StreamingResponse(self._news(), media_type="text/event-stream",
                                  headers={"Cache-Control": "no-store"})  # fmt: skip
 

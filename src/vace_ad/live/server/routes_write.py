@@ -1,4 +1,4 @@
-"""What people and programs do: log in, judge an alarm, push rows, ask for scores."""
+"""Requests that change something: log in, mark an alarm, push rows, score rows."""
 
 from __future__ import annotations
 
@@ -25,11 +25,14 @@ if TYPE_CHECKING:
     from vace_ad.live.runner import Watch
 
 _KEPT_SECONDS = 30.0  # a push that takes longer is answered 503; it may come again
+MARKS = {  # and the column of the store that each sets
+    "acknowledge": "acknowledged", "normal": "normal", "fault": "fault", "undo": "normal",
+}  # fmt: skip
 _ROWS = 100_000  # of one request to score
 
 
 class WriteRoutes:
-    """Requests that bring something, to a watch that runs in another thread."""
+    """Handlers of a watch that runs in another thread."""
 
     def __init__(self, watch: Watch, attempts: Attempts) -> None:
         self._watch, self._config, self._attempts = watch, watch.config, attempts
@@ -37,7 +40,7 @@ class WriteRoutes:
     # -------------------------------------------------------------------- people
 
     async def login(self, request: Request) -> Response:
-        """A token from the form becomes a cookie."""
+        """Exchange the token of the form for a cookie."""
         body = (await body_of(request, 10_000)).decode("utf-8", "replace")
         given = parse_qs(body).get("token", [""])[0]
         token, sender = self._config.server.secret("token"), sender_of(request.scope)
@@ -55,13 +58,11 @@ class WriteRoutes:
         return answer
 
     async def mark(self, request: Request) -> Response:
-        """A person has seen an alarm, or says that it was normal or a fault, or takes that back."""
-        columns = {"acknowledge": "acknowledged", "undo": "normal"}
-        columns |= {"normal": "normal", "fault": "fault"}
+        """Mark an alarm: acknowledge, normal (no alarms like it), fault, or undo."""
         mark = request.path_params["mark"]
-        column = columns.get(mark)
+        column = MARKS.get(mark)
         if column is None:
-            raise HTTPException(404, "acknowledge, normal, fault or undo")
+            raise HTTPException(404, f"the mark must be one of {', '.join(MARKS)}")
         alarm = request.path_params["alarm"]
         now = None if mark == "undo" else datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -74,20 +75,20 @@ class WriteRoutes:
         if not await run_in_threadpool(write):
             raise HTTPException(404, "no such alarm")
         if column != "acknowledged":
-            await run_in_threadpool(self._watch.submit, alarm, mark)
+            await run_in_threadpool(self._watch.verdicts.submit, alarm, mark)
         self._watch.status.tell("marked", {"alarm": alarm, column: now})
         return JSONResponse({"alarm": alarm, column: now})
 
-    async def forget(self, request: Request) -> Response:
-        """An entity is known no more; answered when that is kept."""
+    async def remove(self, request: Request) -> Response:
+        """Remove an entity: its alarms are resolved, its state and its model are deleted."""
         name = request.query_params.get("name", "")
         if name not in self._watch.known:
             raise HTTPException(404, "no entity of this name")
-        done = asyncio.wrap_future(self._watch.remove(name))
+        done = asyncio.wrap_future(self._watch.verdicts.remove(name))
         try:
             found = await asyncio.wait_for(done, _KEPT_SECONDS)
         except TimeoutError:
-            raise HTTPException(503, "not done in time; ask again", {"Retry-After": "5"}) from None
+            raise HTTPException(503, "not done in time; try again", {"Retry-After": "5"}) from None
         if not found:
             raise HTTPException(404, "no entity of this name")
         return JSONResponse({"forgotten": name})
@@ -95,12 +96,12 @@ class WriteRoutes:
     # ------------------------------------------------------------------ programs
 
     async def rows(self, request: Request) -> Response:
-        """Records, answered when they are kept."""
+        """Push records; the answer comes when they are on disk."""
         kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
         return await self._push(request, kind, request.query_params.get("precision", "ns"), 200)
 
     async def write(self, request: Request) -> Response:
-        """The same for programs that write to InfluxDB, such as Telegraf."""
+        """Push records as to InfluxDB, for programs such as Telegraf."""
         return await self._push(
             request, "text/plain", request.query_params.get("precision", "ns"), 204
         )
@@ -122,13 +123,13 @@ class WriteRoutes:
         except FullError as error:
             raise HTTPException(429, str(error), {"Retry-After": "1"}) from None
         except TimeoutError:
-            raise HTTPException(503, "not kept in time; send again", {"Retry-After": "5"}) from None
+            raise HTTPException(503, "not stored yet; send again", {"Retry-After": "5"}) from None
         return (
             Response(status_code=good) if good == 204 else JSONResponse({"records": len(records)})
         )
 
     async def score(self, request: Request) -> Response:
-        """Scores of rows that a program brings itself; nothing is kept."""
+        """Score rows; nothing is stored."""
         body = await body_of(request, self._config.server.body)
         try:
             data = json.loads(body)
