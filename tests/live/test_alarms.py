@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vace_ad.live.alarms import Life
+from vace_ad.live.alarms import Lifecycle
 from vace_ad.live.config import AlarmSettings
 
 S = 10**9
@@ -28,7 +28,7 @@ def told(messages):
 
 
 def test_a_life():
-    life = Life("p", RULES)
+    life = Lifecycle("p", RULES)
     (first,) = life.changes([change("open", start=100)], 110 * S, 0)
     assert (first.what, first.alarm.onset) == ("open", 100 * S)
     assert life.changes([change("update", start=100, severity=80.0)], 120 * S, 0) == []  # too soon
@@ -47,7 +47,7 @@ def test_a_life():
 
 
 def test_the_strongest_event_speaks():
-    life = Life("p", RULES)
+    life = Lifecycle("p", RULES)
     life.changes([change("open", "a", severity=70.0)], 10 * S, 0)
     life.changes([change("open", "b", severity=20.0, shares=(("level", 1.0),))], 20 * S, 0)
     alarm = life.open["anomaly", ""]
@@ -58,13 +58,13 @@ def test_the_strongest_event_speaks():
 
 
 def test_another_stream_has_other_identities():
-    one = Life("p", RULES).changes([change("open")], 0, 0)
-    other = Life("p", RULES).changes([change("open")], 0, 7)
+    one = Lifecycle("p", RULES).changes([change("open")], 0, 0)
+    other = Lifecycle("p", RULES).changes([change("open")], 0, 7)
     assert one[0].alarm.id != other[0].alarm.id
 
 
 def test_short_gaps_are_no_alarm_and_a_told_silence_is_not_told_again():
-    life = Life("p", RULES)
+    life = Lifecycle("p", RULES)
     assert life.changes([change("open", "g", start=100, kind="no data")], 150 * S, 0) == []
     assert life.changes([change("resolve", "g", start=100, kind="no data")], 160 * S, 0) == []
     (opened,) = life.silent(200 * S, 400 * S)
@@ -84,9 +84,9 @@ STEPS = st.tuples(st.sampled_from("ours"), st.sampled_from("ab"), st.integers(1,
 @given(st.lists(STEPS, max_size=30), st.integers(0, 30))
 def test_a_state_in_the_middle_changes_nothing(steps, cut):
     def run(parts):
-        life, now, messages = Life("p", RULES), 0, []
+        life, now, messages = Lifecycle("p", RULES), 0, []
         for part in parts:
-            restored = Life("p", RULES)
+            restored = Lifecycle("p", RULES)
             restored.restore(json.loads(json.dumps(life.state())))
             life = restored
             for letter, name, wait in part:

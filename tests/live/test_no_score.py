@@ -10,7 +10,7 @@ from live import real
 from live.feeds import CHANNELS
 from vace_ad import VACE
 from vace_ad.errors import ConfigError
-from vace_ad.live.alarms import Alarm, Life, body
+from vace_ad.live.alarms import Alarm, Lifecycle, body
 from vace_ad.live.config import AlarmSettings, make_config
 from vace_ad.live.runner import Watch
 from vace_ad.live.service import make_detectors, plan
@@ -95,8 +95,8 @@ def test_an_entity_that_is_forgotten_is_no_reason_any_more(folder):
 
 
 def test_an_alarm_by_its_last_message_keeps_the_reason():
-    (message,) = Life("p1", AlarmSettings()).silent(10**18, 10**18, reason="another step")
-    again = Alarm.told(body(message, None))
+    (message,) = Lifecycle("p1", AlarmSettings()).silent(10**18, 10**18, reason="another step")
+    again = Alarm.from_body(body(message, None))
     assert (again.kind, again.reason) == ("no score", "another step")
 
 

@@ -1,4 +1,4 @@
-"""`vace watch`: from a sensor or a metric to an alert that somebody can act on."""
+"""`vace watch`: score a live source and send alarms."""
 
 from __future__ import annotations
 
@@ -21,33 +21,34 @@ if TYPE_CHECKING:
 
 def watch_command(
     config: Annotated[
-        str, typer.Argument(help="The configuration (TOML), or - for CSV on standard input.")
+        str, typer.Argument(help="Configuration file (TOML), or - for CSV on standard input.")
     ] = "watch.toml",
     kind: Annotated[
         str | None,
-        typer.Argument(help="With --init: the kind of source, such as prometheus or mqtt."),
+        typer.Argument(help="With --init: kind of source, such as prometheus or mqtt."),
     ] = None,
-    model: Annotated[
-        Path | None, typer.Option(help="With -: the model of `vace fit` to watch with.")
-    ] = None,
+    model: Annotated[Path | None, typer.Option(help="With -: model file of `vace fit`.")] = None,
     state: Annotated[
-        Path | None, typer.Option(help="With -: keep the state here; default: nowhere.")
+        Path | None, typer.Option(help="With -: state file. By default the state is temporary.")
     ] = None,
-    init: Annotated[bool, typer.Option("--init", help="Write a commented configuration.")] = False,
+    init: Annotated[
+        bool, typer.Option("--init", help="Write a commented configuration and exit.")
+    ] = False,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Say what would be read, learned and sent; stop.")
+        bool, typer.Option("--dry-run", help="Show what would be read, trained and sent, and exit.")
     ] = False,
     backtest: Annotated[
         str | None,
-        typer.Option(help="The alarms that the last days would have raised, for example 30d."),
+        typer.Option(help="Show the alarms of a past time span and exit, for example 30d."),
     ] = None,
-    log: Annotated[str, typer.Option(help="The log on standard error: text or json.")] = "text",
+    log: Annotated[
+        str, typer.Option(help="Format of the log on standard error: text or json.")
+    ] = "text",
 ) -> None:
-    """Watch a source, raise alarms while they happen, and send them on.
+    """Score a live source, raise alarms, and send them to sinks.
 
     Start with `vace watch plant.toml --init`, or `vace watch service.toml --init prometheus`, then
-    `--dry-run`. It stops at SIGTERM and reads its
-    configuration again at SIGHUP.
+    `--dry-run`. SIGTERM stops the command; SIGHUP reloads the configuration.
     """
     if init:
         _write(config, kind)
@@ -125,12 +126,12 @@ def _backtest(config: Config, words: str) -> None:
         f"{plural(len(alarms), 'alarm')} in {words} ({len(alarms) / weeks:.1f} a week) of "
         f"{plural(len(watch.known), 'entity', 'entities')}, "
         f"{plural(counts['rows'], 'row')}; too late: {counts['late']:,}, "
-        f"no records: {counts['bad']:,}"
+        f"not readable: {counts['bad']:,}"
     )
 
 
 class _Json(logging.Formatter):
-    """A log line as JSON."""
+    """Log lines as JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {

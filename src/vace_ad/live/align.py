@@ -1,4 +1,4 @@
-"""Rows out of readings that come singly, late, twice, out of order or from the future.
+"""Alignment: rows out of single readings that come late, twice, out of order or from the future.
 
 Time is cut into steps. A row closes when the watermark, the newest time seen of its entity less
 the lateness, has passed its step; until then readings are put in place, whatever their order.
@@ -39,7 +39,7 @@ class Aligner:
         self.last: dict[str, tuple[int, float]] = {}  # newest reading of each channel, to be held
 
     def add(self, record: Record, counts: Counter[str], now: int | None = None) -> list[Row]:
-        """Put a record in place; return the rows that it closes."""
+        """Add a record; return the rows that it completes."""
         rule = self._rule
         if now is not None and record.time > now + rule.future:
             counts["future"] += len(record.values)

@@ -12,7 +12,7 @@ from zlib import crc32
 import numpy as np
 
 from vace_ad.errors import StateError, VaceError
-from vace_ad.live.alarms import ANOMALY, Life, Message
+from vace_ad.live.alarms import ANOMALY, Lifecycle, Message
 from vace_ad.live.align import Aligner, Row
 from vace_ad.live.config import Config
 from vace_ad.live.detector import LiveModel, Rows, Times, journal_matrix
@@ -42,7 +42,7 @@ class Entity:
     def __init__(self, name: str, config: Config, model: LiveModel | None) -> None:
         self.name, self._config, self.model = name, config, model
         self.aligner = Aligner(config.align)
-        self.life = Life(name, config.alarms)
+        self.life = Lifecycle(name, config.alarms)
         self.phase = LEARNING if model is None else WATCHING
         self._set_channels([] if model is None else model.channels)
         self.n_rows = 0  # rows so far

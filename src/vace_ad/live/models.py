@@ -1,4 +1,4 @@
-"""Which model an entity is watched with: one for all, a file each, or one learned from its rows."""
+"""The model of an entity: one for all, a file for each, or one trained on its rows."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Models:
         self._worker: threading.Thread | None = None
         self.shared = self._file is not None and "{entity}" not in str(self._file)
         if self.shared and self._file is not None:
-            self._load(self._file)  # a file that is wrong stops the start, not the first row
+            self._load(self._file)  # a wrong file stops the start, not the first row
 
     def of(self, name: str) -> LiveModel | None:
         """The model of an entity; None where there is none (yet)."""
@@ -53,7 +53,7 @@ class Models:
         if self.shared:
             return self._file
         if not _PLAIN.fullmatch(name):
-            return None  # a name from the wire chooses no folder
+            return None  # a name from the network must not choose a folder
         return Path(str(self._file).replace("{entity}", name))
 
     def _load(self, path: Path) -> LiveModel:
@@ -62,19 +62,19 @@ class Models:
         return self._cache[path]
 
     def release(self, name: str) -> None:
-        """Forget the model of an entity that went to disk."""
+        """Unload the model of an entity that was moved to disk."""
         path = self._path(name)
         if not self.shared and path is not None:
             self._cache.pop(path, None)
 
     def set_aside(self, name: str) -> None:
-        """Move the learned model of an entity out of the way: it cannot be read."""
+        """Rename the trained model of an entity: it cannot be read."""
         path = self._path(name)
         if path is not None and path.exists():
             path.replace(path.with_suffix(".damaged"))
 
     def forget(self, name: str) -> None:
-        """Remove what was learned of an entity; a file that a person named stays."""
+        """Delete the trained model of an entity; a file named in the configuration stays."""
         self.release(name)
         self._fits.pop(name, None)
         path = self._path(name)
@@ -82,20 +82,20 @@ class Models:
             path.unlink(missing_ok=True)
 
     def fit(self, entity: Entity, store: Store) -> None:
-        """Start to learn in the background, once."""
+        """Start to train in the background, once."""
         if entity.name in self._fits:
             return
         rows, time = entity.training(store)
         path = self._path(entity.name)
         assert path is not None
         channels = tuple(entity.channels)
-        log.info("%s: learning from %d rows of %d channels", entity.name, len(rows), len(channels))
+        log.info("%s: training on %d rows of %d channels", entity.name, len(rows), len(channels))
         fit = self._fits[entity.name] = Future()
 
         def job() -> None:
             try:
                 fit.set_result(self._detectors.fit(rows, channels, time, path))
-            except Exception as error:  # numpy's too: one entity must not end the watch
+            except Exception as error:  # of any library: one entity must not end the watch
                 fit.set_exception(error)
 
         if self._worker is None:
@@ -109,7 +109,7 @@ class Models:
             self._jobs.get()()
 
     def done(self) -> Iterator[tuple[str, LiveModel | Exception]]:
-        """The fits that have come to an end since the last time."""
+        """The fits that have finished since the last call."""
         for name in [name for name, fit in self._fits.items() if fit.done()]:
             fit = self._fits.pop(name)
             try:
@@ -124,7 +124,7 @@ class Models:
 
     @property
     def busy(self) -> bool:
-        """Whether a fit is under way."""
+        """Whether a fit is running."""
         return bool(self._fits)
 
 

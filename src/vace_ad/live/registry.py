@@ -87,7 +87,7 @@ class Registry:
             "%s: its state cannot be used and is set aside, %s: %s", ascii(name),
             "its stream starts again" if entity.model else "its training starts again", error,
         )  # fmt: skip
-        alarms = [Alarm.told(body) for body in self._store.open_alarms(name)]
+        alarms = [Alarm.from_body(body) for body in self._store.open_alarms(name)]
         entity.life.open.update({(one.kind, one.channel): one for one in alarms})
         last = max((one.sent for one in alarms), default=0)
         self._checkpoint.update(entity, entity.life.leave(last))

@@ -1,7 +1,7 @@
-"""A past that is run through again as it happened: the clock goes with the records.
+"""The past replayed: the clock follows the records.
 
-Silence is told by the clock, so records come in parts that end where somebody falls silent or is
-heard again; in between, many rows are taken at once.
+Missing data is found by the clock, so batches end where an entity falls silent or sends again; in
+between, many rows are read at once.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from vace_ad.live.sources import Batch, Source
 
 
 class Replay(Source[Settings]):
-    """A source that looks back, as if its records came now."""
+    """A source of past records, as if they came now."""
 
     def __init__(self, source: Source[Any], clock: SetClock, silence_after: int | None) -> None:
         super().__init__(Settings())
@@ -34,7 +34,7 @@ class Replay(Source[Settings]):
         return self._source.open(position)
 
     def read(self, timeout: float) -> Batch | None:
-        """The records up to the next time at which somebody falls silent or is heard again."""
+        """The records up to the next time at which an entity falls silent or sends again."""
         if not self._waiting:
             if self._last is not None and self._last.end:
                 return Batch([], self._last.position, end=True)
@@ -88,7 +88,7 @@ class Replay(Source[Settings]):
     def _hear(self, record: Record) -> None:
         if self._after is not None and record.time + self._after < self._clock.time_ns():
             self._after = None
-            self.notes.append("records are not in the order of time: silence is not told")
+            self.notes.append("records are not in order of time: missing data is not reported")
         self._clock.set(record.time)
         self._heard.pop(record.entity, None)
         self._heard[record.entity] = record.time

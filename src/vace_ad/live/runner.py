@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from vace_ad.frames.time import duration_words
-from vace_ad.live.alarms import Life
+from vace_ad.live.alarms import Lifecycle
 from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.clock import Clock
 from vace_ad.live.config import Config
@@ -73,7 +73,7 @@ class Watch:
         self.verdicts = Verdicts(self.store, self.registry, self._checkpoint)
         self._ticked = self.clock.monotonic()
         self._used: float | None = None  # when a reading was last used
-        self._silence = Silence(Life("", config.alarms), config.alarms.silence_after)
+        self._silence = Silence(Lifecycle("", config.alarms), config.alarms.silence_after)
 
     # ------------------------------------------------------------------- running
 
@@ -315,9 +315,9 @@ class Watch:
         silent, messages = self._silence.tick(self.clock.monotonic_ns(), problem, now)
         self._checkpoint.alarm(messages)
         self._died(silent)
-        if self._silence.told:
+        if self._silence.covers:
             for entity in self.entities.values():
-                entity.life.told(now)  # part of the alarm of the source
+                entity.life.covered(now)  # part of the alarm of the source
         if messages:
             self._checkpoint.pending.meta["silence"] = self._silence.state()
 

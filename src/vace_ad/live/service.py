@@ -1,4 +1,4 @@
-"""The watch as a process: signals, the server, reload, a plan that stops, and a look back."""
+"""The watch as a process: signals, server, reload, dry run and backtest."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Service:
         self._watch: Watch | None = None
 
     def run(self) -> None:
-        """Watch; once more after each reload."""
+        """Watch; again after each reload."""
         with self._signals():
             while self._config is not None:
                 config, self._config = self._config, None
@@ -99,7 +99,7 @@ class Service:
             self._watch.stop()
 
     def _reload(self, number: int, frame: FrameType | None) -> None:
-        """A file with a mistake changes nothing."""
+        """Read the file again; a file with an error changes nothing."""
         watch = self._watch
         if watch is None or watch.config.path is None:
             return
@@ -113,9 +113,9 @@ class Service:
 
 
 def plan(config: Config, make: MakeDetectors = make_detectors) -> list[str]:
-    """What a watch would read, learn and send, and what becomes of the first rows of a file.
+    """What a watch would read, train and send, and how the first rows of a file are scored.
 
-    A source that can be asked is asked once. Nothing is written, sent or taken from a broker.
+    A source that can be queried is queried once. Nothing is written, sent or taken from a broker.
     """
     source = make_source(config)
     lines = [f"reads   {config.source.kind}: {shown(config.source.settings)}"]
@@ -126,7 +126,7 @@ def plan(config: Config, make: MakeDetectors = make_detectors) -> list[str]:
     lines.append(f"rows    {step}; {late}; missing cells: {align.fill}")
     if config.model.learn is not None:
         span = duration_words(config.model.learn)
-        lines.append(f"learns  each entity from its first {span}, then alarms start")
+        lines.append(f"trains  a model for each entity on its first {span}, then alarms start")
     elif "{entity}" in str(config.model.file):
         lines.append(f"model   one each: {config.model.file}")
     else:
@@ -169,7 +169,7 @@ def _tried(config: Config, make: MakeDetectors, source: Source[Any]) -> list[str
 
 
 def _unused(counts: Counter[str]) -> list[str]:
-    """What came and is in no row, in words."""
+    """Input that is in no row, in words."""
     return [
         f"{plural(counts[why], word)} {rest}"
         for why, (word, rest) in _UNUSED.items()
@@ -203,9 +203,9 @@ def _state_words(path: Path) -> str:
 def backtest(
     config: Config, span: int, make: MakeDetectors = make_detectors, now: int | None = None
 ) -> tuple[list[dict[str, Any]], Watch]:
-    """The alarms that the last `span` nanoseconds would have raised, the oldest first.
+    """The alarms of the last `span` nanoseconds, the oldest first.
 
-    The clock goes with the records, so that silences are told as they would have been.
+    The clock follows the records, so that missing data is found as in live operation.
     """
     with _aside(config) as config:
         clock = SetClock()
@@ -223,7 +223,7 @@ def backtest(
 
 
 def _check_span(source: Replay, watch: Watch, span: int, learn: int) -> None:
-    """Refuse to count the alarms of a past that is not there."""
+    """Refuse to count alarms of a time span without records."""
     counts = watch.status.counts
     if source.first is None or not counts["rows"]:
         why = ", ".join(_unused(counts))
@@ -233,12 +233,12 @@ def _check_span(source: Replay, watch: Watch, span: int, learn: int) -> None:
         )
     there = source.newest - source.first
     if there < _WHOLE * (span + learn):
-        needs = f" after {duration_words(learn)} to learn from" if learn else ""
+        needs = f" after {duration_words(learn)} of training" if learn else ""
         rest = there - learn
         advice = (
             f"ask for --backtest {rest // _MINUTE}min"
             if rest >= _MINUTE
-            else "keep more of the past, or learn from less"
+            else "keep more history, or shorten the training"
         )
         raise InputError(
             f"--backtest: {duration_words(span)}{needs} were asked for, but the source has only "

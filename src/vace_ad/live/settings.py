@@ -19,18 +19,8 @@ from vace_ad.frames.stamps import parse_duration
 from vace_ad.frames.time import duration_words
 
 with needs("pydantic", "live", "vace watch"):
-    from pydantic import (
-        BaseModel,
-        BeforeValidator,
-        ConfigDict,
-        Field,
-        PrivateAttr,
-        SecretStr,
-        StringConstraints,
-        ValidationError,
-        ValidationInfo,
-        model_validator,
-    )
+    import pydantic
+    from pydantic import BeforeValidator, SecretStr, ValidationInfo
 
 _DURATION = 'a duration such as "500ms", "10s", "5min", "6h" or "14d"'
 _TEXT = 'a string that is not empty, such as "pump"'
@@ -43,19 +33,19 @@ def key(
 
     A duration's default is written as in the file: "5min".
     """
-    return Field(default, description=words, examples=[example], ge=low, le=high)
+    return pydantic.Field(default, description=words, examples=[example], ge=low, le=high)
 
 
-class Settings(BaseModel):
+class Settings(pydantic.BaseModel):
     """Keys and values. A secret is declared as two keys, `NAME_env` and `NAME_file`."""
 
-    model_config = ConfigDict(
+    model_config = pydantic.ConfigDict(
         extra="forbid", frozen=True, strict=True, validate_default=True,
         arbitrary_types_allowed=True,
     )  # fmt: skip
-    _secrets: dict[str, SecretStr] = PrivateAttr(default_factory=dict)
+    _secrets: dict[str, SecretStr] = pydantic.PrivateAttr(default_factory=dict)
 
-    @model_validator(mode="after")
+    @pydantic.model_validator(mode="after")
     def _read_secrets(self) -> Settings:
         for name in type(self).model_fields:
             if name.endswith("_env"):
@@ -83,7 +73,7 @@ def read_settings(
     """
     try:
         return kind.model_validate(dict(given), context={"folder": folder})
-    except ValidationError as error:
+    except pydantic.ValidationError as error:
         found = error.errors()
         unknown = (one for one in found if one["type"] == "extra_forbidden")
         first: Mapping[str, Any] = next(unknown, found[0])
@@ -101,8 +91,9 @@ class Key(NamedTuple):
 
 
 def keys_of(kind: type[Settings]) -> Iterator[Key]:
-    """The keys of a section in the order of their declaration."""
-    for name, field in kind.model_fields.items():
+    """The keys of a section: the required ones, then the others, as they are declared."""
+    fields = sorted(kind.model_fields.items(), key=lambda item: not item[1].is_required())
+    for name, field in fields:
         value = "" if field.is_required() or field.default is None else field.default
         shown = str(value).lower() if isinstance(value, bool) else str(value)
         default = f'"{value}"' if isinstance(value, str) and value else shown
@@ -201,7 +192,7 @@ def url(*schemes: str) -> BeforeValidator:
 
 
 _DURATIONS = (_duration, _duration_or_zero, _duration_or_off)
-Text = Annotated[str, StringConstraints(min_length=1)]
+Text = Annotated[str, pydantic.StringConstraints(min_length=1)]
 Texts = Annotated[tuple[str, ...], BeforeValidator(_texts)]  # one string, or a list
 Table = Annotated[dict[str, str], BeforeValidator(_table)]
 Duration = Annotated[int, BeforeValidator(_duration)]  # nanoseconds
@@ -210,6 +201,17 @@ DurationOrOff = Annotated[int | None, BeforeValidator(_duration_or_off)]
 FilePath = Annotated[Path, BeforeValidator(_path)]
 Address = Annotated[tuple[str, int], BeforeValidator(_address)]
 HttpUrl = Annotated[str, url("http", "https")]
+
+
+class LoginSettings(Settings):
+    """Keys of a user and of TLS, which several protocols share."""
+
+    username: Text | None = key(None, "user name, if the server asks for one", '"watch"')
+    password_env: Text | None = key(None, "its password: environment variable", '"VARIABLE"')
+    password_file: FilePath | None = key(None, "its password: file that holds it", '"…"')
+    ca_file: FilePath | None = key(
+        None, "TLS: certificates to trust, if not the system's", '"ca.pem"'
+    )
 
 
 def host_of(url: str) -> str:

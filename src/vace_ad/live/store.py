@@ -55,7 +55,7 @@ class Pending:
     sent: dict[str, int] = field(default_factory=dict)  # messages up to here are, by sink
     applied: list[int] = field(default_factory=list)  # verdicts
     meta: dict[str, str] = field(default_factory=dict)
-    set_aside: list[str] = field(default_factory=list)  # damaged entities, which begin anew
+    set_aside: list[str] = field(default_factory=list)  # damaged entities, which start again
     gone: list[str] = field(default_factory=list)  # entities that a person wants forgotten
 
 

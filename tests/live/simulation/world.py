@@ -22,7 +22,7 @@ import numpy as np
 from live.fakes import FakeCore, FakeModel
 from live.feeds import CHANNELS, START, STEP
 from live.naive_align import naive_rows
-from vace_ad.live.alarms import Life, body
+from vace_ad.live.alarms import Lifecycle, body
 from vace_ad.live.clock import Clock
 from vace_ad.live.config import AlarmSettings, make_config
 from vace_ad.live.delivery import Delivery
@@ -607,7 +607,7 @@ class World:
             model = FakeModel(self.channels[name], np.nanmean(learned, axis=0), scale)
         stream, life, messages = (
             model.stream(),
-            Life(name, AlarmSettings(resolve_after=RESOLVE_AFTER)),
+            Lifecycle(name, AlarmSettings(resolve_after=RESOLVE_AFTER)),
             [],
         )
         for i in range(start, len(rows)):

@@ -1,7 +1,7 @@
 """Sources: one base class, one file for each kind.
 
-A source returns batches of records with a position, and is told when everything up to a position is
-on disk. It reconnects by itself, waiting longer each time; `problem` says what is wrong.
+A source returns batches of records with a position; `acknowledge` means that everything up to a
+position is on disk. It reconnects by itself, with backoff; `problem` says what is wrong.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ class Source(Generic[S]):
 
     SETTINGS: ClassVar[type[Settings]] = Settings
     TEMPLATE: ClassVar[Mapping[str, Mapping[str, str]]] = {}  # values of --init, by section
-    EXAMPLES: ClassVar[Mapping[str, Mapping[str, Mapping[str, str]]]] = {}  # of tables, likewise
+    EXAMPLES: ClassVar[Mapping[str, Mapping[str, Mapping[str, str]]]] = {}  # the same for tables
     needs_step: ClassVar[bool] = False  # brings single readings, so [align] step is required
     needs_server: ClassVar[bool] = False  # is fed by the HTTP server
     rereadable: bool = False  # can be read from its start without effect on others

@@ -1,7 +1,7 @@
 """Kafka: a consumer group whose members share the partitions, and with them the entities.
 
-State does not travel: who gets a partition begins its streams anew, or goes on from its own state
-if it had the partition before. Who loses one closes the alarms of its entities.
+State is local: a member that gets a partition starts its streams, or continues from its own state
+if it had the partition before. A member that loses one resolves the alarms of its entities.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Any, Literal
 
 from vace_ad.errors import needs
 from vace_ad.live.records import Names, Record, from_influx, from_json, read_name
-from vace_ad.live.settings import Duration, FilePath, Text, Texts, key
+from vace_ad.live.settings import Duration, LoginSettings, Text, Texts, key
 from vace_ad.live.sources import Batch, NameSettings, Source, parse_all
 
 _MESSAGES = 5000  # of one batch
 
 
-class KafkaSettings(NameSettings):
+class KafkaSettings(NameSettings, LoginSettings):
     """Keys of the source."""
 
     servers: Text = key(..., "the brokers", '"127.0.0.1:9092"')
@@ -26,13 +26,7 @@ class KafkaSettings(NameSettings):
     format: Literal["json", "influx"] = key("json", "format of a message")
     start: Literal["earliest", "latest"] = key("latest", "where the first start begins")
     session: Duration = key("10s", "a member without heartbeat for this long loses its partitions")
-    tls: bool = key(False, "encrypt the connection")
-    ca_file: FilePath | None = key(
-        None, "TLS: certificates to trust, if not the system's", '"ca.pem"'
-    )
-    username: Text | None = key(None, "for SASL SCRAM-SHA-512", '"watch"')
-    password_env: Text | None = key(None, "its password: environment variable", '"VARIABLE"')
-    password_file: FilePath | None = key(None, "its password: file that holds it", '"…"')
+    tls: bool = key(False, "encrypt the connection; a user logs in by SASL SCRAM-SHA-512")
     key: bool = key(False, "whether a message's key names the entity")  # last: shadows `key`
 
 

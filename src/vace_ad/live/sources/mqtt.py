@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from vace_ad.errors import MissingExtraError
 from vace_ad.live.records import BadRecordError, Names, Record, from_object, read_name, read_number
-from vace_ad.live.settings import FilePath, Settings, Text, Texts, key, url
+from vace_ad.live.settings import FilePath, LoginSettings, Text, Texts, key, url
 from vace_ad.live.sources import Batch, Source, parse_all
 
 _SESSION = 7 * 86_400  # seconds that the broker keeps what we missed
@@ -20,17 +20,11 @@ _IN_FLIGHT = 10_000
 MqttUrl = Annotated[str, url("mqtt", "mqtts")]
 
 
-class BrokerSettings(Settings):
+class BrokerSettings(LoginSettings):
     """Keys of a connection to a broker."""
 
     url: MqttUrl = key(..., "the broker; mqtts for TLS", '"mqtt://127.0.0.1:1883"')
     client_id: Text = key("vace-watch", "name of the session; one for each watch")
-    username: Text | None = key(None, "user name, if the broker asks for one", '"watch"')
-    password_env: Text | None = key(None, "its password: environment variable", '"VARIABLE"')
-    password_file: FilePath | None = key(None, "its password: file that holds it", '"…"')
-    ca_file: FilePath | None = key(
-        None, "TLS: certificates to trust, if not the system's", '"ca.pem"'
-    )
     cert_file: FilePath | None = key(None, "TLS: client certificate", '"watch.pem"')
     key_file: FilePath | None = key(None, "TLS: its key", '"watch.key"')
 
