@@ -155,7 +155,7 @@ def test_the_configuration_is_one_that_the_watch_takes(tmp_path):
     assert config.source.settings.url == config.sinks[0].settings.url
     assert config.source.settings.client_id != config.sinks[0].settings.client_id
     assert config.server.address == ("0.0.0.0", 8490)
-    assert config.token is not None
+    assert config.server.secret("token") is not None
 
 
 def compose():

@@ -68,9 +68,7 @@ class ModelSettings(Settings):
 class AlarmSettings(Settings):
     """When alarms open, repeat and resolve."""
 
-    budget: BudgetWords | None = key(
-        None, "false alarms accepted for each entity", '"1 per week"'
-    )
+    budget: BudgetWords | None = key(None, "false alarms accepted for each entity", '"1 per week"')
     resolve_after: DurationOrZero = key("10min", "an alarm resolves after so long without events")
     update_every: Duration = key("5min", "shortest time between two updates of an open alarm")
     group: DurationOrZero = key(

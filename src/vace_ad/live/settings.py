@@ -143,7 +143,11 @@ def _duration_or_off(value: Any, info: ValidationInfo) -> int | None:
 
 def _texts(value: Any) -> tuple[str, ...]:
     items = [value] if isinstance(value, str) else value
-    if not isinstance(items, list) or not items or not all(isinstance(i, str) for i in items):
+    if (
+        not isinstance(items, list | tuple)
+        or not items
+        or not all(isinstance(i, str) for i in items)
+    ):
         raise ValueError("a string or a list of strings")
     return tuple(items)
 
