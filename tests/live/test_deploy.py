@@ -263,7 +263,7 @@ def test_the_pod_has_no_rights_and_the_user_of_the_image():
 def test_the_probes_ask_what_the_server_answers(tmp_path):
     """The paths exist; the readiness probe gives the token, and fails where the answer is 503."""
     (container,) = manifests()["StatefulSet"]["spec"]["template"]["spec"]["containers"]
-    paths = set(re.findall(r'Route\("(/\w*)"', Path(app.__file__).read_text()))
+    paths = set(re.findall(r'"GET (/\w*)"', Path(app.__file__).read_text()))
     for probe in ("startupProbe", "livenessProbe"):
         assert container[probe]["httpGet"]["path"] in paths
     program, flag, code = container["readinessProbe"]["exec"]["command"]
