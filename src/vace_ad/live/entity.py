@@ -33,6 +33,7 @@ _STATE = {  # key in the stored state: attribute
     "start": "start", "learn": "learn", "learned": "learned", "heard": "_heard",
     "accepted": "accepted", "hushed": "_hushed", "blind": "_blind",
 }  # fmt: skip
+_LATER = ("accepted", "hushed", "blind")  # keys that states of earlier releases lack
 _RETRY = 10  # after a fit that failed, a tenth of the training time is added
 
 
@@ -45,13 +46,11 @@ class Entity:
         self.life = Lifecycle(name, config.alarms)
         self.phase = LEARNING if model is None else WATCHING
         self._set_channels([] if model is None else model.channels)
-        self.n_rows = 0  # rows so far
-        self._base = 0  # the row that the stream began with
-        self.origin = 0  # its time
-        self.seen = 0  # time of the last row
-        self.start: int | None = None  # time of the first row that is learned from
+        self.n_rows = self._base = 0  # rows so far; the row that the stream began with
+        self.origin = self.seen = 0  # time of that row; time of the last row
+        self.start: int | None = None  # time of the first row that is trained on
         self.learn = config.model.learn or 0  # grows after a fit that failed
-        self.learned = 0  # rows [0, learned) are learned from
+        self.learned = 0  # rows [0, learned) are trained on
         self.stream: Stream | None = None
         self._kept = -(crc32(name.encode()) % config.state.snapshot_rows)  # spread over time
         self.scores = ScoreHistory()
@@ -216,8 +215,7 @@ class Entity:
         if any(name == alarm for name, _ in self.accepted):
             return []
         running = self.life.open.get((ANOMALY, ""))
-        going_on = running is not None and running.id == alarm
-        if running is not None and going_on:
+        if running is not None and running.id == alarm:
             patterns = running.patterns
             self._hushed = alarm if running.events else None
         messages = self.life.normal(alarm, self.seen)
@@ -254,9 +252,8 @@ class Entity:
         """The phase in words, with the fraction of the training time that has passed."""
         if self.phase != LEARNING:
             return self.phase
-        known = self.start is not None and self.learn > 0
-        done = min(1.0, (self.seen - (self.start or 0)) / self.learn) if known else 0.0
-        return f"learning, {done:.0%}"
+        begun = self.seen - self.start if self.start is not None else 0
+        return f"learning, {min(1.0, begun / self.learn) if self.learn else 0:.0%}"
 
     def training(self, store: Store) -> tuple[Rows, Times]:
         """The training rows."""
@@ -323,7 +320,7 @@ class Entity:
         if small["channels"] is not None:
             entity._set_channels(small["channels"])
         for key, attribute in _STATE.items():
-            if key in small:  # earlier releases wrote fewer
+            if key in small or key not in _LATER:
                 setattr(entity, attribute, small[key])
         entity.accepted = [(alarm, pattern) for alarm, pattern in entity.accepted]
         if small["running"] and model is not None:
