@@ -7,15 +7,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from pydantic import BeforeValidator
-
-from vace_ad.alarms.budget import UNDERSTOOD, Budget
+from vace_ad.alarms.budget import Budget
 from vace_ad.errors import ConfigError
 from vace_ad.live.plugins import kinds
 from vace_ad.live.settings import (
     Address,
+    BudgetWords,
     Duration,
     DurationOrOff,
     DurationOrZero,
@@ -28,17 +27,6 @@ from vace_ad.live.settings import (
     keys_of,
     read_settings,
 )
-
-
-def read_budget(value: Any) -> Budget:
-    """A budget of false alarms, in words."""
-    try:
-        return Budget.of(str(value))
-    except ConfigError:
-        raise ValueError(UNDERSTOOD) from None
-
-
-BudgetWords = Annotated[Budget, BeforeValidator(read_budget)]
 
 
 class Align(Settings):

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 from urllib.parse import urlsplit
 
+from vace_ad.alarms.budget import UNDERSTOOD, Budget
 from vace_ad.errors import ConfigError, needs
 from vace_ad.frames.stamps import parse_duration
 from vace_ad.frames.time import duration_words
@@ -141,6 +142,14 @@ def _duration_or_off(value: Any, info: ValidationInfo) -> int | None:
         raise ValueError(f'{error}, or "off"') from None
 
 
+def read_budget(value: Any) -> Budget:
+    """A budget of false alarms, in words."""
+    try:
+        return Budget.of(str(value))
+    except ConfigError:
+        raise ValueError(UNDERSTOOD) from None
+
+
 def _texts(value: Any) -> tuple[str, ...]:
     items = [value] if isinstance(value, str) else value
     if (
@@ -202,6 +211,7 @@ Table = Annotated[dict[str, str], BeforeValidator(_table)]
 Duration = Annotated[int, BeforeValidator(_duration)]  # nanoseconds
 DurationOrZero = Annotated[int, BeforeValidator(_duration_or_zero)]
 DurationOrOff = Annotated[int | None, BeforeValidator(_duration_or_off)]
+BudgetWords = Annotated[Budget, BeforeValidator(read_budget)]
 FilePath = Annotated[Path, BeforeValidator(_path)]
 Address = Annotated[tuple[str, int], BeforeValidator(_address)]
 HttpUrl = Annotated[str, url("http", "https")]
