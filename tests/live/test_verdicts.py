@@ -135,7 +135,7 @@ def test_a_fault_that_cannot_be_written_does_not_end_the_watch(model, tmp_path, 
     here = LiveModel(load(path), "a", Budget())
     (tmp_path / "pump.feedback.jsonl").write_text("not a verdict\n")
     Entity("pump", SETUP, here).call_fault("abc", (0, 1))
-    assert "the verdict is not kept" in caplog.text
+    assert "the verdict is not stored" in caplog.text
 
 
 def test_a_fault_waits_for_the_end_of_its_alarm_also_over_a_restart(tmp_path) -> None:

@@ -98,7 +98,7 @@ class Registry:
         return entity
 
     def _usable_model(self, name: str) -> LiveModel | None:
-        """The model of an entity; one that was learned and cannot be read is learned anew."""
+        """The model of an entity; a trained one that cannot be read is trained again."""
         learns = self._config.model.learn is not None
         try:
             model = self._models.of(name)
