@@ -90,7 +90,7 @@ class Model:
         notes = looked.notes(stretches, left_out=bool(kept))
         training, signals, held = learned.training, learned.signals, learned.held
         used, config = list(training.parts), training.config
-        alarm = AlarmModel.fit(used)
+        alarm = AlarmModel.fit(used, learned.held_now)
         watch.stamp("calibration")
         facts = {
             "rows": n_rows,
@@ -129,7 +129,8 @@ class Model:
         before = int(self.facts.get("rows_used", self.facts["rows"]))
         update = Update(parts, named, before, self.normal, config, progress)
         fitted = [signal.updated(update) for signal in self.signals]
-        held = held_out(fitted, self.normal, parts, config.length)
+        held = held_out(fitted, self.normal, parts, config)
+        final, now = [each[0] for each in held], [each[1] for each in held]
         watch.stamp("update")
         facts = {
             **self.facts,
@@ -141,9 +142,9 @@ class Model:
         return replace(
             self,
             signals=tuple(found.signal for found in fitted),
-            calibration_scores=thinned([self.calibration_scores, *held], config.max_fit_rows),
+            calibration_scores=thinned([self.calibration_scores, *final], config.max_fit_rows),
             wander=self.wander.merged(Wander.fit([*parts, *named]), update.weight),
-            alarm=self.alarm.updated([*parts, *named]),
+            alarm=self.alarm.updated([*parts, *named], now),
             facts=facts,
         )
 

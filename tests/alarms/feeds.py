@@ -9,6 +9,7 @@ import numpy as np
 
 from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.feed import AlarmFeed, Change
 from vace_ad.alarms.runs import Rules
@@ -33,6 +34,8 @@ class Toy:
         self.normal, *_ = Normal.fit([self.train])
         self.wander = Wander.fit([self.train])
         self.alarm = AlarmModel.fit([self.train])
+        scores = np.random.default_rng(0).gamma(2, 0.2, len(self.train))
+        self.calibration = Calibration.from_scores(scores)
 
     @property
     def step_rule(self) -> StepRule:

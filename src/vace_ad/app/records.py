@@ -26,10 +26,17 @@ def event_record(event: Event, zone: str | None = None) -> dict[str, Any]:
         **times,
         "score": event.score,
         "ratio": event.ratio,
+        "unit_score": event.unit_score,
         "severity": event.severity,
+        "level": event.level,
         "probability": event.probability,
+        "probability_upper": event.probability_upper,
+        "normal_rows": event.normal_rows,
         "signal": event.signal,
         "shares": dict(event.shares),
+        "readings": [reading._asdict() for reading in event.readings],
+        "partner": event.partner,
+        "lasting": event.lasting,
     }
 
 

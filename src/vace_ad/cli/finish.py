@@ -109,6 +109,7 @@ def write_scores(place: str, run: Run) -> None:
 def _say(run: Run, out: Path | None, output: Output) -> None:
     from vace_ad.frames.time import duration_words
     from vace_ad.frames.zones import time_words, zone_words
+    from vace_ad.plain import plural
 
     table, clock, found = run.loaded.table, run.loaded.clock, run.found
     name = Path(run.loaded.source.source).name
@@ -123,9 +124,9 @@ def _say(run: Run, out: Path | None, output: Output) -> None:
     output.notes(run.notes)
     output.sparkline(found.evidence, 1.0, found.predictions)
     silent = len(found.events) - len(found.anomalies)
-    words = f"{len(found.anomalies)} anomal{'y' if len(found.anomalies) == 1 else 'ies'}"
-    words += f", {silent} time{'s' * (silent != 1)} without data" if silent else ""
+    words = plural(len(found.anomalies), "anomaly", "anomalies")
+    words += f", {plural(silent, 'time')} without data" if silent else ""
     output.say(words if found.events else "nothing found", "bold")
-    output.events(found.events, clock.step, clock.zone)
+    output.events(found.events, clock.step, clock.zone, run.loaded.source.units)
     if out is not None:
         output.say(f"results in {out}; open {out / 'report.html'}")

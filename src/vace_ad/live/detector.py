@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
 log = logging.getLogger("vace_ad.live")
 Rows = NDArray[np.float64]  # (n, n_channels), NaN where a cell is missing
 Times = NDArray[np.datetime64]  # (n,) nanoseconds
-_DEVIATIONS = 3.0  # on either side of the mean, shown as a channel's range
 
 
 def journal_matrix(rows: Sequence[tuple[int, int, bytes]], n_channels: int) -> tuple[Rows, Times]:
@@ -92,13 +91,6 @@ class LiveModel:
         if span is not None:
             times = tuple(np.datetime64(time, "ns") for time in span)
             self._detector.accept(times, verdict="fault", note=f"{entity[:200]}, {note}")
-
-    def ranges(self) -> Mapping[str, tuple[float, float]]:
-        """Mean minus and plus three standard deviations of each channel in training."""
-        normal = self._detector.model_.normal
-        low, high = (normal.mean + side * _DEVIATIONS * normal.scale for side in (-1, 1))
-        pairs = zip(self.channels, low.tolist(), high.tolist(), strict=True)
-        return {name: (a, b) for name, a, b in pairs}
 
 
 class Detectors:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from vace_ad.live.score_history import ScoreHistory
 from vace_ad.live.store import JournalRow, Pending, Store
 
 if TYPE_CHECKING:
+    from vace_ad.alarms.feed import Latest
     from vace_ad.stream import Stream
 
 log = logging.getLogger("vace_ad.live")
@@ -52,9 +54,10 @@ class Entity:
         self.learn = config.model.learn or 0  # grows after a fit that failed
         self.learned = 0  # rows [0, learned) are trained on
         self.stream: Stream | None = None
+        self._looking = threading.Lock()  # held while rows are added, or read by another thread
         self._kept = -(crc32(name.encode()) % config.state.snapshot_rows)  # spread over time
         self.scores = ScoreHistory()
-        self.latest: dict[str, float] = {}
+        self.newest: dict[str, float] = {}
         self._heard: dict[str, int] = {}  # time of the last row with a reading, by channel
         self._journal: list[JournalRow] = []
         self.accepted: list[tuple[str, Any]] = []  # the alarm and how it looked, called normal
@@ -152,7 +155,7 @@ class Entity:
             line = JournalRow(self.name, self.n_rows, row.time, cells[i].tobytes())
             self._journal.append(line)
             self.n_rows += 1
-            self.seen, self.latest = row.time, row.values
+            self.seen, self.newest = row.time, row.values
             messages += self.life.heard(row.time)
             messages += self.life.channels(row.time, row.read, self._heard)
             if changes is not None:
@@ -190,7 +193,8 @@ class Entity:
             self.stream, self._base, self.origin = self.model.stream(), number, times[0]
             if self.accepted:
                 self.model.accept(self.stream, self.accepted)
-        added = self.stream.add(cells, np.array(times, "datetime64[ns]"))
+        with self._looking:
+            added = self.stream.add(cells, np.array(times, "datetime64[ns]"))
         self.scores.extend(times, added.provisional.tolist())
         scored = (~np.isnan(added.provisional)).tolist()
         if len(times) == 1:
@@ -199,6 +203,11 @@ class Entity:
         for change in added.changes:
             changes[(change.row or 0) - (number - self._base)].append(change)
         return changes, scored
+
+    def latest(self, n: int) -> Latest | None:
+        """The last n rows with what was expected, for those who look from another thread."""
+        with self._looking:
+            return None if self.stream is None else self.stream.latest(n)
 
     def _count_accepted(self, changes: Sequence[Any]) -> None:
         """Count events like accepted ones; learn the pattern of one accepted while it was open."""

@@ -9,7 +9,7 @@ from typing import Any
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
-from vace_ad.live.sinks.prometheus import PrometheusSink
+from vace_ad.live.sinks.prometheus import LABELS, PrometheusSink
 from vace_ad.live.status import COUNTERS, DROPPED, Status
 
 
@@ -42,9 +42,8 @@ class Collector:
         yield _labelled("vace_entities", "entities by phase", "phase", phases)
         yield _labelled("vace_outbox", "unsent messages", "sink", status.waiting)
         yield _labelled("vace_problem", "1 while something is wrong", "part", problems)
-        labels = ["alarm", "entity", "kind", "channel"]
         for sink in self._sinks:
-            family = GaugeMetricFamily("vace_alarm", "severity of an open alarm", labels=labels)
+            family = GaugeMetricFamily("vace_alarm", "severity of an open alarm", labels=LABELS)
             for values, severity in sink.series():
                 family.add_metric(values, severity)
             yield family

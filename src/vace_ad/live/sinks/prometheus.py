@@ -8,6 +8,8 @@ from collections.abc import Sequence
 from vace_ad.live.settings import Settings, key
 from vace_ad.live.sinks import Body, Sink
 
+LABELS = ("alarm", "entity", "kind", "channel", "severity")  # severity in a word
+
 
 class PrometheusSettings(Settings):
     """Keys of the sink."""
@@ -16,7 +18,7 @@ class PrometheusSettings(Settings):
 
 
 class PrometheusSink(Sink[PrometheusSettings]):
-    """`vace_alarm{alarm, entity, kind, channel} = severity` while an alarm is open."""
+    """`vace_alarm{alarm, entity, kind, channel, severity} = 0 to 100` while an alarm is open."""
 
     SETTINGS = PrometheusSettings
     repeat = 60 * 10**9  # after a restart the open ones come back
@@ -35,7 +37,7 @@ class PrometheusSink(Sink[PrometheusSettings]):
                     self._open[message["alarm"]] = message
 
     def series(self) -> list[tuple[list[str], float]]:
-        """The labels alarm, entity, kind and channel of each open alarm, and its severity."""
+        """The labels of each open alarm, see `LABELS`, and its severity."""
         with self._lock:
             found = list(self._open.values())
         return [
@@ -45,6 +47,7 @@ class PrometheusSink(Sink[PrometheusSettings]):
                     one["entity"] or "source",
                     one["kind"],
                     one["channel"] or (one["channels"] or [{"name": ""}])[0]["name"],
+                    one.get("level", ""),
                 ],
                 float(one["severity"] or 0.0),
             )
