@@ -77,7 +77,7 @@ def test_an_open_alarm_is_a_series_with_its_severity_in_a_word():
 
 
 def test_a_message_brings_its_alarm_back_whole():
-    told = Alarm.told(message())
+    told = Alarm.from_body(message())
     assert told.readings == [["flow", 49.6, 31.0, 35.0]]
     assert (told.partner, told.lasting, told.severity) == ("level", False, 70.0)
 

@@ -38,15 +38,6 @@ def test_rows_in_an_alarm_out(pushed):
     assert (alarm["entity"], alarm["channels"][0]["name"]) == ("p1", "level")
     status, _, _ = ask(f"{url}/api/alarms/{alarm['alarm']}/acknowledge", {})
     assert status == 200
-    ask(f"{url}/api/alarms/{alarm['alarm']}/normal", {})
-    _, _, (alarm,) = ask(f"{url}/api/alarms?state=all")
-    assert alarm["acknowledged"]
-    assert alarm["normal"]
-    ask(f"{url}/api/alarms/{alarm['alarm']}/fault", {})
-    (marked,) = [one for one in ask(f"{url}/api/alarms")[2] if one["alarm"] == alarm["alarm"]]
-    assert marked["fault"]
-    assert marked["normal"] is None  # one verdict: the last one counts
-    assert ask(f"{url}/api/alarms/none/acknowledge", {})[0] == 404
     _, _, entity = ask(f"{url}/api/entity?name=p1")
     assert len(entity["scores"]) == 109  # the last row is still open
     assert entity["channels"][0] == {"name": "flow", "value": entity["channels"][0]["value"],
@@ -56,6 +47,15 @@ def test_rows_in_an_alarm_out(pushed):
     time, _, low, high = entity["curves"][0]["points"][-1]
     assert (low, high) == (-3.0, 3.0)
     assert entity["evidence"][-1][0] == time
+    ask(f"{url}/api/alarms/{alarm['alarm']}/normal", {})
+    _, _, (alarm,) = ask(f"{url}/api/alarms?state=all")
+    assert alarm["acknowledged"]
+    assert alarm["normal"]
+    ask(f"{url}/api/alarms/{alarm['alarm']}/fault", {})
+    (marked,) = [one for one in ask(f"{url}/api/alarms")[2] if one["alarm"] == alarm["alarm"]]
+    assert marked["fault"]
+    assert marked["normal"] is None  # one verdict: the last one counts
+    assert ask(f"{url}/api/alarms/none/acknowledge", {})[0] == 404
 
 
 def test_csv_and_influx_lines(pushed):

@@ -36,19 +36,19 @@ class PrometheusSink(Sink[PrometheusSettings]):
                 if message["what"] != "resolve" and len(self._open) < self.settings.most:
                     self._open[message["alarm"]] = message
 
-    def series(self) -> list[tuple[list[str], float]]:
+    def series(self) -> list[tuple[tuple[str, ...], float]]:
         """The labels of each open alarm, see `LABELS`, and its severity."""
         with self._lock:
             found = list(self._open.values())
         return [
             (
-                [
+                (
                     one["alarm"],
                     one["entity"] or "source",
                     one["kind"],
                     one["channel"] or (one["channels"] or [{"name": ""}])[0]["name"],
                     one.get("level", ""),
-                ],
+                ),
                 float(one["severity"] or 0.0),
             )
             for one in found
