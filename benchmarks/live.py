@@ -37,7 +37,9 @@ from record import RESULTS, write  # noqa: E402
 from vace_ad.live.config import make_config  # noqa: E402
 from vace_ad.live.records import Record, read_time  # noqa: E402
 from vace_ad.live.runner import Watch  # noqa: E402
-from vace_ad.live.sources import Batch  # noqa: E402
+from vace_ad.live.settings import Settings  # noqa: E402
+from vace_ad.live.sinks import Sink  # noqa: E402
+from vace_ad.live.sources import Batch, Source  # noqa: E402
 
 CHANNELS = tuple(f"c{i}" for i in range(10))
 STEP = 10 * 10**9
@@ -57,16 +59,14 @@ LEAD = 4  # rounds from a fault to the record that opens its alarm
 FAULTS = 20  # one entity in so many has one
 
 
-class Feed:
+class Feed(Source[Settings]):
     """A source from memory: rounds of one row for each entity, at a pace or at full speed."""
-
-    FIELDS: dict[str, Any] = {}  # noqa: RUF012
-    live, eager, problem = True, False, None
 
     def __init__(
         self, entities: int, rounds: int, seconds: float | None, first: int = 0,
         backlog: bool = False, faults: int | None = None,
     ) -> None:  # fmt: skip
+        super().__init__(Settings())
         self._faults = faults  # from this round on
         self._backlog = backlog  # all rounds of one entity after the other
         self._names = [f"entity-{i:05d}" for i in range(entities)]
@@ -132,13 +132,11 @@ class Feed:
         """Nothing is open."""
 
 
-class Alerts:
+class Alerts(Sink[Settings]):
     """A sink that notes how long an alarm took."""
 
-    FIELDS: dict[str, Any] = {}  # noqa: RUF012
-    repeat, repeat_acknowledged = None, False
-
     def __init__(self, feed: Feed) -> None:
+        super().__init__(Settings())
         self._feed = feed
         self.all: list[float] = []  # seconds
 
@@ -187,9 +185,9 @@ def make_core(core: str, folder: Path) -> Any:
         FakeModel(CHANNELS, [0.0] * len(CHANNELS), [1.0] * len(CHANNELS)).save(path)
         return FakeCore()
     from vace_ad.alarms import Budget
-    from vace_ad.live.glue import VaceCore
+    from vace_ad.live.detector import Detectors
 
-    made = VaceCore(Budget(1, "week"))
+    made = Detectors(Budget(1, "week"))
     if not path.exists():
         rng = np.random.default_rng(0)
         times = (START - np.arange(5000, 0, -1) * STEP).astype("datetime64[ns]")
@@ -253,7 +251,7 @@ def measure(entities: int, core_name: str, seconds: float) -> dict[str, Any]:
         line["restart_seconds"] = round(time.monotonic() - started, 2)
         some, started = list(watch.known)[:500], time.process_time()
         for one in some:
-            watch.roster.get(one)
+            watch.registry.get(one)
         line["load_ms_per_entity"] = round(1e3 * (time.process_time() - started) / len(some), 2)
         watch.close()
         size = sum(path.stat().st_size for path in folder.glob("state*"))

@@ -27,9 +27,9 @@ from vace_ad.cli.main import app
 from vace_ad.errors import InputError, VaceWarning
 from vace_ad.fleet.fleet import Fleet
 from vace_ad.live.config import make_config
-from vace_ad.live.recent import SHOWN
 from vace_ad.live.runner import Watch
-from vace_ad.live.service import vace_core
+from vace_ad.live.score_history import SHOWN
+from vace_ad.live.service import make_detectors
 from vace_ad.live.store import Store
 
 NAMES = ("flow", "speed", "pressure", "power")
@@ -394,21 +394,21 @@ def watch(case: Case, folder: Path) -> Answer:
             "alarms": {"silence_after": "off"},
         }
     )
-    watch = Watch(config, vace_core(config))
+    watch = Watch(config, make_detectors(config))
     watch.run()
     entity = watch.entities["m"]
     at_once, events = streamed(case).at_once, streamed(case).events
     seen = np.array([score for _, score in entity.scores])
     np.testing.assert_array_equal(seen, at_once[-SHOWN:])  # what the stream says at once
     if np.isnan(at_once).all():
-        store = Store(config.state["path"])
+        store = Store(config.state.path)
         (alarm,) = store.alarms(resolved=False)
         store.close()
         assert alarm["kind"] == "no score"
         assert not watch.status.ready
         raise InputError(f"none of the {len(frame)} rows can be scored: {alarm['reason']}")
     assert watch.status.counts["unscored"] == np.isnan(at_once).sum()
-    store = Store(config.state["path"])
+    store = Store(config.state.path)
     found = store.alarms(limit=1000)
     store.close()
     onsets = sorted(_ns(_utc(one["onset"])) for one in found)

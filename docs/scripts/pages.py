@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from typing import Any
 
@@ -12,6 +12,7 @@ from study_page import study  # beside this file
 
 from vace_ad import errors
 from vace_ad.config import PRESETS, Reproduction, VACEConfig
+from vace_ad.live.settings import Settings, keys_of
 
 
 def cell(text: object) -> str:
@@ -186,25 +187,19 @@ def watch() -> str:
     for group in ("source", "sink"):
         title = "[source]" if group == "source" else "[[sink]]"
         for name, kind in kinds(group).items():
-            lines += [f'## {title} kind = "{name}"', "", *_keys(kind.load().FIELDS), ""]
+            lines += [f'## {title} kind = "{name}"', "", *_keys(kind.load().SETTINGS), ""]
     for name, table in SECTIONS.items():
         lines += [f"## [{name}]", "", *_keys(table), ""]
     return "\n".join(lines)
 
 
-def _keys(table: Mapping[str, Any]) -> list[str]:
-    from vace_ad.live.config import _toml
-    from vace_ad.live.fields import REQUIRED
-
+def _keys(section: type[Settings]) -> list[str]:
     rows = ["| key | default | meaning |", "|---|---|---|"]
-    for key, one in table.items():
-        if one.default is REQUIRED:
-            shown = f"needed, such as `{cell(one.example)}`" if one.example else "needed"
-        elif one.default is None:
-            shown = f"none; such as `{cell(one.example)}`" if one.example else "none"
-        else:
-            shown = f"`{cell(_toml(key, one))}`"
-        rows.append(f"| `{key}` | {shown} | {cell(one.words)} |")
+    for one in keys_of(section):
+        shown = f"`{cell(one.default)}`" if one.default else "required" if one.required else "none"
+        if one.example and not one.default:
+            shown += f", such as `{cell(one.example)}`"
+        rows.append(f"| `{one.name}` | {shown} | {cell(one.words)} |")
     return rows
 
 

@@ -10,7 +10,7 @@ from vace_ad.alarms.budget import Budget, choose_threshold
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.runs import Rules, runs_above
 from vace_ad.errors import ConfigError, InputError
-from vace_ad.live.config import budget as budget_of_a_file
+from vace_ad.live.settings import read_budget as budget_of_a_file
 
 MINUTE = 60 * 10**9
 WEEK = 7 * 24 * 60  # rows of a minute

@@ -137,7 +137,7 @@ def test_the_watch_configurations_are_good(monkeypatch):
     watches = [data for data in found if "source" in data]
     assert watches
     for data in watches:
-        assert any(line.startswith("learns") for line in plan(make_config(data)))
+        assert any(line.startswith("trains") for line in plan(make_config(data)))
 
 
 @pytest.fixture

@@ -61,7 +61,7 @@ class FakeAdded:
 class FakeStream:
     """Scores are summed z-scores with a running mean, so that every row before matters."""
 
-    limit, trouble = LIMIT, None
+    limit, trouble, tells_rows = LIMIT, None, False
 
     def __init__(self, model):
         self._model = model
@@ -170,7 +170,7 @@ class FakeModel:
     def accept(self, stream, own, *, hush=False):
         stream._own = [name for name, _ in own]
 
-    def call_fault(self, alarm, entity, stretch):
+    def mark_fault(self, alarm, entity, stretch):
         self.__dict__.setdefault("faults", {}).pop(alarm, None)
         if stretch is not None:
             self.faults[alarm] = entity, stretch

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from live.cores import CORES
 from live.feeds import config, feed, write
-from vace_ad.live import keeper
+from vace_ad.live import checkpoint
 from vace_ad.live.plugins import kinds
 from vace_ad.live.runner import Watch
 
@@ -31,7 +31,7 @@ class Torn(Watch):
 
     def checkpoint(self):
         super().checkpoint()
-        if self._keeper._batch is not None:
+        if self._checkpoint._batch is not None:
             self.parts_to_live -= 1
             if not self.parts_to_live:
                 os.kill(os.getpid(), signal.SIGKILL)
@@ -52,7 +52,7 @@ def watch(folder, url, core, *, parts, last):
         return pid
     try:
         if parts:
-            keeper._TOGETHER = keeper._WORK = keeper._SHARE = 0
+            checkpoint._TOGETHER = checkpoint._WORK = checkpoint._SHARE = 0
         one = Torn(config(folder, **sections), core)
         one.parts_to_live = last
         one.run()
@@ -63,7 +63,7 @@ def watch(folder, url, core, *, parts, last):
 def main():
     folder, url, rounds, seed = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
     core = CORES[sys.argv[5]].make()
-    core.load(config(folder).model["file"])  # what it imports is imported once
+    core.load(config(folder).model.file)  # what it imports is imported once
     random.seed(seed)
     lines = feed(**json.loads((folder / "feed.json").read_text()))
     kinds("sink")["webhook"].load()

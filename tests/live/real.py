@@ -10,7 +10,7 @@ from live.feeds import CHANNELS, START, STEP
 from vace_ad import VACE
 from vace_ad.alarms.budget import Budget
 from vace_ad.frames import Table
-from vace_ad.live.glue import VaceCore
+from vace_ad.live.detector import Detectors
 
 BUDGET = Budget(1, "week")
 
@@ -30,4 +30,4 @@ def save_model(path, **more):
 
 
 def core():
-    return VaceCore(BUDGET)
+    return Detectors(BUDGET)

@@ -6,10 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vace_ad.alarms.events import Reading
-from vace_ad.live.alarms import Life, Rules, body
+from vace_ad.live.alarms import Lifecycle, body
+from vace_ad.live.config import AlarmSettings
 
 S = 10**9
-RULES = Rules(resolve_after=60 * S, update_every=30 * S, silence_after=120 * S)
+RULES = AlarmSettings(resolve_after=60 * S, update_every=30 * S, silence_after=120 * S)
 
 
 def change(what, name="e1", start=0, end=0, severity=50.0, kind="anomaly", shares=(("flow", 1.0),)):
@@ -30,7 +31,7 @@ def told(messages):
 
 
 def test_a_life():
-    life = Life("p", RULES)
+    life = Lifecycle("p", RULES)
     (first,) = life.changes([change("open", start=100)], 110 * S, 0)
     assert (first.what, first.alarm.onset) == ("open", 100 * S)
     assert life.changes([change("update", start=100, severity=80.0)], 120 * S, 0) == []  # too soon
@@ -49,7 +50,7 @@ def test_a_life():
 
 
 def test_the_strongest_event_speaks():
-    life = Life("p", RULES)
+    life = Lifecycle("p", RULES)
     life.changes([change("open", "a", severity=70.0)], 10 * S, 0)
     life.changes([change("open", "b", severity=20.0, shares=(("level", 1.0),))], 20 * S, 0)
     alarm = life.open["anomaly", ""]
@@ -60,13 +61,13 @@ def test_the_strongest_event_speaks():
 
 
 def test_another_stream_has_other_identities():
-    one = Life("p", RULES).changes([change("open")], 0, 0)
-    other = Life("p", RULES).changes([change("open")], 0, 7)
+    one = Lifecycle("p", RULES).changes([change("open")], 0, 0)
+    other = Lifecycle("p", RULES).changes([change("open")], 0, 7)
     assert one[0].alarm.id != other[0].alarm.id
 
 
 def test_short_gaps_are_no_alarm_and_a_told_silence_is_not_told_again():
-    life = Life("p", RULES)
+    life = Lifecycle("p", RULES)
     assert life.changes([change("open", "g", start=100, kind="no data")], 150 * S, 0) == []
     assert life.changes([change("resolve", "g", start=100, kind="no data")], 160 * S, 0) == []
     (opened,) = life.silent(200 * S, 400 * S)
@@ -86,9 +87,9 @@ STEPS = st.tuples(st.sampled_from("ours"), st.sampled_from("ab"), st.integers(1,
 @given(st.lists(STEPS, max_size=30), st.integers(0, 30))
 def test_a_state_in_the_middle_changes_nothing(steps, cut):
     def run(parts):
-        life, now, messages = Life("p", RULES), 0, []
+        life, now, messages = Lifecycle("p", RULES), 0, []
         for part in parts:
-            restored = Life("p", RULES)
+            restored = Lifecycle("p", RULES)
             restored.restore(json.loads(json.dumps(life.state())))
             life = restored
             for letter, name, wait in part:
@@ -105,14 +106,14 @@ def test_a_state_in_the_middle_changes_nothing(steps, cut):
 
 
 def test_an_alarm_says_the_value_and_the_expected_range_of_its_first_suspect():
-    life = Life("p", RULES)
+    life = Lifecycle("p", RULES)
     (first,) = life.changes([change("open", start=100)], 110 * S, 0)
     told = body(first, None)
     assert "(flow 49.6, expected 31.0 to 35.0), severity 50 (medium)" in told["summary"]
     assert told["readings"] == [{"channel": "flow", "value": 49.6, "low": 31.0, "high": 35.0}]
     assert (told["level"], told["unit_score"]) == ("medium", 0.5)
     assert (told["probability"], told["normal_rows"]) == (1e-6, 4176)
-    again = Life("p", RULES)
+    again = Lifecycle("p", RULES)
     again.restore(json.loads(json.dumps(life.state())))
     (resolved,) = again.normal(first.alarm.id, 200 * S)
     assert body(resolved, None)["readings"] == told["readings"]

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from live.naive_align import naive_rows
-from vace_ad.live.align import Aligner, Row, Rule
+from vace_ad.live.align import Aligner, Row
+from vace_ad.live.config import Align
 from vace_ad.live.records import Record
 
 STEP = 10
@@ -46,7 +47,7 @@ def disturbed(draw):
 @given(disturbed(), st.sampled_from(["mean", "last"]))
 def test_the_same_rows_whatever_the_order_within_the_lateness(case, combine):
     lateness, readings, order = case
-    rule = Rule(STEP, lateness, combine=combine)
+    rule = Align(step=STEP, lateness=lateness, combine=combine)
     rows, counts, aligner = run(rule, [record(t, **{c: v}) for t, c, v in order])
     rows += aligner.finish()
     assert [(row.time, row.values) for row in rows] == naive_rows(readings, STEP, combine)
@@ -57,7 +58,7 @@ def test_the_same_rows_whatever_the_order_within_the_lateness(case, combine):
 @given(disturbed(), st.integers(0, 39))
 def test_state_in_the_middle_changes_nothing(case, cut):
     lateness, _, order = case
-    rule = Rule(STEP, lateness, fill="hold", hold=25)
+    rule = Align(step=STEP, lateness=lateness, fill="hold", hold=25)
     records = [record(t, **{c: v}) for t, c, v in order]
     whole, counts, aligner = run(rule, records)
     whole += aligner.finish()
@@ -69,7 +70,7 @@ def test_state_in_the_middle_changes_nothing(case, cut):
 
 
 def test_every_case_has_its_counter():
-    rule = Rule(STEP, lateness=20, future=1000)
+    rule = Align(step=STEP, lateness=20, future=1000)
     came = [
         record(5, a=1.0),
         record(42, a=4.0),  # passes 22: the step of 0 closes, and 10 to 20 after it
@@ -90,7 +91,7 @@ def test_every_case_has_its_counter():
 
 
 def test_a_value_is_held_for_so_long_and_no_longer():
-    rule = Rule(STEP, fill="hold", hold=20)
+    rule = Align(step=STEP, fill="hold", hold=20)
     rows, _, _ = run(
         rule, [record(t, a=1.0 * t, **({"b": 7.0} if t == 0 else {})) for t in range(0, 60, 10)]
     )
@@ -99,14 +100,14 @@ def test_a_value_is_held_for_so_long_and_no_longer():
 
 def test_a_long_gap_is_a_jump():
     rows, _, _ = run(
-        Rule(STEP, gap=3), [record(0, a=1.0), record(1000, a=2.0), record(1015, a=3.0)]
+        Align(step=STEP, gap=3), [record(0, a=1.0), record(1000, a=2.0), record(1015, a=3.0)]
     )
     assert [row.time for row in rows] == [0, 1000]
 
 
 @pytest.mark.parametrize("lateness", [0, 50])
 def test_without_a_step_every_time_is_a_row(lateness):
-    rule = Rule(None, lateness)
+    rule = Align(step=None, lateness=lateness)
     came = [
         record(1000, a=1.0, b=2.0),
         record(1070, a=3.0),

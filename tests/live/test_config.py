@@ -1,5 +1,7 @@
 import re
+import sys
 import tomllib
+from importlib import import_module
 from urllib.error import HTTPError
 from urllib.parse import urlencode
 from urllib.request import urlopen
@@ -8,7 +10,7 @@ import pytest
 
 from live.running import until
 from live.servers import prometheus
-from vace_ad.errors import ConfigError
+from vace_ad.errors import ConfigError, MissingExtraError
 from vace_ad.live.config import load_config, template
 from vace_ad.live.plugins import kinds
 
@@ -43,10 +45,10 @@ def load(tmp_path, text):
 
 def test_a_good_file(tmp_path):
     config = load(tmp_path, GOOD)
-    assert config.align["step"] == 10 * 10**9
-    assert config.align["lateness"] == 30 * 10**9
+    assert config.align.step == 10 * 10**9
+    assert config.align.lateness == 30 * 10**9
     assert (config.budget.amount, config.budget.per) == (2, "day")
-    assert config.model["file"] == tmp_path / "pump.vace"
+    assert config.model.file == tmp_path / "pump.vace"
     assert [sink.name for sink in config.sinks] == ["stdout", "stdout-2"]
     assert config.link == "http://127.0.0.1:8490"
 
@@ -69,6 +71,24 @@ def test_a_good_file(tmp_path):
         ("127.0.0.1:8490", "127.0.0.1", "host and port"),
         ("127.0.0.1:8490", '127.0.0.1:8490"\ntoken = "abc', "a secret does not stand in this file"),
         ("[server]", "[server", "is not TOML"),
+        (
+            'step = "10s"',
+            'step = "10s"\ngap = 0',
+            "align.gap = 0: must be a whole number from 1 to",
+        ),
+        ('step = "10s"', 'step = "10s"\ngap = true', "must be a whole number from 1 to 1000000"),
+        (
+            "plant.csv",
+            'plant.csv"\nname = "',
+            "source.name = '': must be a string that is not empty",
+        ),
+        ('path = "plant.csv"', "path = 5", "source.path = 5: must be a string"),
+        (
+            'path = "plant.csv"',
+            'path = "plant.csv"\nfollow = "yes"',
+            "source.follow = 'yes': must be true or false",
+        ),
+        ("127.0.0.1:8490", '127.0.0.1:8490"\ntoken_file = "none', "server.token_file: "),
         ('step = "10s"', "", "needs align.step"),
         (
             'kind = "csv"\npath = "plant.csv"\n[align]\nstep = "10s"\nlateness = "30s"\n'
@@ -97,14 +117,28 @@ def test_secrets_come_from_the_environment_or_a_file_and_are_never_shown(tmp_pat
         load(tmp_path, text)
     monkeypatch.setenv("VACE_TOKEN", "very-secret")
     config = load(tmp_path, text)
-    assert config.token.reveal() == "very-secret"
+    assert config.server.secret("token") == "very-secret"
     assert "very-secret" not in repr(config)
     hook = '[[sink]]\nkind = "webhook"\nurl = "http://a.b/c"\ntoken_file = "%s"\n[state]'
     file = tmp_path / "token"
     file.write_text("other-secret\n")
     config = load(tmp_path, GOOD.replace("[state]", hook % file))
-    assert config.sinks[-1].settings["token"].reveal() == "other-secret"
+    assert config.sinks[-1].settings.secret("token") == "other-secret"
     assert "other-secret" not in repr(config)
+
+
+def test_files_of_secrets_are_relative_to_the_file(tmp_path):
+    (tmp_path / "token").write_text("from-a-file\n")
+    text = GOOD.replace("127.0.0.1:8490", '0.0.0.0:8490"\ntoken_file = "token')
+    assert load(tmp_path, text).server.secret("token") == "from-a-file"
+
+
+def test_without_pydantic_the_line_that_installs_it_is_shown(monkeypatch):
+    monkeypatch.setitem(sys.modules, "pydantic", None)
+    for name in [name for name in sys.modules if name.startswith("vace_ad.live.")]:
+        monkeypatch.delitem(sys.modules, name)
+    with pytest.raises(MissingExtraError, match=r"pip install 'vace-ad\[live\]'"):
+        import_module("vace_ad.live.service")
 
 
 def test_a_password_in_an_address_is_refused_and_not_repeated(tmp_path):
@@ -124,10 +158,10 @@ def test_the_template_of_every_kind_is_a_good_file(tmp_path, kind):
 def test_the_template_of_prometheus_has_query_sets_that_are_promql(tmp_path):
     text = template("prometheus")
     config = load(tmp_path, text)
-    assert list(config.source.settings["queries"]) == ["requests", "errors", "duration"]
-    assert config.model["learn"] == config.source.settings["history"]  # the past is learned from
+    assert list(config.source.settings.queries) == ["requests", "errors", "duration"]
+    assert config.model.learn == config.source.settings.history  # the past is learned from
     both = re.sub(r"^# (\w+ = ')", r"\1", text, flags=re.MULTILINE)
-    queries = load(tmp_path, both).source.settings["queries"]
+    queries = load(tmp_path, both).source.settings.queries
     assert len(queries) == 9
     with prometheus(tmp_path, 1) as url:
         until(lambda: answers(f"{url}/-/ready"))

@@ -16,11 +16,10 @@ import yaml
 
 from live.servers import free_port, server
 from vace_ad.live.config import load_config
-from vace_ad.live.fields import Secret
 from vace_ad.live.server import app
 from vace_ad.live.server.metrics import exposition
-from vace_ad.live.sinks.gauges import GaugeSink
-from vace_ad.live.sources.mqtt import make_client
+from vace_ad.live.sinks.prometheus import PrometheusSettings, PrometheusSink
+from vace_ad.live.sources.mqtt import MqttSettings, make_client
 from vace_ad.live.status import Status
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
@@ -28,7 +27,7 @@ DEPLOY = Path(__file__).parents[2] / "deploy"
 
 def series():
     """Every name that /metrics can show."""
-    sink = GaugeSink({"most": 10})
+    sink = PrometheusSink(PrometheusSettings(most=10))
     sink.send([{"alarm": "a", "what": "open", "entity": "p", "kind": "anomaly", "channel": "",
                 "channels": [], "severity": 1.0}])  # fmt: skip
     status = Status()
@@ -153,10 +152,10 @@ def configured(folder):
 
 def test_the_configuration_is_one_that_the_watch_takes(tmp_path):
     config = configured(tmp_path)
-    assert config.source.settings["url"] == config.sinks[0].settings["url"]
-    assert config.source.settings["client_id"] != config.sinks[0].settings["client_id"]
-    assert config.server["address"] == ("0.0.0.0", 8490)
-    assert config.token is not None
+    assert config.source.settings.url == config.sinks[0].settings.url
+    assert config.source.settings.client_id != config.sinks[0].settings.client_id
+    assert config.server.address == ("0.0.0.0", 8490)
+    assert config.server.secret("token") is not None
 
 
 def compose():
@@ -166,7 +165,7 @@ def compose():
 def test_compose_mounts_what_the_configurations_name(tmp_path):
     services = compose()["services"]
     config = configured(tmp_path)
-    host = re.search(r"//(\w+):", config.source.settings["url"])[1]
+    host = re.search(r"//(\w+):", config.source.settings.url)[1]
     assert host in services
     assert services["watch"]["depends_on"][host]["condition"] == "service_healthy"
     inside = [each.split(":")[1] for each in services["watch"]["volumes"]]
@@ -206,8 +205,11 @@ def test_mosquitto_takes_its_configuration_and_refuses_strangers(tmp_path):
     answers = {}
     with server("mosquitto", "mosquitto", port, "-c", "mosquitto.conf", cwd=tmp_path):
         for password in ("secret", "wrong"):
-            settings = {**configured(tmp_path).source.settings, "client_id": password}
-            settings |= {"url": f"mqtt://127.0.0.1:{port}", "password": Secret(password)}
+            (tmp_path / "password").write_text(password)
+            given = configured(tmp_path).source.settings.model_dump()
+            given |= {"client_id": password, "url": f"mqtt://127.0.0.1:{port}"}
+            given |= {"password_env": None, "password_file": tmp_path / "password"}
+            settings = MqttSettings(**given)
             client = make_client(settings)
             client.on_connect = lambda _c, _u, _f, reason, _p, who=password: answers.update(
                 {who: reason.is_failure}
@@ -261,7 +263,7 @@ def test_the_pod_has_no_rights_and_the_user_of_the_image():
 def test_the_probes_ask_what_the_server_answers(tmp_path):
     """The paths exist; the readiness probe gives the token, and fails where the answer is 503."""
     (container,) = manifests()["StatefulSet"]["spec"]["template"]["spec"]["containers"]
-    paths = set(re.findall(r'Route\("(/\w*)"', Path(app.__file__).read_text()))
+    paths = set(re.findall(r'"GET (/\w*)"', Path(app.__file__).read_text()))
     for probe in ("startupProbe", "livenessProbe"):
         assert container[probe]["httpGet"]["path"] in paths
     program, flag, code = container["readinessProbe"]["exec"]["command"]

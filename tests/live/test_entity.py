@@ -7,16 +7,20 @@ import pytest
 
 from live.feeds import CHANNELS, START, STEP
 from live.real import core, save_model
-from vace_ad.live.alarms import Rules as AlarmRules
-from vace_ad.live.align import Rule as AlignRule
-from vace_ad.live.entity import Entity, Setup
+from vace_ad.live.config import make_config
+from vace_ad.live.entity import Entity
 from vace_ad.live.records import Record
 from vace_ad.live.store import Pending, Store
 
-SETUP = Setup(
-    AlignRule(step=STEP), AlarmRules(resolve_after=60 * 10**9, update_every=20 * 10**9),
-    snapshot_rows=50,
-)  # fmt: skip
+SETUP = make_config(
+    {
+        "source": {"kind": "csv", "path": "-"},
+        "model": {"file": "pump.vace"},
+        "state": {"path": "state", "snapshot_rows": 50},
+        "align": {"step": f"{STEP // 10**9}s"},
+        "alarms": {"resolve_after": "1min", "update_every": "20s"},
+    }
+)
 
 
 @pytest.fixture(scope="module")

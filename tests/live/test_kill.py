@@ -59,7 +59,7 @@ def drain(folder, receiver, core):
     end = time.monotonic() + 20
     while watch.store.waiting() and time.monotonic() < end:
         watch.step()
-    found = {name: watch.roster.get(name) for name in watch.known}
+    found = {name: watch.registry.get(name) for name in watch.known}
     watch.close()
     return found
 

@@ -10,10 +10,10 @@ from live import real
 from live.feeds import CHANNELS
 from vace_ad import VACE
 from vace_ad.errors import ConfigError
-from vace_ad.live.alarms import Alarm, Life, Rules, body
-from vace_ad.live.config import make_config
+from vace_ad.live.alarms import Alarm, Lifecycle, body
+from vace_ad.live.config import AlarmSettings, make_config
 from vace_ad.live.runner import Watch
-from vace_ad.live.service import plan, vace_core
+from vace_ad.live.service import make_detectors, plan
 from vace_ad.live.store import Store
 
 MINUTE = 60 * 10**9
@@ -45,9 +45,9 @@ def config(folder, model="m.vace", **alarms):
 
 
 def watched(settings):
-    watch = Watch(settings, vace_core(settings))
+    watch = Watch(settings, make_detectors(settings))
     watch.run()
-    store = Store(settings.state["path"])
+    store = Store(settings.state.path)
     alarms = [one for one in store.alarms(limit=100) if one["kind"] == "no score"]
     store.close()
     return watch, alarms
@@ -82,12 +82,12 @@ def test_channels_that_are_missing_are_a_reason_too(folder):
 def test_an_entity_that_is_forgotten_is_no_reason_any_more(folder):
     write(folder, np.arange(0, 400, 2))
     settings = config(folder)
-    watch = Watch(settings, vace_core(settings))
+    watch = Watch(settings, make_detectors(settings))
     watch.start()
     watch.step()
     (name,) = watch.known
     assert watch.status.problems["score"].startswith("1 entity has no score; ")
-    done = watch.forget(name)
+    done = watch.verdicts.remove(name)
     watch.step()
     assert done.result(0) is True
     assert watch.status.ready
@@ -95,8 +95,8 @@ def test_an_entity_that_is_forgotten_is_no_reason_any_more(folder):
 
 
 def test_an_alarm_by_its_last_message_keeps_the_reason():
-    (message,) = Life("p1", Rules()).silent(10**18, 10**18, reason="another step")
-    again = Alarm.told(body(message, None))
+    (message,) = Lifecycle("p1", AlarmSettings()).silent(10**18, 10**18, reason="another step")
+    again = Alarm.from_body(body(message, None))
     assert (again.kind, again.reason) == ("no score", "another step")
 
 
@@ -121,4 +121,4 @@ def test_a_model_without_time_watches_by_rows(folder):
     assert watch.status.counts["unscored"] == 15
     weekly = config(folder, "untimed.vace", budget="1/week")
     with pytest.raises(ConfigError, match=r"without time; say how .* \[align\] step"):
-        vace_core(weekly).load(weekly.model["file"])
+        make_detectors(weekly).load(weekly.model.file)

@@ -73,11 +73,11 @@ def test_csv():
 
 def test_influx():
     line = r'pumps,entity=p\ 1,site=a flow=1.5,n=3i,on=true,mode="x, y=1" 1767614400000000000'
-    one = from_influx(line, Names(), 0)
+    (one,) = from_influx(line, Names(), 0)
     assert one == ("p 1", NOON, {"a.flow": 1.5, "a.n": 3.0, "a.on": 1.0})
-    assert from_influx("cpu usage=2 1767614400", Names(), 0, 10**9).time == NOON
-    assert from_influx("cpu usage=2", Names(), 7) == ("cpu", 7, {"usage": 2.0})
-    assert from_influx("# a comment", Names(), 7) is None
+    assert from_influx("cpu usage=2 1767614400", Names(), 0, 10**9)[0].time == NOON
+    assert from_influx("cpu usage=2", Names(), 7) == [("cpu", 7, {"usage": 2.0})]
+    assert from_influx("# a comment", Names(), 7) == []
 
 
 @given(st.text())

@@ -1,4 +1,5 @@
-from vace_ad.live.alarms import Life, Rules
+from vace_ad.live.alarms import Lifecycle
+from vace_ad.live.config import AlarmSettings
 from vace_ad.live.silence import Silence
 
 S = 10**9
@@ -6,7 +7,7 @@ NOW = 1_767_614_400 * S
 
 
 def make(names=("a", "b", "c", "d")):
-    silence = Silence(Life("", Rules(silence_after=60 * S)), 60 * S)
+    silence = Silence(Lifecycle("", AlarmSettings(silence_after=60 * S)), 60 * S)
     silence.begin(names, None)
     silence.tick(NOW, None)
     return silence
@@ -43,7 +44,7 @@ def test_a_source_that_is_down():
     silence.heard(["a"], NOW + 60 * S)
     _, (message,) = silence.tick(NOW + 61 * S, "refused")
     assert message.alarm.kind == "no data"
-    again = Silence(Life("", Rules(silence_after=60 * S)), 60 * S)
+    again = Silence(Lifecycle("", AlarmSettings(silence_after=60 * S)), 60 * S)
     again.begin(["a"], silence.state())  # after a restart
     again.heard(["a"], NOW + 70 * S)
     _, (message,) = again.tick(NOW + 71 * S, None)
@@ -51,6 +52,6 @@ def test_a_source_that_is_down():
 
 
 def test_off():
-    silence = Silence(Life("", Rules(silence_after=None)), None)
+    silence = Silence(Lifecycle("", AlarmSettings(silence_after=None)), None)
     silence.begin(["a"], None)
     assert silence.tick(NOW + 10**6 * S, "down") == ([], [])

@@ -9,8 +9,8 @@ import pytest
 from live.feeds import Receiver
 from live.servers import mosquitto
 from vace_ad.live.alarms import Alarm, Message, body
-from vace_ad.live.fields import check_table
 from vace_ad.live.plugins import kinds
+from vace_ad.live.settings import read_settings
 from vace_ad.live.sinks import SinkError, SinkRefusedError
 
 ONSET = 1_767_614_400 * 10**9
@@ -26,7 +26,7 @@ def message(what="open", revision=1, **more):
 
 def make(kind, **given):
     found = kinds("sink")[kind].load()
-    settings = check_table(given, found.FIELDS, "sink")
+    settings = read_settings(found.SETTINGS, given, "sink")
     return found(settings)
 
 
@@ -77,7 +77,7 @@ def test_an_open_alarm_is_a_series_with_its_severity_in_a_word():
 
 
 def test_a_message_brings_its_alarm_back_whole():
-    told = Alarm.told(message())
+    told = Alarm.from_body(message())
     assert told.readings == [["flow", 49.6, 31.0, 35.0]]
     assert (told.partner, told.lasting, told.severity) == ("level", False, 70.0)
 

@@ -10,39 +10,34 @@ import pytest
 from live.servers import mosquitto
 from vace_ad.errors import ConfigError
 from vace_ad.live.config import make_config
-from vace_ad.live.fields import Field, check_table, whole
 from vace_ad.live.plugins import Kind, kinds
 from vace_ad.live.records import Record
-from vace_ad.live.sources import Batch
+from vace_ad.live.settings import Settings, key, read_settings
+from vace_ad.live.sources import Batch, Source
 
 T0 = 1_767_614_400
 N = 12
 
 
-class CountingSource:
+class CountingSettings(Settings):
+    most: int = key(N, "how far to count", low=1, high=1000)
+
+
+class CountingSource(Source):
     """A plug-in as somebody else would write it: counts up, from where it was."""
 
-    FIELDS = {"most": Field(whole(1, 1000), N, "how far to count")}  # noqa: RUF012
-    live, eager, problem = False, False, None
-
-    def __init__(self, settings):
-        self._most, self._next = settings["most"], 0
+    SETTINGS = CountingSettings
+    live = False
 
     def open(self, position):
         self._next = 0 if position is None else position
 
     def read(self, timeout):
-        if self._next >= self._most:
+        if self._next >= self.settings.most:
             return Batch([], self._next, end=True)
         record = Record("counter", (T0 + self._next) * 10**9, {"flow": float(self._next)})
         self._next += 1
         return Batch([record], self._next)
-
-    def acknowledge(self, position):
-        pass
-
-    def close(self):
-        pass
 
 
 @pytest.fixture
@@ -118,7 +113,7 @@ def case(request, tmp_path):
 def test_the_contract_of_a_source(case):
     kind, given, send = case
     found = CountingSource if kind == "counter" else kinds("source")[kind].load()
-    made = found(check_table(given, found.FIELDS, "source"))
+    made = found(read_settings(found.SETTINGS, given, "source"))
     made.open(None)
     send(made)
     assert made.live in (True, False)
@@ -145,7 +140,7 @@ def test_the_contract_of_a_source(case):
 def test_a_plug_in_has_its_own_keys_and_their_checks(plugged):
     tables = {"model": {"learn": "1h"}, "state": {"path": "x"}}
     config = make_config({"source": {"kind": "counter", "most": 7}, **tables})
-    assert config.source.settings == {"most": 7}
+    assert config.source.settings.most == 7
     with pytest.raises(ConfigError, match=r"source\.most = 0: must be a whole number from 1"):
         make_config({"source": {"kind": "counter", "most": 0}, **tables})
 
@@ -153,7 +148,7 @@ def test_a_plug_in_has_its_own_keys_and_their_checks(plugged):
 def test_a_plug_in_that_cannot_be_loaded_is_said():
     with pytest.raises(ConfigError, match="'opcua' cannot be loaded"):
         Kind("opcua", "no_such_module:Source").load()
-    with pytest.raises(ConfigError, match="no FIELDS"):
+    with pytest.raises(ConfigError, match="no SETTINGS"):
         Kind("opcua", "json:JSONDecoder").load()
 
 
@@ -162,7 +157,7 @@ def test_a_pipe_in_place_of_a_file_is_said_and_not_waited_for(tmp_path):
 
     os.mkfifo(tmp_path / "pipe")
     found = kinds("source")["csv"].load()
-    made = found(check_table({"path": str(tmp_path / "pipe")}, found.FIELDS, "source"))
+    made = found(read_settings(found.SETTINGS, {"path": str(tmp_path / "pipe")}, "source"))
     made.open(None)
     assert made.read(0.01) is None
     assert "is no file" in made.problem

@@ -1,4 +1,4 @@
-"""`vace watch`: from a sensor or a metric to an alert that somebody can act on."""
+"""`vace watch`: score a live source and send alarms."""
 
 from __future__ import annotations
 
@@ -25,28 +25,30 @@ def watch_command(
     ] = "watch.toml",
     kind: Annotated[
         str | None,
-        typer.Argument(help="With --init: kind of source, for example prometheus or mqtt."),
+        typer.Argument(help="With --init: kind of source, such as prometheus or mqtt."),
     ] = None,
-    model: Annotated[Path | None, typer.Option(help="With -: model file from `vace fit`.")] = None,
+    model: Annotated[Path | None, typer.Option(help="With -: model file of `vace fit`.")] = None,
     state: Annotated[
-        Path | None,
-        typer.Option(help="With -: folder for the state. Default: not kept."),
+        Path | None, typer.Option(help="With -: state file. By default the state is temporary.")
     ] = None,
-    init: Annotated[bool, typer.Option("--init", help="Write a commented configuration.")] = False,
+    init: Annotated[
+        bool, typer.Option("--init", help="Write a commented configuration and exit.")
+    ] = False,
     dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Print what would be read and sent, and exit."),
+        bool, typer.Option("--dry-run", help="Show what would be read, trained and sent, and exit.")
     ] = False,
     backtest: Annotated[
         str | None,
-        typer.Option(help="Print the alarms of a past period, for example 30d, and exit."),
+        typer.Option(help="Show the alarms of a past time span and exit, for example 30d."),
     ] = None,
-    log: Annotated[str, typer.Option(help="Format of the log: text or json.")] = "text",
+    log: Annotated[
+        str, typer.Option(help="Format of the log on standard error: text or json.")
+    ] = "text",
 ) -> None:
-    """Score a live source, raise alarms and send them to sinks.
+    """Score a live source, raise alarms, and send them to sinks.
 
     Start with `vace watch plant.toml --init`, or `vace watch service.toml --init prometheus`, then
-    `--dry-run`. SIGTERM stops it; SIGHUP reloads the configuration.
+    `--dry-run`. SIGTERM stops the command; SIGHUP reloads the configuration.
     """
     if init:
         _write(config, kind)
@@ -74,8 +76,8 @@ def watch_command(
 
 def _write(config: str, kind: str | None) -> None:
     from vace_ad.live.config import template
-    from vace_ad.live.fields import hint
     from vace_ad.live.plugins import kinds
+    from vace_ad.live.settings import hint
 
     known = kinds("source")
     if kind is None and config in known:  # vace watch --init prometheus
@@ -124,12 +126,12 @@ def _backtest(config: Config, words: str) -> None:
         f"{plural(len(alarms), 'alarm')} in {words} ({len(alarms) / weeks:.1f} a week) of "
         f"{plural(len(watch.known), 'entity', 'entities')}, "
         f"{plural(counts['rows'], 'row')}; too late: {counts['late']:,}, "
-        f"no records: {counts['bad']:,}"
+        f"not readable: {counts['bad']:,}"
     )
 
 
 class _Json(logging.Formatter):
-    """A log line as JSON."""
+    """Log lines as JSON."""
 
     def format(self, record: logging.LogRecord) -> str:
         line: dict[str, Any] = {

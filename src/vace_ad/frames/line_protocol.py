@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vace_ad.errors import TableReadError
 from vace_ad.frames.limits import check_cells
@@ -18,10 +18,42 @@ _NAME = r"(?:\\.|[^,= \\])+"
 _VALUE = r'(?:"(?:\\.|[^"\\])*"|[^, "]+)'
 _LINE = re.compile(
     rf"((?:\\.|[^, \\])+)((?:,{_NAME}={_NAME})*) +({_NAME}={_VALUE}(?:,{_NAME}={_VALUE})*)"
-    r"(?: +(-?\d+))?\s*"
+    r"(?: +(-?\d{1,40}))?\s*"
 )
 _PAIR = re.compile(rf"({_NAME})=({_VALUE})")
 _TAG = re.compile(rf"({_NAME})=({_NAME})")
+_TRUE, _FALSE = ("t", "T", "true", "True", "TRUE"), ("f", "F", "false", "False", "FALSE")
+
+
+class Point(NamedTuple):
+    """One line."""
+
+    measurement: str
+    tags: dict[str, str]
+    fields: list[tuple[str, str]]  # values as written; `field_value` reads them
+    time: int | None
+
+
+def parse_point(line: str) -> Point | None:
+    """The point of a line; None for a line that is no line protocol."""
+    match = _LINE.fullmatch(line)
+    if match is None:
+        return None
+    tags = {_plain(k): _plain(v) for k, v in _TAG.findall(match[2])}
+    fields = [(_plain(k), v) for k, v in _PAIR.findall(match[3])]
+    return Point(_plain(match[1]), tags, fields, int(match[4]) if match[4] else None)
+
+
+def field_value(text: str) -> float | str:
+    """The value of a field as it is written: a number, a Boolean as 0 or 1, or text."""
+    if text.startswith('"'):
+        return re.sub(r'\\(["\\])', r"\1", text[1:-1])
+    if text in _TRUE or text in _FALSE:
+        return float(text in _TRUE)
+    try:
+        return float(text.rstrip("iu"))
+    except ValueError:
+        return text
 
 
 def is_line_protocol(lines: Sequence[str]) -> bool:
@@ -44,19 +76,17 @@ def read_line_protocol(name: str, data: bytes, most: int) -> pl.DataFrame:
     for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
-        match = _LINE.fullmatch(line)
-        if match is None or not match[4]:
+        point = parse_point(line)
+        if point is None or point.time is None:
             raise TableReadError(
                 f"{name}, line {number} is no point of line protocol with a time; mend or remove "
                 "that line"
             )
-        measurement = _plain(match[1])
-        measurements.add(measurement)
-        tags = tuple(sorted((_plain(k), _plain(v)) for k, v in _TAG.findall(match[2])))
-        row = points.setdefault((int(match[4]), tags), {})
-        for key, value in _PAIR.findall(match[3]):
-            fields[measurement, _plain(key)] = None
-            row[measurement, _plain(key)] = _value(value)
+        measurements.add(point.measurement)
+        row = points.setdefault((point.time, tuple(sorted(point.tags.items()))), {})
+        for key, value in point.fields:
+            fields[point.measurement, key] = None
+            row[point.measurement, key] = field_value(value)
     titles = list(dict.fromkeys(key for _, pairs in points for key, _ in pairs))
     check_cells(name, len(points), len(titles) + len(fields), most)
     largest = max(abs(stamp) for stamp, _ in points)
@@ -83,14 +113,3 @@ def read_line_protocol(name: str, data: bytes, most: int) -> pl.DataFrame:
 
 def _plain(text: str) -> str:
     return re.sub(r"\\([,= \\])", r"\1", text)
-
-
-def _value(text: str) -> float | str:
-    if text.startswith('"'):
-        return re.sub(r'\\(["\\])', r"\1", text[1:-1])
-    if text in ("t", "T", "true", "True", "TRUE", "f", "F", "false", "False", "FALSE"):
-        return float(text[0] in "tT")
-    try:
-        return float(text.rstrip("iu"))
-    except ValueError:
-        return text

@@ -1,4 +1,8 @@
-"""Alarms with a life: opened, updated, resolved; each with an identity that a restart keeps."""
+"""The lifecycle of alarms: open, update, resolve; an alarm keeps its id over a restart.
+
+`vace_ad.alarms.feed` gives the events of one stream. An alarm joins the events of an entity that
+follow each other within `resolve_after`, and also covers missing data and missing scores.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ import numpy as np
 
 from vace_ad.alarms.events import Reading, reading_words
 from vace_ad.alarms.severity import level
+from vace_ad.live.config import AlarmSettings
 from vace_ad.live.records import read_time
 
 ANOMALY, NO_DATA, NO_SCORE = "anomaly", "no data", "no score"
@@ -23,7 +28,7 @@ _PATTERNS = 8  # kept of one alarm
 
 @dataclass
 class Alarm:
-    """One thing that somebody should look at; times in nanoseconds."""
+    """An alarm of an entity; times in nanoseconds."""
 
     id: str
     entity: str  # "" is the source itself
@@ -48,8 +53,8 @@ class Alarm:
     reason: str | None = None  # why rows have no score, and what to do
 
     @classmethod
-    def told(cls, body: Mapping[str, Any]) -> Alarm:
-        """An alarm by the last message about it, where nothing else is left of it."""
+    def from_body(cls, body: Mapping[str, Any]) -> Alarm:
+        """An alarm from the last message about it, if nothing else is left."""
         return cls(
             body["alarm"], body["entity"], body["kind"], body["channel"],
             read_time(body["onset"]), revision=int(body["id"].rpartition(".")[2]),
@@ -62,7 +67,7 @@ class Alarm:
         )  # fmt: skip
 
     def gist(self) -> tuple[Any, ...]:
-        """What is news when it changes."""
+        """What makes an update when it changes."""
         return (
             self.severity and round(self.severity),
             self.signal,
@@ -71,7 +76,7 @@ class Alarm:
 
 
 class Message(NamedTuple):
-    """News of an alarm, for every sink."""
+    """A message about an alarm, for every sink."""
 
     id: str
     what: str  # open, update, resolve
@@ -79,35 +84,21 @@ class Message(NamedTuple):
     time: int
 
 
-@dataclass(frozen=True)
-class Rules:
-    """When alarms are updated and resolved; times in nanoseconds."""
+class Lifecycle:
+    """The alarms of one entity. Events that come while an alarm is open join it."""
 
-    resolve_after: int = 600 * 10**9
-    update_every: int = 300 * 10**9
-    silence_after: int | None = 600 * 10**9
-
-    @classmethod
-    def of(cls, alarms: Mapping[str, Any]) -> Rules:
-        """The rules of the section [alarms]."""
-        return cls(alarms["resolve_after"], alarms["update_every"], alarms["silence_after"])
-
-
-class Life:
-    """The alarms of one entity. One cause is one alarm: what comes while one is open joins it."""
-
-    def __init__(self, entity: str, rules: Rules) -> None:
+    def __init__(self, entity: str, rules: AlarmSettings) -> None:
         self._entity, self._rules = entity, rules
         self.open: dict[tuple[str, str], Alarm] = {}  # by kind and channel
-        self._heard = -(2**63)  # until then, silence has been told
+        self._heard = -(2**63)  # missing data up to this time has been reported
 
     def changes(self, changes: Sequence[Any], now: int, origin: int) -> list[Message]:
-        """What a stream says of its events; `now` is its last row's time, `origin` its first's."""
+        """Changes of a stream's events; `now` is its last row's time, `origin` its first's."""
         messages = []
         for change in changes:
             event = change.event
             if change.what == "accepted":
-                continue  # like something that was called normal: no alarm
+                continue  # like an event that was called normal: no alarm
             if event.kind == NO_DATA:
                 messages += self._no_data(change.what, event, now, origin)
                 continue
@@ -139,23 +130,23 @@ class Life:
         return messages + self.tick(now)
 
     def normal(self, id: str, now: int) -> list[Message]:
-        """A person says that the open alarm of this id is normal: it is over."""
+        """Resolve the open alarm of this id: a person called it normal."""
         alarm = self.open.get((ANOMALY, ""))
         return [self._resolve(alarm, now)] if alarm is not None and alarm.id == id else []
 
     def leave(self, now: int) -> list[Message]:
-        """The entity is watched elsewhere from now on: what is open here is over."""
+        """Resolve all: the entity is removed, or another process watches it."""
         return [self._resolve(alarm, now) for alarm in list(self.open.values())]
 
     def tick(self, now: int) -> list[Message]:
-        """Resolve what has been quiet for long enough at this row's time."""
+        """Resolve the anomaly if no event was open for long enough."""
         alarm = self.open.get((ANOMALY, ""))
         if alarm is None or alarm.quiet is None or now - alarm.quiet < self._rules.resolve_after:
             return []
         return [self._resolve(alarm, now)]
 
     def _no_data(self, what: str, event: Any, now: int, origin: int) -> list[Message]:
-        """Missing rows, as the stream saw them; a silence already told is not told again."""
+        """Missing rows found by the stream, unless they were reported before."""
         start, after = _time(event.start_time, now), self._rules.silence_after
         alarm = self.open.get((NO_DATA, ""))
         if what == "resolve":
@@ -172,7 +163,7 @@ class Life:
     def silent(
         self, since: int, now: int, channel: str = "", *, reason: str | None = None
     ) -> list[Message]:
-        """Nothing has come since a time: of the entity, or of one of its sensors.
+        """No data since a time, from the entity or from one of its channels.
 
         With a `reason`, rows come and have no score.
         """
@@ -183,6 +174,22 @@ class Life:
         alarm = Alarm(name, self._entity, kind, channel, since, reason=reason)
         self.open[kind, channel] = alarm
         return [self._message(alarm, "open", now)]
+
+    def channels(self, now: int, read: Sequence[str], heard: dict[str, int]) -> list[Message]:
+        """Missing data of single channels; `heard`: time of the last reading of each, updated."""
+        after = self._rules.silence_after
+        if after is None:
+            return []
+        messages = []
+        for channel in read:
+            heard[channel] = now
+            if self.open:
+                messages += self.heard(now, channel)
+        if 0 < len(read) < len(heard):  # an empty row is the entity's silence, not theirs
+            for channel, time in heard.items():
+                if now - time >= after:
+                    messages += self.silent(time, now, channel)
+        return messages
 
     @property
     def blind(self) -> str | None:
@@ -196,7 +203,7 @@ class Life:
         return [] if alarm is None else [self._resolve(alarm, now)]
 
     def heard(self, now: int, channel: str = "") -> list[Message]:
-        """Something has come again."""
+        """Data has come again."""
         alarm = self.open.get((NO_DATA, channel))
         if alarm is None or alarm.events:
             return []
@@ -204,8 +211,8 @@ class Life:
             self._heard = max(self._heard, now)
         return [self._resolve(alarm, now)]
 
-    def told(self, now: int) -> None:
-        """A silence up to now is told by the alarm of the source."""
+    def covered(self, now: int) -> None:
+        """Missing data up to now is reported by the alarm of the source."""
         self._heard = max(self._heard, now)
 
     def _resolve(self, alarm: Alarm, now: int) -> Message:
@@ -226,7 +233,7 @@ class Life:
         return Message(f"{alarm.id}.{alarm.revision}", what, frozen, now)
 
     def state(self) -> dict[str, Any]:
-        """The open alarms, as plain values, to be written at once: nothing is copied."""
+        """The open alarms as plain values, to be written at once: nothing is copied."""
         return {"open": [vars(alarm) for alarm in self.open.values()], "heard": self._heard}
 
     def restore(self, state: Mapping[str, Any]) -> None:
@@ -243,7 +250,7 @@ def identity(*parts: str) -> str:
 
 
 def body(message: Message, link: str | None) -> dict[str, Any]:
-    """A message as plain values, as every sink sends it."""
+    """A message as plain values, as sinks send it."""
     alarm = message.alarm
     return {
         "id": message.id,
@@ -273,7 +280,7 @@ def body(message: Message, link: str | None) -> dict[str, Any]:
 
 
 def summary(alarm: Alarm) -> str:
-    """An alarm in a sentence."""
+    """An alarm in one sentence."""
     who = alarm.entity or "source"
     if alarm.kind == NO_DATA:
         what = f"no data from sensor {alarm.channel}" if alarm.channel else "no data"
@@ -304,7 +311,7 @@ def iso(time: int) -> str:
 
 
 def _merge(alarm: Alarm, event: Any) -> None:
-    """Take over what the strongest event says."""
+    """Take the facts of the strongest event."""
     severity = _number(event.severity)
     stronger = alarm.severity is None or (severity is not None and severity >= alarm.severity)
     if stronger or not alarm.shares:

@@ -1,4 +1,4 @@
-"""Rows out of readings that come singly, late, twice, out of order or from the future.
+"""Alignment: rows out of single readings that come late, twice, out of order or from the future.
 
 Time is cut into steps. A row closes when the watermark, the newest time seen of its entity less
 the lateness, has passed its step; until then readings are put in place, whatever their order.
@@ -9,31 +9,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
 from math import fsum
 from typing import Any, NamedTuple
 
+from vace_ad.live.config import Align
 from vace_ad.live.records import Record
 
 Readings = list[tuple[int, float]]  # (time, value) of a channel within one step
-
-
-@dataclass(frozen=True)
-class Rule:
-    """How readings become rows; times in nanoseconds."""
-
-    step: int | None = None  # None: every time that comes is a row of its own
-    lateness: int = 0
-    fill: str = "none"
-    hold: int = 300 * 10**9
-    combine: str = "mean"
-    future: int | None = 300 * 10**9
-    gap: int = 1000  # empty rows are written for gaps up to so many
-
-    @classmethod
-    def of(cls, align: Mapping[str, Any]) -> Rule:
-        """The rule of the section [align]."""
-        return cls(**align)
 
 
 class Row(NamedTuple):
@@ -49,7 +31,7 @@ class Aligner:
 
     __slots__ = ("_open", "_rule", "_written", "last", "newest")
 
-    def __init__(self, rule: Rule) -> None:
+    def __init__(self, rule: Align) -> None:
         self._rule = rule
         self._open: dict[int, dict[str, Readings]] = {}  # by step, then channel
         self.newest: int | None = None  # the latest time that came
@@ -57,9 +39,9 @@ class Aligner:
         self.last: dict[str, tuple[int, float]] = {}  # newest reading of each channel, to be held
 
     def add(self, record: Record, counts: Counter[str], now: int | None = None) -> list[Row]:
-        """Put a record in place; return the rows that it closes."""
+        """Add a record; return the rows that it completes."""
         rule = self._rule
-        if now is not None and rule.future is not None and record.time > now + rule.future:
+        if now is not None and record.time > now + rule.future:
             counts["future"] += len(record.values)
             return []
         key = record.time if rule.step is None else record.time // rule.step
@@ -148,7 +130,7 @@ class Aligner:
         }
 
     @classmethod
-    def restored(cls, state: Mapping[str, Any], rule: Rule) -> Aligner:
+    def restored(cls, state: Mapping[str, Any], rule: Align) -> Aligner:
         """The reverse of `state`."""
         aligner = cls(rule)
         aligner.newest, aligner._written = state["newest"], state["written"]

@@ -1,4 +1,4 @@
-"""What time it is: this machine's clock, or that of a past that is run through again."""
+"""The clock: that of this machine, or that of a replay."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ class Clock:
         return time.time_ns()
 
     def monotonic_ns(self) -> int:
-        """Nanoseconds that pass as they should, whatever the clock is set to."""
+        """Monotonic nanoseconds."""
         return time.monotonic_ns()
 
     def monotonic(self) -> float:
-        """The same in seconds."""
+        """Monotonic seconds."""
         return self.monotonic_ns() / 1e9
 
     def wait(self, event: threading.Event, seconds: float) -> bool:
-        """Wait for an event; whether it came."""
+        """Wait for an event; True if it came."""
         return event.wait(seconds)
 
 
 class SetClock(Clock):
-    """A clock that stands still until it is set; it is never set back."""
+    """A clock that changes only when it is set; never backwards."""
 
     def __init__(self, now: int = 0) -> None:
         self._now = now
@@ -41,5 +41,5 @@ class SetClock(Clock):
         return self._now
 
     def set(self, now: int) -> None:
-        """It is this late now."""
+        """Set the time, unless it is later already."""
         self._now = max(self._now, now)

@@ -1,108 +1,114 @@
-"""The file that `vace watch` reads: TOML, every key known, every mistake said with its place."""
+"""The file that `vace watch` reads: TOML; every key is known, every error names its place."""
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import ip_address
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from vace_ad.alarms.budget import UNDERSTOOD, Budget
+from vace_ad.alarms.budget import Budget
 from vace_ad.errors import ConfigError
-from vace_ad.live import fields as f
-from vace_ad.live.fields import REQUIRED, Field, Secret, check_table, read_secret
 from vace_ad.live.plugins import kinds
+from vace_ad.live.settings import (
+    Address,
+    BudgetWords,
+    Duration,
+    DurationOrOff,
+    DurationOrZero,
+    FilePath,
+    HttpUrl,
+    Settings,
+    Text,
+    hint,
+    key,
+    keys_of,
+    read_settings,
+)
 
-SECOND, MINUTE, DAY = 10**9, 60 * 10**9, 86_400 * 10**9
+
+class Align(Settings):
+    """How readings become rows."""
+
+    step: Duration | None = key(None, "time between rows; without it each time is a row", '"10s"')
+    lateness: DurationOrZero = key("0s", "how late a reading may arrive and still be used")
+    fill: Literal["hold", "none"] = key("none", 'a missing cell: "hold" the last value, or "none"')
+    hold: Duration = key("5min", "the longest time for which a value is held")
+    combine: Literal["mean", "last"] = key("mean", "several readings of a channel within one step")
+    future: Duration = key("5min", "readings further ahead of the clock are dropped")
+    gap: int = key(1000, "longest gap, in rows, that is filled with empty rows", low=1, high=10**6)
 
 
-def budget(value: Any) -> Budget:
-    """So many alarms, in the words that every door takes."""
-    try:
-        return Budget.of(str(value))
-    except ConfigError:
-        raise ValueError(UNDERSTOOD) from None
+class ModelSettings(Settings):
+    """Which model scores the rows."""
+
+    file: FilePath | None = key(
+        None, 'a model of `vace fit`; "{entity}" in the name gives one each', '"pump.vace"'
+    )
+    learn: Duration | None = key(
+        None, "or: train a model for each entity on its first rows, for this long", '"14d"'
+    )
+    random_state: int = key(0, "random seed of the training", low=0, high=2**31 - 1)
 
 
-ALIGN = {
-    "step": Field(
-        f.duration, None, "time between rows; without it rows are taken as they come", '"10s"'
-    ),
-    "lateness": Field(f.pause, 0, "readings may come so late and still be put in place"),
-    "fill": Field(
-        f.choice("hold", "none"), "none", 'a missing cell: "hold" the last value, or "none"'
-    ),
-    "hold": Field(f.duration, 5 * MINUTE, "the longest time for which a value is held"),
-    "combine": Field(
-        f.choice("mean", "last"), "mean", "several readings of a channel within one step"
-    ),
-    "future": Field(f.duration, 5 * MINUTE, "readings further ahead of the clock are set aside"),
-    "gap": Field(
-        f.whole(1, 1_000_000), 1000, "a longer gap, in rows, is a jump in time, not empty rows"
-    ),
+class AlarmSettings(Settings):
+    """When alarms open, repeat and resolve."""
+
+    budget: BudgetWords | None = key(None, "false alarms accepted for each entity", '"1 per week"')
+    resolve_after: DurationOrZero = key("10min", "an alarm resolves after so long without events")
+    update_every: Duration = key("5min", "shortest time between two updates of an open alarm")
+    group: DurationOrZero = key(
+        "1min", 'alarms that open within this time are one incident; "0s" for none'
+    )
+    silence_after: DurationOrOff = key("10min", 'no data for this long is an alarm; or "off"')
+
+
+class State(Settings):
+    """What is kept on disk."""
+
+    path: FilePath = key(..., "file of positions, states and unsent messages", '"plant.state"')
+    checkpoint: Duration = key("1s", "time between checkpoints; alarms are written at once")
+    snapshot_rows: int = key(
+        256, "rows of an entity between snapshots of its stream", low=1, high=10**6
+    )
+    active: int = key(20_000, "most entities in memory", low=1, high=10**6)
+    idle: Duration = key("60min", "an entity without readings for this long is moved to disk")
+    outbox: int = key(10_000, "most unsent messages of each sink", low=10, high=10**7)
+    history: Duration = key("90d", "how long resolved alarms are kept")
+
+
+class Serving(Settings):
+    """The HTTP server."""
+
+    address: Address | None = key(
+        None, "where page, metrics and HTTP push listen", '"127.0.0.1:8490"'
+    )
+    token_env: Text | None = key(
+        None, "token that other addresses than loopback need: environment variable", '"VARIABLE"'
+    )
+    token_file: FilePath | None = key(None, "the same: file that holds it", '"token.txt"')
+    link: HttpUrl | None = key(None, "the page's address in messages, if different", '"…"')
+    body: int = key(8_000_000, "largest request in bytes", low=1000, high=10**9)
+    connections: int = key(100, "most open connections", low=1, high=100_000)
+
+
+class Limits(Settings):
+    """Bounds on what the network can create."""
+
+    entities: int = key(20_000, "readings of further entities are dropped", low=1, high=10**7)
+    channels: int = key(1000, "channels of an entity; further ones are dropped", low=1, high=10**5)
+
+
+SECTIONS: dict[str, type[Settings]] = {
+    "align": Align,
+    "model": ModelSettings,
+    "alarms": AlarmSettings,
+    "state": State,
+    "server": Serving,
+    "limits": Limits,
 }
-MODEL = {
-    "file": Field(
-        f.path, None, 'a model of `vace fit`; "{entity}" in the name gives one each', '"pump.vace"'
-    ),
-    "learn": Field(f.duration, None, "or: learn each entity from its first rows, so long", '"14d"'),
-    "random_state": Field(f.whole(0, 2**31 - 1), 0, "the random seed of what is learned"),
-}
-ALARMS = {
-    "budget": Field(
-        budget, None, "false alarms that an entity may raise; by default this", '"1 per week"'
-    ),
-    "resolve_after": Field(
-        f.pause, 10 * MINUTE, "an alarm resolves when all was quiet for so long"
-    ),
-    "update_every": Field(f.duration, 5 * MINUTE, "news of an open alarm at most so often"),
-    "group": Field(
-        f.pause, MINUTE, 'alarms that open within so long are one incident; "0s" for none'
-    ),
-    "silence_after": Field(
-        f.switch_off, 10 * MINUTE, 'no data for so long is an alarm of its own; or "off"'
-    ),
-}
-STATE = {
-    "path": Field(
-        f.path, REQUIRED, "where positions, states and unsent messages are kept", '"plant.state"'
-    ),
-    "checkpoint": Field(f.duration, SECOND, "how often they are written; alarms at once"),
-    "snapshot_rows": Field(
-        f.whole(1, 1_000_000), 256, "rows of an entity between snapshots of its stream"
-    ),
-    "active": Field(f.whole(1, 1_000_000), 20_000, "entities in memory at most"),
-    "idle": Field(f.duration, 60 * MINUTE, "an entity without readings for so long goes to disk"),
-    "outbox": Field(f.whole(10, 10_000_000), 10_000, "unsent messages kept for each sink"),
-    "history": Field(f.duration, 90 * DAY, "resolved alarms are kept so long"),
-}
-SERVER = {
-    "address": Field(
-        f.address, None, "where page, metrics and HTTP push listen", '"127.0.0.1:8490"'
-    ),
-    **f.secret("token", "the token that other addresses than loopback need"),
-    "link": Field(f.url("http", "https"), None, "the page's address in messages, if it is another"),
-    "body": Field(f.whole(1000, 10**9), 8_000_000, "bytes of a request at most"),
-    "connections": Field(f.whole(1, 100_000), 100, "open connections at most"),
-}
-LIMITS = {
-    "entities": Field(
-        f.whole(1, 10_000_000), 20_000, "readings of further entities are counted and dropped"
-    ),
-    "channels": Field(f.whole(1, 100_000), 1000, "channels of an entity, likewise"),
-}
-SECTIONS = {
-    "align": ALIGN,
-    "model": MODEL,
-    "alarms": ALARMS,
-    "state": STATE,
-    "server": SERVER,
-    "limits": LIMITS,
-}
-_NEEDED = ("source", "model", "state")
-_READINGS = ("mqtt", "sparkplug")  # sources of single readings, which need a step
 
 
 @dataclass(frozen=True)
@@ -110,43 +116,42 @@ class Part:
     """A source or a sink: its kind and its checked settings."""
 
     kind: str
-    settings: dict[str, Any]
-    name: str = ""  # of a sink, unique; keys its messages
+    settings: Any
+    name: str = ""  # of a sink, unique; identifies its messages
 
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that a watch needs to know."""
+    """The whole configuration of a watch."""
 
     source: Part
-    align: dict[str, Any]
-    model: dict[str, Any]
-    alarms: dict[str, Any]
-    state: dict[str, Any]
-    server: dict[str, Any]
-    limits: dict[str, Any]
+    align: Align
+    model: ModelSettings
+    alarms: AlarmSettings
+    state: State
+    server: Serving
+    limits: Limits
     sinks: tuple[Part, ...] = ()
     path: Path | None = None
-    token: Secret | None = field(default=None, repr=False)
 
     @property
     def budget(self) -> Budget:
         """The budget of false alarms."""
-        return self.alarms["budget"] or Budget()
+        return self.alarms.budget or Budget()
 
     @property
     def link(self) -> str | None:
         """The page's address for messages."""
-        if self.server["link"]:
-            return str(self.server["link"]).rstrip("/")
-        if self.server["address"] is None:
+        if self.server.link:
+            return self.server.link.rstrip("/")
+        if self.server.address is None:
             return None
-        host, port = self.server["address"]
+        host, port = self.server.address
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 def load_config(file: Path) -> Config:
-    """Read and check a file; a mistake is a ConfigError that begins with the file's name."""
+    """Read and check a file; an error is a ConfigError that begins with the file's name."""
     try:
         data = tomllib.loads(file.read_text("utf-8"))
     except FileNotFoundError:
@@ -163,72 +168,56 @@ def load_config(file: Path) -> Config:
 
 def make_config(data: Mapping[str, Any], file: Path | None = None) -> Config:
     """Check the tables of a file; paths are relative to it."""
-    known = {"source": {}, "sink": {}, **SECTIONS}
+    known = ("source", "sink", *SECTIONS)
     for name in data:
         if name not in known:
             raise ConfigError(
-                f"[{name}] is not a section{f.hint(name, known)}; allowed: {', '.join(known)}"
+                f"[{name}] is not a section{hint(name, known)}; allowed: {', '.join(known)}"
             )
-    for name in _NEEDED:
+    for name in ("source", "model", "state"):
         if name not in data:
             raise ConfigError(f"the section [{name}] is missing")
     for name in known:
         if name != "sink" and not isinstance(data.get(name, {}), Mapping):
             raise ConfigError(f"{name} must be a section: [{name}]")
-    checked = {
-        name: check_table(data.get(name, {}), table, name) for name, table in SECTIONS.items()
+    folder = None if file is None else file.parent
+    sections: dict[str, Any] = {
+        name: read_settings(kind, data.get(name, {}), name, folder)
+        for name, kind in SECTIONS.items()
     }
-    if (checked["model"]["file"] is None) == (checked["model"]["learn"] is None):
-        raise ConfigError('[model] needs one of file = "pump.vace" or learn = "14d"')
-    if checked["align"]["fill"] == "hold" and checked["align"]["step"] is None:
-        raise ConfigError('align.fill = "hold" needs align.step, such as step = "10s"')
-    kind = data["source"].get("kind")
-    if kind in _READINGS and checked["align"]["step"] is None:
-        raise ConfigError(
-            f'source.kind = "{kind}" brings single readings; [align] step = "10s" makes rows of '
-            "them"
-        )
-    config = Config(
-        source=_part(data["source"], "source", "source"),
-        sinks=_sinks(data.get("sink", [])),
-        path=file,
-        token=read_secret(checked["server"], "token", "server"),
-        **checked,
-    )
-    _check_server(config)
-    return _relative(config, file)
+    source = _part(data["source"], "source", "source", folder)
+    sinks = _sinks(data.get("sink", []), folder)
+    config = Config(source=source, sinks=sinks, path=file, **sections)
+    _check(config)
+    return config
 
 
-def _part(given: Any, group: str, where: str) -> Part:
-    if not isinstance(given, Mapping) or "kind" not in given:
-        raise ConfigError(f"{where}.kind is missing: one of {', '.join(kinds(group))}")
+def _part(given: Any, group: str, where: str, folder: Path | None) -> Part:
     known = kinds(group)
+    if not isinstance(given, Mapping) or "kind" not in given:
+        raise ConfigError(f"{where}.kind is missing: one of {', '.join(known)}")
     kind = given["kind"]
     if kind not in known:
         raise ConfigError(
-            f"{where}.kind = {kind!r}: must be one of {', '.join(known)}{f.hint(kind, known)}"
+            f"{where}.kind = {kind!r}: must be one of {', '.join(known)}{hint(kind, known)}"
         )
-    rest = {key: value for key, value in given.items() if key != "kind"}
-    settings = check_table(rest, known[kind].load().FIELDS, where)
-    for key in [key for key in settings if key.endswith("_env")]:
-        settings[key.removesuffix("_env")] = read_secret(settings, key.removesuffix("_env"), where)
-    return Part(str(kind), settings)
+    rest = {name: value for name, value in given.items() if name != "kind"}
+    return Part(str(kind), read_settings(known[kind].load().SETTINGS, rest, where, folder))
 
 
-def _sinks(given: Any) -> tuple[Part, ...]:
+def _sinks(given: Any, folder: Path | None) -> tuple[Part, ...]:
     if not isinstance(given, list):
         raise ConfigError("sink must be a list of tables: [[sink]]")
     parts: list[Part] = []
     for i, one in enumerate(given, start=1):
-        part = _part(one, "sink", f"sink[{i}]")
+        part = _part(one, "sink", f"sink[{i}]", folder)
         same = sum(other.kind == part.kind for other in parts)
-        parts.append(
-            Part(part.kind, part.settings, f"{part.kind}-{same + 1}" if same else part.kind)
-        )
+        name = f"{part.kind}-{same + 1}" if same else part.kind
+        parts.append(Part(part.kind, part.settings, name))
     return tuple(parts)
 
 
-def loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
     """Whether only this machine reaches a host's name or address."""
     if host == "localhost":
         return True
@@ -238,100 +227,84 @@ def loopback(host: str) -> bool:
         return False
 
 
-def _check_server(config: Config) -> None:
-    where = config.server["address"]
-    if where is None and config.source.kind == "http":
-        raise ConfigError('source.kind = "http" needs [server] address = "127.0.0.1:8490"')
-    if where is not None and not loopback(where[0]) and config.token is None:
+def _check(config: Config) -> None:
+    """Settings that depend on each other."""
+    kind, where = config.source.kind, config.server.address
+    source = kinds("source")[kind].load()
+    if (config.model.file is None) == (config.model.learn is None):
+        raise ConfigError('[model] needs one of file = "pump.vace" or learn = "14d"')
+    if config.align.fill == "hold" and config.align.step is None:
+        raise ConfigError('align.fill = "hold" needs align.step, such as step = "10s"')
+    if source.needs_step and config.align.step is None:
+        raise ConfigError(
+            f'source.kind = "{kind}" brings single readings; [align] step = "10s" makes rows of '
+            "them"
+        )
+    if source.needs_server and where is None:
+        raise ConfigError(f'source.kind = "{kind}" needs [server] address = "127.0.0.1:8490"')
+    if where is not None and not is_loopback(where[0]) and config.server.secret("token") is None:
         raise ConfigError(
             f"server.address = {where[0]}:{where[1]} is open to other machines: that needs a "
             "token; set token_env or token_file, or listen on 127.0.0.1"
         )
 
 
-def _relative(config: Config, file: Path | None) -> Config:
-    """Paths in the file are meant from the folder where it lies."""
-    if file is not None:
-        for table in (config.source.settings, config.model, config.state):
-            for key, value in table.items():
-                if isinstance(value, Path) and str(value) != "-":
-                    table[key] = file.parent / value
-    return config
+# ----------------------------------------------------------------------- vace watch --init
 
-
+_COMMENTS = {
+    "align": "  # makes rows of single readings",
+    "model": "  # one of file and learn",
+    "server": "  # page, metrics, HTTP push; loopback needs no token",
+    "limits": "  # names come from the network and may be hostile",
+}
+_VALUES = {
+    "model": {"file": '"pump.vace"'},
+    "alarms": {"budget": '"1 per week"', "resolve_after": '"10min"'},
+    "server": {"address": '"127.0.0.1:8490"'},
+}
 _SINGLE = {"align": {"step": '"10s"', "lateness": '"30s"', "fill": '"hold"'}}  # single readings
 
 
 def template(kind: str = "mqtt") -> str:
     """A commented file with every section, for `vace watch --init`."""
     source = kinds("source")[kind].load()
-    sink = kinds("sink")["stdout"].load().FIELDS
-    given = getattr(source, "TEMPLATE", _SINGLE if kind in _READINGS else {})
-    sets = getattr(source, "SETS", {})
-    fields = {key: one for key, one in source.FIELDS.items() if key not in sets}
-    model = given.get("model", {"file": '"pump.vace"'})
+    values = {**_VALUES, **(_SINGLE if source.needs_step else {}), **source.TEMPLATE}
     lines = [
-        "# What `vace watch` reads, learns, raises and sends. Check it: vace watch FILE --dry-run",
+        "# Configuration of `vace watch`. Check it: vace watch FILE --dry-run",
         "",
         f"[source]  # kind: {', '.join(kinds('source'))}",
         f'kind = "{kind}"',
-        *_keys(fields, given.get("source")),
-        *(line for key, by_words in sets.items() for line in _tables(f"source.{key}", by_words)),
-        "",
-        "[align]  # rows out of single readings",
-        *_keys(ALIGN, given.get("align")),
-        "",
-        "[model]  # one of file and learn",
-        *_keys(MODEL, model),
-        "",
-        "[alarms]",
-        *_keys(ALARMS, {"budget": '"1 per week"', "resolve_after": '"10min"'}),
-        "",
-        f"[[sink]]  # as many as you like; kind: {', '.join(kinds('sink'))}",
-        'kind = "stdout"',
-        *_keys(sink),
-        "",
-        "[state]",
-        *_keys(STATE),
-        "",
-        "[server]  # page, metrics, HTTP push; loopback needs no token",
-        *_keys(SERVER, {"address": '"127.0.0.1:8490"'}),
-        "",
-        "[limits]  # names come from the wire and may be hostile",
-        *_keys(LIMITS),
+        *_lines(source.SETTINGS, values.get("source", {}), skip=source.EXAMPLES),
     ]
+    for name, examples in source.EXAMPLES.items():
+        lines += ["", f"[source.{name}]", *_examples(examples)]
+    for name, section in SECTIONS.items():
+        if name == "state":
+            lines += ["", f"[[sink]]  # one or more; kind: {', '.join(kinds('sink'))}"]
+            lines += ['kind = "stdout"', *_lines(kinds("sink")["stdout"].load().SETTINGS, {})]
+        lines += ["", f"[{name}]{_COMMENTS.get(name, '')}"]
+        lines += _lines(section, values.get(name, {}))
     return "\n".join(lines) + "\n"
 
 
-def _tables(name: str, by_words: Mapping[str, Mapping[str, str]]) -> list[str]:
-    """A table with ready-made values; of several, the first one counts."""
-    lines = ["", f"[{name}]"]
-    for i, (words, values) in enumerate(by_words.items()):
-        front = "# " if i else ""
-        lines += [f"# {words}", *(f"{front}{key} = '{value}'" for key, value in values.items())]
-    return lines
-
-
-def _keys(table: Mapping[str, Field], given: Mapping[str, str] | None = None) -> list[str]:
+def _lines(
+    section: type[Settings], values: Mapping[str, str], skip: Mapping[str, Any] | None = None
+) -> list[str]:
+    """A line for each key: set where it has a value or needs one, else as a comment."""
     lines = []
-    for key, one in table.items():
-        value = (given or {}).get(key)
-        if value is None and one.default is REQUIRED:
-            value = one.example
-        shown = f"{key} = {value}" if value else f"# {key} = {_toml(key, one)}"
-        lines.append(f"{shown:<34} # {one.words}")
+    for one in keys_of(section):
+        if one.name in (skip or {}):
+            continue
+        value = values.get(one.name) or (one.example if one.required else "")
+        commented = f"# {one.name} = {one.default or one.example}"
+        lines.append(f"{f'{one.name} = {value}' if value else commented:<34} # {one.words}")
     return lines
 
 
-def _toml(key: str, one: Field) -> str:
-    value = one.default
-    if value is None or value == ():
-        return one.example or ('"VARIABLE"' if key.endswith("_env") else '"…"')
-    if isinstance(value, bool):
-        return str(value).lower()
-    if one.check in (f.duration, f.pause, f.switch_off):
-        units = ((DAY, "d"), (MINUTE, "min"), (SECOND, "s"), (10**6, "ms"))
-        return next(
-            (f'"{value // n}{unit}"' for n, unit in units if value and value % n == 0), '"0s"'
-        )
-    return f'"{value}"' if isinstance(value, str | Path) else str(value)
+def _examples(examples: Mapping[str, Mapping[str, str]]) -> list[str]:
+    """Ready-made values of a table; all but the first set are comments."""
+    lines = []
+    for i, (words, values) in enumerate(examples.items()):
+        front = "# " if i else ""
+        lines += [f"# {words}", *(f"{front}{name} = '{value}'" for name, value in values.items())]
+    return lines

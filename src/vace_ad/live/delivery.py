@@ -1,4 +1,4 @@
-"""From the outbox to the sinks: a thread each, in order, waiting longer after each failure."""
+"""From the outbox to the sinks: one thread each, in order, with backoff after failures."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Delivery:
     """Delivers the messages of one sink."""
 
     def __init__(
-        self, name: str, sink: Sink, store: Store, status: Status, clock: Clock | None = None
+        self, name: str, sink: Sink[Any], store: Store, status: Status, clock: Clock | None = None
     ) -> None:
         self.name, self.sink, self._clock = name, sink, clock or Clock()
         self._store_of, self._status = store, status
@@ -37,11 +37,11 @@ class Delivery:
         self._thread.start()
 
     def call(self) -> None:
-        """There is something to send."""
+        """Wake the thread: there is something to send."""
         self._call.set()
 
     def stop(self, seconds: float) -> None:
-        """Send what can be sent at once, and end."""
+        """Send what can be sent at once, and stop."""
         self._stopping.set()
         self._call.set()
         self._thread.join(seconds)

@@ -1,4 +1,8 @@
-"""One cause is one message: alarms of several entities that open together are one incident."""
+"""Incidents: alarms of several entities that open within a short time.
+
+`vace_ad.fleet.incidents` groups events that have ended, by their overlap; here alarms are grouped
+as they open, when no end is known.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +29,7 @@ class Incident:
 
 
 class Incidents:
-    """Which incident an alarm belongs to; it stays the same for as long as the alarm lives."""
+    """The incident of each alarm, which stays the same until the alarm is resolved."""
 
     def __init__(self, within: int, known: Callable[[str], str | None]) -> None:
         """Alarms that open `within` nanoseconds are one; `known` tells what was kept of an alarm.
@@ -37,7 +41,7 @@ class Incidents:
         self._of: dict[str, str] = {}  # incident of each open alarm
 
     def facts(self, message: Message) -> dict[str, Any]:
-        """What a message says of its incident."""
+        """The fields of a message about its incident."""
         alarm = message.alarm
         if message.what == "open":
             incident = self._join(alarm.id, alarm.entity, message.time)
@@ -76,16 +80,16 @@ class Incidents:
         self._recent = [Incident(**one) for one in json.loads(state or "[]")]
 
 
-def grouped(messages: Sequence[Mapping[str, Any]]) -> list[list[Mapping[str, Any]]]:
-    """Messages of one incident that say the same, together; in the order in which they came."""
+def merged(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """One message for each incident and change, in the order in which they came."""
     groups: dict[tuple[str, str], list[Mapping[str, Any]]] = {}
     for message in messages:
         incident = message.get("incident") or message["alarm"]
         groups.setdefault((incident, message["what"]), []).append(message)
-    return list(groups.values())
+    return [group[0] if len(group) == 1 else _merge(group) for group in groups.values()]
 
 
-def one_message(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _merge(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Several messages of one incident as one, led by its strongest alarm."""
     lead = max(group, key=lambda one: one["severity"] or 0.0)
     names = list(dict.fromkeys(one["entity"] or "source" for one in group))

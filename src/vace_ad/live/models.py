@@ -1,4 +1,4 @@
-"""Which model an entity is watched with: one for all, a file each, or one learned from its rows."""
+"""The model of an entity: one for all, a file for each, or one trained on its rows."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vace_ad.frames.steps import TOLERANCE
 from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import identity
 from vace_ad.live.config import Config
-from vace_ad.live.core import Core, Model
+from vace_ad.live.detector import Detectors, LiveModel
 from vace_ad.live.entity import Entity
 from vace_ad.live.store import Pending, Store
 
@@ -26,23 +26,23 @@ _PLAIN = re.compile(r"[\w-][\w.-]*")
 class Models:
     """The models of all entities, loaded once, and the fits that are under way."""
 
-    def __init__(self, config: Config, core: Core) -> None:
-        self._core, self._state = core, Path(config.state["path"])
-        self._file: Path | None = config.model["file"]
-        self._cache: dict[Path, Model] = {}
-        self._fits: dict[str, Future[Model]] = {}
+    def __init__(self, config: Config, detectors: Detectors) -> None:
+        self._detectors, self._state = detectors, config.state.path
+        self._file: Path | None = config.model.file
+        self._cache: dict[Path, LiveModel] = {}
+        self._fits: dict[str, Future[LiveModel]] = {}
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
         self.shared = self._file is not None and "{entity}" not in str(self._file)
         if self.shared and self._file is not None:
-            self._load(self._file)  # a file that is wrong stops the start, not the first row
+            self._load(self._file)  # a wrong file stops the start, not the first row
 
-    def of(self, name: str) -> Model | None:
+    def of(self, name: str) -> LiveModel | None:
         """The model of an entity; None where there is none (yet)."""
         path = self._path(name)
         return None if path is None or not path.exists() else self._load(path)
 
-    def any(self) -> Model | None:
+    def any(self) -> LiveModel | None:
         """The shared model, if that is what there is."""
         return self._load(self._file) if self.shared and self._file is not None else None
 
@@ -53,28 +53,28 @@ class Models:
         if self.shared:
             return self._file
         if not _PLAIN.fullmatch(name):
-            return None  # a name from the wire chooses no folder
+            return None  # a name from the network must not choose a folder
         return Path(str(self._file).replace("{entity}", name))
 
-    def _load(self, path: Path) -> Model:
+    def _load(self, path: Path) -> LiveModel:
         if path not in self._cache:
-            self._cache[path] = self._core.load(path)
+            self._cache[path] = self._detectors.load(path)
         return self._cache[path]
 
     def release(self, name: str) -> None:
-        """Forget the model of an entity that went to disk."""
+        """Unload the model of an entity that was moved to disk."""
         path = self._path(name)
         if not self.shared and path is not None:
             self._cache.pop(path, None)
 
     def set_aside(self, name: str) -> None:
-        """Move the learned model of an entity out of the way: it cannot be read."""
+        """Rename the trained model of an entity: it cannot be read."""
         path = self._path(name)
         if path is not None and path.exists():
             path.replace(path.with_suffix(".damaged"))
 
     def forget(self, name: str) -> None:
-        """Remove what was learned of an entity; a file that a person named stays."""
+        """Delete the trained model of an entity; a file named in the configuration stays."""
         self.release(name)
         self._fits.pop(name, None)
         path = self._path(name)
@@ -82,20 +82,20 @@ class Models:
             path.unlink(missing_ok=True)
 
     def fit(self, entity: Entity, store: Store) -> None:
-        """Start to learn in the background, once."""
+        """Start to train in the background, once."""
         if entity.name in self._fits:
             return
         rows, time = entity.training(store)
         path = self._path(entity.name)
         assert path is not None
         channels = tuple(entity.channels)
-        log.info("%s: learning from %d rows of %d channels", entity.name, len(rows), len(channels))
+        log.info("%s: training on %d rows of %d channels", entity.name, len(rows), len(channels))
         fit = self._fits[entity.name] = Future()
 
         def job() -> None:
             try:
-                fit.set_result(self._core.fit(rows, channels, time, path))
-            except Exception as error:  # numpy's too: one entity must not end the watch
+                fit.set_result(self._detectors.fit(rows, channels, time, path))
+            except Exception as error:  # of any library: one entity must not end the watch
                 fit.set_exception(error)
 
         if self._worker is None:
@@ -108,8 +108,8 @@ class Models:
         while True:
             self._jobs.get()()
 
-    def done(self) -> Iterator[tuple[str, Model | Exception]]:
-        """The fits that have come to an end since the last time."""
+    def done(self) -> Iterator[tuple[str, LiveModel | Exception]]:
+        """The fits that have finished since the last call."""
         for name in [name for name, fit in self._fits.items() if fit.done()]:
             fit = self._fits.pop(name)
             try:
@@ -124,15 +124,15 @@ class Models:
 
     @property
     def busy(self) -> bool:
-        """Whether a fit is under way."""
+        """Whether a fit is running."""
         return bool(self._fits)
 
 
-def check_model(model: Model | None, config: Config, store: Store) -> None:
+def check_model(model: LiveModel | None, config: Config, store: Store) -> None:
     """Refuse another step than the model's, and a state of another model; None: no shared one."""
     if model is None:
         return
-    step, wanted = getattr(model, "step", None), config.align["step"]
+    step, wanted = getattr(model, "step", None), config.align.step
     if step and wanted and abs(step - wanted) > TOLERANCE * step:
         raise ConfigError(
             f"the model was fitted on rows every {duration_words(step)}, and align.step is "
@@ -142,7 +142,7 @@ def check_model(model: Model | None, config: Config, store: Store) -> None:
     if before is not None and before != model.identity:
         raise StateError(
             f"{store.path} belongs to another model ({before}) than "
-            f"{config.model['file']} ({model.identity}); take that model back, or start "
+            f"{config.model.file} ({model.identity}); take that model back, or start "
             "with another [state] path"
         )
     if before is None:

@@ -1,7 +1,7 @@
 """Sources and sinks by kind: those of this package, and others by entry point.
 
-A plug-in is a class with `FIELDS` (its keys in the file) that is called with the checked settings.
-Its package names it in the group `vace_ad.sources` or `vace_ad.sinks`:
+A plug-in is a subclass of `vace_ad.live.sources.Source` or `vace_ad.live.sinks.Sink` that names its
+settings in `SETTINGS`. Its package registers it in the group `vace_ad.sources` or `vace_ad.sinks`:
 
     [project.entry-points."vace_ad.sources"]
     opcua = "my_package:OpcUaSource"
@@ -13,11 +13,16 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from vace_ad.errors import ConfigError
 
-_OURS = {
+if TYPE_CHECKING:
+    from vace_ad.live.config import Config, Part
+    from vace_ad.live.sinks import Sink
+    from vace_ad.live.sources import Source
+
+_BUILT_IN = {
     "source": {
         "csv": "files:CsvSource",
         "jsonl": "files:JsonLinesSource",
@@ -32,14 +37,14 @@ _OURS = {
         "webhook": "webhook:WebhookSink",
         "alertmanager": "alertmanager:AlertmanagerSink",
         "mqtt": "mqtt:MqttSink",
-        "prometheus": "gauges:GaugeSink",
+        "prometheus": "prometheus:PrometheusSink",
     },
 }
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Where a kind's class is; loaded only when wanted."""
+    """Where a kind's class is; loaded only when it is used."""
 
     name: str
     target: str
@@ -51,17 +56,30 @@ class Kind:
             found = getattr(import_module(module), name)
         except (ImportError, AttributeError) as error:
             raise ConfigError(f"the plug-in {self.name!r} cannot be loaded: {error}") from error
-        if not hasattr(found, "FIELDS"):
-            raise ConfigError(f"the plug-in {self.name!r} has no FIELDS, so its keys are unknown")
+        if not hasattr(found, "SETTINGS"):
+            raise ConfigError(f"the plug-in {self.name!r} has no SETTINGS: its keys are unknown")
         return found
 
 
 @cache
 def kinds(group: str) -> dict[str, Kind]:
-    """Every kind of "source" or "sink", ours first; a plug-in cannot replace one of ours."""
+    """Every kind of "source" or "sink"; a plug-in cannot replace a built-in one."""
     found = {
-        name: Kind(name, f"vace_ad.live.{group}s.{target}") for name, target in _OURS[group].items()
+        name: Kind(name, f"vace_ad.live.{group}s.{target}")
+        for name, target in _BUILT_IN[group].items()
     }
     for entry in entry_points(group=f"vace_ad.{group}s"):
         found.setdefault(entry.name, Kind(entry.name, entry.value))
     return found
+
+
+def make_source(config: Config) -> Source[Any]:
+    """The source of a configuration."""
+    source: Source[Any] = kinds("source")[config.source.kind].load()(config.source.settings)
+    return source
+
+
+def make_sink(part: Part) -> Sink[Any]:
+    """A sink of a configuration."""
+    sink: Sink[Any] = kinds("sink")[part.kind].load()(part.settings)
+    return sink

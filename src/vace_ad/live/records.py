@@ -1,4 +1,4 @@
-"""Records: what came from the wire, as JSON, CSV or Influx line protocol, checked and bounded."""
+"""Records: readings from the network, as JSON, CSV or Influx line protocol, checked and bounded."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
+
+from vace_ad.frames.line_protocol import field_value, parse_point
 
 LONGEST_NAME = 200
 _EPOCHS = ((1e8, 1e10, 10**9), (1e11, 1e13, 10**6), (1e14, 1e16, 10**3), (1e17, 1e19, 1))
@@ -28,7 +30,7 @@ class Record(NamedTuple):
 
 
 class BadRecordError(ValueError):
-    """Something from the wire that is no record; the text says why."""
+    """Input that is no record; the text says why."""
 
 
 @dataclass(frozen=True)
@@ -176,65 +178,30 @@ def from_csv(lines: Iterable[str], names: Names) -> Iterator[Record]:
             yield record
 
 
-_LINE = re.compile(r"((?:\\.|[^\\ ])+) ((?:\\.|\"(?:\\.|[^\"\\])*\"|[^\\ \"])+)(?: (-?\d+))?\s*")
-
-
-def from_influx(line: str, names: Names, now: int, unit: int = 1) -> Record | None:
-    """A record from a line of Influx line protocol; None for comments and empty lines.
+def from_influx(text: str, names: Names, now: int, unit: int = 1) -> list[Record]:
+    """The records of lines of Influx line protocol, without comments and empty lines.
 
     The entity is the tag `names.entity`, else the fixed one, else the measurement. Channels are
     the numeric fields, with the other tags in front where there are any. `unit` is how many
-    nanoseconds its time counts in.
+    nanoseconds a time counts in.
     """
-    if not line.strip() or line.startswith("#"):
-        return None
-    match = _LINE.fullmatch(line.strip("\r\n"))
-    if match is None:
+    lines = (line for line in text.splitlines() if line.strip() and not line.startswith("#"))
+    return [_from_point(line, names, now, unit) for line in lines]
+
+
+def _from_point(line: str, names: Names, now: int, unit: int) -> Record:
+    point = parse_point(line)
+    if point is None:
         raise BadRecordError(f"not Influx line protocol: {_short(line)}")
-    measurement, *pairs = _split(match[1], ",")
-    tags = dict(_pair(pair) for pair in pairs)
-    entity = read_name(tags.pop(names.entity, names.fixed or _plain(measurement)), "an entity")
+    tags = point.tags
+    entity = read_name(tags.pop(names.entity, names.fixed or point.measurement), "an entity")
     prefix = "".join(f"{value}." for _, value in sorted(tags.items()))
-    values = {}
-    for pair in _split(match[2], ","):
-        key, value = _pair(pair)
-        if value[:1] == '"':
-            continue  # text is no channel
-        words = {"t": 1.0, "true": 1.0, "f": 0.0, "false": 0.0}
-        number = words.get(value.lower())
-        if number is None:
-            number = read_number(value[:-1] if value[-1:] in ("i", "u") else value)
-        values[read_name(prefix + key, "a channel")] = number
-    return Record(entity, int(match[3]) * unit if match[3] else now, values)
-
-
-def _split(text: str, at: str) -> list[str]:
-    """Split at a sign that is neither escaped nor quoted."""
-    parts, part, quoted, escaped = [], "", False, False
-    for sign in text:
-        if escaped:
-            escaped = False
-        elif sign == "\\":
-            escaped = True
-        elif sign == '"':
-            quoted = not quoted
-        elif sign == at and not quoted:
-            parts.append(part)
-            part = ""
-            continue
-        part += sign
-    return [*parts, part]
-
-
-def _pair(text: str) -> tuple[str, str]:
-    key, *rest = _split(text, "=")
-    if len(rest) != 1 or not rest[0]:
-        raise BadRecordError(f"{_short(text)} is no key=value")
-    return _plain(key), rest[0] if rest[0].startswith('"') else _plain(rest[0])
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"\\(.)", r"\1", text)
+    values = {
+        read_name(prefix + key, "a channel"): read_number(field_value(text))
+        for key, text in point.fields
+        if not text.startswith('"')  # text is no channel
+    }
+    return Record(entity, now if point.time is None else point.time * unit, values)
 
 
 def _short(value: Any) -> str:

@@ -1,35 +1,31 @@
-"""A past that is run through again as it happened: the clock goes with the records.
+"""The past replayed: the clock follows the records.
 
-Silence is told by the clock, so records come in parts that end where somebody falls silent or is
-heard again; in between, many rows are taken at once.
+Missing data is found by the clock, so batches end where an entity falls silent or sends again; in
+between, many rows are read at once.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
 from typing import Any
 
 from vace_ad.live.clock import SetClock
-from vace_ad.live.fields import Field
 from vace_ad.live.records import Record
+from vace_ad.live.settings import Settings
 from vace_ad.live.sources import Batch, Source
 
 
-class Replay:
-    """A source that looks back, as if its records came now."""
+class Replay(Source[Settings]):
+    """A source of past records, as if they came now."""
 
-    FIELDS: Mapping[str, Field] = {}
-    live, eager = True, False
-
-    def __init__(self, source: Source, clock: SetClock, silence_after: int | None) -> None:
+    def __init__(self, source: Source[Any], clock: SetClock, silence_after: int | None) -> None:
+        super().__init__(Settings())
         self._source, self._clock, self._after = source, clock, silence_after
         self._waiting: deque[Record] = deque()
         self._last: Batch | None = None  # the batch that the waiting records came with
         self._heard: dict[str, int] = {}  # the longest ago first
         self._silent: set[str] = set()
-        self.problem: str | None = None
-        self.notes: list[str] = getattr(source, "notes", [])
+        self.notes = source.notes
         self.first: int | None = None  # time of the first record
         self.newest = 0  # and of the last
 
@@ -38,7 +34,7 @@ class Replay:
         return self._source.open(position)
 
     def read(self, timeout: float) -> Batch | None:
-        """The records up to the next time at which somebody falls silent or is heard again."""
+        """The records up to the next time at which an entity falls silent or sends again."""
         if not self._waiting:
             if self._last is not None and self._last.end:
                 return Batch([], self._last.position, end=True)
@@ -92,16 +88,13 @@ class Replay:
     def _hear(self, record: Record) -> None:
         if self._after is not None and record.time + self._after < self._clock.time_ns():
             self._after = None
-            self.notes.append("records are not in the order of time: silence is not told")
+            self.notes.append("records are not in order of time: missing data is not reported")
         self._clock.set(record.time)
         self._heard.pop(record.entity, None)
         self._heard[record.entity] = record.time
         self._silent.discard(record.entity)
         self.first = record.time if self.first is None else min(self.first, record.time)
         self.newest = max(self.newest, record.time)
-
-    def acknowledge(self, position: Any) -> None:
-        """Nothing is kept of a look back."""
 
     def close(self) -> None:
         """Let go of the source."""

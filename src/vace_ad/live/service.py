@@ -1,4 +1,4 @@
-"""The watch as a process: signals, the server, reload, a plan that stops, and a look back."""
+"""The watch as a process: signals, server, reload, dry run and backtest."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import signal
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -18,21 +18,21 @@ from vace_ad.errors import ConfigError, InputError
 from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import iso
 from vace_ad.live.clock import SetClock
-from vace_ad.live.config import MINUTE, Config, load_config
-from vace_ad.live.core import Core
-from vace_ad.live.fields import Field, duration, pause, shown_url, switch_off
-from vace_ad.live.parts import make_source
-from vace_ad.live.plugins import kinds
+from vace_ad.live.config import Config, load_config
+from vace_ad.live.detector import Detectors
+from vace_ad.live.plugins import make_source
 from vace_ad.live.records import read_time
 from vace_ad.live.replay import Replay
 from vace_ad.live.runner import Watch
+from vace_ad.live.settings import shown
+from vace_ad.live.sources import Source
 from vace_ad.live.store import Store
 from vace_ad.plain import plural
 
 log = logging.getLogger("vace_ad.live")
+_MINUTE = 60 * 10**9
 _WHOLE = 0.9  # of the span that was asked for must be there
-MakeCore = Callable[[Config], Core]
-FILES = ("csv", "jsonl")  # kinds of source that can be read again
+MakeDetectors = Callable[[Config], Detectors]
 TRIED = 2_000  # rows of a file that a dry run scores
 _UNUSED = {
     "bad": ("line", "without a record"),
@@ -44,33 +44,31 @@ _UNUSED = {
 }
 
 
-def vace_core(config: Config) -> Core:
-    """The real detector."""
-    from vace_ad.live.glue import VaceCore
-
-    return VaceCore(config.budget, config.model["random_state"], config.align["step"])
+def make_detectors(config: Config) -> Detectors:
+    """The real detector, with the budget and the step of a configuration."""
+    return Detectors(config.budget, config.model.random_state, config.align.step)
 
 
 class Service:
     """Runs a watch until SIGTERM or the end of its source; SIGHUP reads the file again."""
 
-    def __init__(self, config: Config, make_core: MakeCore = vace_core) -> None:
+    def __init__(self, config: Config, make: MakeDetectors = make_detectors) -> None:
         self._config: Config | None = config
-        self._make_core = make_core
+        self._make = make
         self._watch: Watch | None = None
 
     def run(self) -> None:
-        """Watch; once more after each reload."""
+        """Watch; again after each reload."""
         with self._signals():
             while self._config is not None:
                 config, self._config = self._config, None
                 self._once(config)
 
     def _once(self, config: Config) -> None:
-        watch = self._watch = Watch(config, self._make_core(config))
+        watch = self._watch = Watch(config, self._make(config))
         server = None
         try:
-            if config.server["address"] is not None:
+            if config.server.address is not None:
                 from vace_ad.live.server.serve import Server
 
                 server = Server(watch)
@@ -101,7 +99,7 @@ class Service:
             self._watch.stop()
 
     def _reload(self, number: int, frame: FrameType | None) -> None:
-        """A file with a mistake changes nothing."""
+        """Read the file again; a file with an error changes nothing."""
         watch = self._watch
         if watch is None or watch.config.path is None:
             return
@@ -114,51 +112,48 @@ class Service:
         watch.stop()
 
 
-def plan(config: Config, make_core: MakeCore = vace_core) -> list[str]:
-    """What a watch would read, learn and send, and what becomes of the first rows of a file.
+def plan(config: Config, make: MakeDetectors = make_detectors) -> list[str]:
+    """What a watch would read, train and send, and how the first rows of a file are scored.
 
-    A source that can be asked is asked once. Nothing is written, sent or taken from a broker.
+    A source that can be queried is queried once. Nothing is written, sent or taken from a broker.
     """
     source = make_source(config)
-    lines = [f"reads   {config.source.kind}: {_shown(config.source.settings, source.FIELDS)}"]
-    if hasattr(source, "check"):
-        lines += [f"        {line}" for line in source.check()]
+    lines = [f"reads   {config.source.kind}: {shown(config.source.settings)}"]
+    lines += [f"        {line}" for line in source.check()]
     align = config.align
-    step = "as they come" if align["step"] is None else f"every {duration_words(align['step'])}"
-    late = duration_words(align["lateness"]) if align["lateness"] else "no lateness"
-    lines.append(f"rows    {step}; {late}; missing cells: {align['fill']}")
-    if config.model["learn"] is not None:
-        span = duration_words(config.model["learn"])
-        lines.append(f"learns  each entity from its first {span}, then alarms start")
-    elif "{entity}" in str(config.model["file"]):
-        lines.append(f"model   one each: {config.model['file']}")
+    step = "as they come" if align.step is None else f"every {duration_words(align.step)}"
+    late = duration_words(align.lateness) if align.lateness else "no lateness"
+    lines.append(f"rows    {step}; {late}; missing cells: {align.fill}")
+    if config.model.learn is not None:
+        span = duration_words(config.model.learn)
+        lines.append(f"trains  a model for each entity on its first {span}, then alarms start")
+    elif "{entity}" in str(config.model.file):
+        lines.append(f"model   one each: {config.model.file}")
     else:
-        model = make_core(config).load(config.model["file"])
+        assert config.model.file is not None
+        model = make(config).load(config.model.file)
         channels = ", ".join(model.channels[:8]) + (", …" if len(model.channels) > 8 else "")
-        lines.append(f"model   {config.model['file']}: {len(model.channels)} channels: {channels}")
-    quiet = (
-        duration_words(config.alarms["resolve_after"]) if config.alarms["resolve_after"] else "0"
-    )
+        lines.append(f"model   {config.model.file}: {len(model.channels)} channels: {channels}")
+    quiet = duration_words(config.alarms.resolve_after) if config.alarms.resolve_after else "0"
     lines.append(f"alarms  {config.budget.words}, for each entity; resolved after {quiet}")
     for part in config.sinks:
-        fields = kinds("sink")[part.kind].load().FIELDS
-        lines.append(f"sends   {part.name}: {_shown(part.settings, fields)}")
+        lines.append(f"sends   {part.name}: {shown(part.settings) or 'standard output'}")
     if not config.sinks:
         lines.append("sends   nothing: there is no [[sink]]")
-    lines += _tried(config, make_core)
-    lines.append(f"state   {config.state['path']}: {_state_words(Path(config.state['path']))}")
+    lines += _tried(config, make, source)
+    lines.append(f"state   {config.state.path}: {_state_words(config.state.path)}")
     lines.append(f"serves  {config.link or 'nothing: [server] has no address'}")
     return lines
 
 
-def _tried(config: Config, make_core: MakeCore) -> list[str]:
+def _tried(config: Config, make: MakeDetectors, source: Source[Any]) -> list[str]:
     """The first rows of a file through the real stream."""
-    if config.model["learn"] is not None:
+    if config.model.learn is not None:
         return []
-    if config.source.kind not in FILES or str(config.source.settings["path"]) == "-":
+    if not source.rereadable:
         return [f"tries   nothing: {config.source.kind} gives its rows to a watch that runs only"]
     with _aside(config) as alone:
-        watch = Watch(alone, make_core(alone), _past(alone, 0, 0))
+        watch = Watch(alone, make(alone), source.look_back(0, 0))
         watch.start()
         try:
             while watch.status.counts["rows"] < TRIED and watch.step() and not watch.source.problem:
@@ -174,7 +169,7 @@ def _tried(config: Config, make_core: MakeCore) -> list[str]:
 
 
 def _unused(counts: Counter[str]) -> list[str]:
-    """What came and is in no row, in words."""
+    """Input that is in no row, in words."""
     return [
         f"{plural(counts[why], word)} {rest}"
         for why, (word, rest) in _UNUSED.items()
@@ -184,10 +179,10 @@ def _unused(counts: Counter[str]) -> list[str]:
 
 @contextmanager
 def _aside(config: Config) -> Iterator[Config]:
-    """The same watch with a state that goes again, and nothing to send to or to serve."""
+    """The same watch with a temporary state, without sinks and server."""
     with tempfile.TemporaryDirectory() as folder:
-        state = {**config.state, "path": Path(folder) / "state"}
-        server = {**config.server, "address": None}
+        state = config.state.model_copy(update={"path": Path(folder) / "state"})
+        server = config.server.model_copy(update={"address": None})
         yield replace(config, state=state, sinks=(), server=server)
 
 
@@ -205,39 +200,22 @@ def _state_words(path: Path) -> str:
         store.close()
 
 
-def _shown(settings: dict[str, Any], fields: Mapping[str, Field]) -> str:
-    """Settings in words, without those that are secret or not set."""
-    known = {key: value for key, value in settings.items() if value not in (None, (), {})}
-    hidden = {key for key in known if any(word in key for word in ("password", "token"))}
-    shown = (f"{key} {_in_words(key, known[key], fields)}" for key in known if key not in hidden)
-    return ", ".join(shown) or "standard output"
-
-
-def _in_words(key: str, value: Any, fields: Mapping[str, Field]) -> str:
-    if key in fields and fields[key].check in (duration, pause, switch_off):
-        return duration_words(value) if value else "0 s"
-    if isinstance(value, Mapping):
-        return ", ".join(value)
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value))
-    return shown_url(value) if key == "url" else str(value)
-
-
 def backtest(
-    config: Config, span: int, make_core: MakeCore = vace_core, now: int | None = None
+    config: Config, span: int, make: MakeDetectors = make_detectors, now: int | None = None
 ) -> tuple[list[dict[str, Any]], Watch]:
-    """The alarms that the last `span` nanoseconds would have raised, the oldest first.
+    """The alarms of the last `span` nanoseconds, the oldest first.
 
-    The clock goes with the records, so that silences are told as they would have been.
+    The clock follows the records, so that missing data is found as in live operation.
     """
     with _aside(config) as config:
         clock = SetClock()
-        past = _past(config, span, now or time.time_ns())
-        source = Replay(past, clock, config.alarms["silence_after"])
-        watch = Watch(config, make_core(config), source, clock)
+        end = now or time.time_ns()
+        past = make_source(config).look_back(end - span - (config.model.learn or 0), end)
+        source = Replay(past, clock, config.alarms.silence_after)
+        watch = Watch(config, make(config), source, clock)
         watch.run()
-        _check_span(source, watch, span, config.model["learn"] or 0)
-        store = Store(config.state["path"])
+        _check_span(source, watch, span, config.model.learn or 0)
+        store = Store(config.state.path)
         found = store.alarms(limit=100_000)
         store.close()
     recent = [alarm for alarm in found if read_time(alarm["onset"]) >= source.newest - span]
@@ -245,7 +223,7 @@ def backtest(
 
 
 def _check_span(source: Replay, watch: Watch, span: int, learn: int) -> None:
-    """Refuse to count the alarms of a past that is not there."""
+    """Refuse to count alarms of a time span without records."""
     counts = watch.status.counts
     if source.first is None or not counts["rows"]:
         why = ", ".join(_unused(counts))
@@ -255,30 +233,14 @@ def _check_span(source: Replay, watch: Watch, span: int, learn: int) -> None:
         )
     there = source.newest - source.first
     if there < _WHOLE * (span + learn):
-        needs = f" after {duration_words(learn)} to learn from" if learn else ""
+        needs = f" after {duration_words(learn)} of training" if learn else ""
         rest = there - learn
         advice = (
-            f"ask for --backtest {rest // MINUTE}min"
-            if rest >= MINUTE
-            else "keep more of the past, or learn from less"
+            f"ask for --backtest {rest // _MINUTE}min"
+            if rest >= _MINUTE
+            else "keep more history, or shorten the training"
         )
         raise InputError(
             f"--backtest: {duration_words(span)}{needs} were asked for, but the source has only "
             f"{duration_words(there)} ({iso(source.first)} to {iso(source.newest)}); {advice}"
         )
-
-
-def _past(config: Config, span: int, now: int) -> Any:
-    """The source, set to look back and then end."""
-    kind = config.source.kind
-    if kind in FILES and str(config.source.settings["path"]) != "-":
-        settings = {**config.source.settings, "follow": False}
-        return make_source(replace(config, source=replace(config.source, settings=settings)))
-    source: Any = make_source(config)
-    if not hasattr(source, "look_back"):
-        raise ConfigError(
-            f"--backtest: a source of kind {kind!r} keeps no past; it works with csv and jsonl "
-            "files and with prometheus"
-        )
-    source.look_back(now - span - (config.model["learn"] or 0), now)
-    return source

@@ -1,19 +1,19 @@
-"""Silence by the clock: of the source, or of some entities while others speak."""
+"""Missing data by the clock: of the source, or of some entities while others send."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable
 
-from vace_ad.live.alarms import Life, Message
+from vace_ad.live.alarms import Lifecycle, Message
 
-_SHARE = 0.5  # of at least two entities: when more are silent, it is the source
+_SHARE = 0.5  # of at least two entities: if more are silent, it is the source
 
 
 class Silence:
-    """Who has not been heard for too long. One cause is one alarm: the source's, if it is that."""
+    """Entities without data for too long; if most are, it is one alarm of the source."""
 
-    def __init__(self, life: Life, after: int | None) -> None:
+    def __init__(self, life: Lifecycle, after: int | None) -> None:
         self._life, self._after = life, after
         self._last: dict[str, int] = {}  # when an entity was last heard
         self._silent: set[str] = set()
@@ -21,9 +21,9 @@ class Silence:
         self._down: int | None = None  # since when the source has a problem
 
     def begin(self, names: Iterable[str], state: str | None, now: int = 0) -> None:
-        """After a start, everyone has all the time again, from `now` or from the first tick on.
+        """After a start, the time without data counts from `now` or from the first tick.
 
-        Every `now` here is of a clock that nobody sets: an hour forward is no silence of an hour.
+        Every `now` here is of a monotonic clock: a clock set forward is no missing data.
         """
         self._last = dict.fromkeys(names, now)
         if state is not None:
@@ -34,8 +34,8 @@ class Silence:
         return json.dumps(self._life.state())
 
     @property
-    def told(self) -> bool:
-        """Whether the silence of the source is an open alarm."""
+    def covers(self) -> bool:
+        """Whether missing data of the source is an open alarm."""
         return bool(self._life.open)
 
     def heard(self, names: Iterable[str], now: int) -> None:
@@ -45,18 +45,18 @@ class Silence:
             self._silent.discard(name)
 
     def forget(self, name: str) -> None:
-        """An entity is watched elsewhere: it is not silent, it is gone."""
+        """Remove an entity: it is no longer expected."""
         self._last.pop(name, None)
         self._silent.discard(name)
 
     def recent(self, name: str, since: int) -> bool:
-        """Whether an entity was heard since then."""
+        """Whether an entity has sent since then."""
         return self._last.get(name, 0) >= since
 
     def tick(
         self, now: int, problem: str | None, clock: int | None = None
     ) -> tuple[list[str], list[Message]]:
-        """Entities that have just become silent, and news of the source at this time of day."""
+        """Entities that have just become silent, and messages about the source."""
         if self._after is None:
             return [], []
         clock = now if clock is None else clock

@@ -1,46 +1,48 @@
-"""What an operator sees: counters, latencies, problems; and news for whoever listens."""
+"""The state of a watch for operators: counters, latencies, problems, and events for the page."""
 
 from __future__ import annotations
 
 import threading
 import time
-from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
-BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # seconds
-COUNTED = (
-    "readings", "rows", "late", "twice", "replayed", "future", "empty", "reordered", "bad",
-    "unknown_channel", "too_many_channels", "too_many_entities", "no_model", "sent", "send_failed",
-    "refused", "outbox_dropped", "accepted", "checkpoints", "rounds", "alarms_opened",
-    "alarms_resolved", "unscored",
+from vace_ad.errors import needs
+
+with needs("prometheus-client", "live", "vace watch"):
+    from prometheus_client import CollectorRegistry, Histogram
+
+_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # seconds
+DROPPED = (
+    "late", "twice", "replayed", "future", "empty", "bad", "unknown_channel", "too_many_channels",
+    "too_many_entities", "no_model",
 )  # fmt: skip
-
-
-class Histogram:
-    """Durations by bucket, and their sum."""
-
-    def __init__(self) -> None:
-        self.counts = [0] * (len(BOUNDS) + 1)
-        self.sum = 0.0
-
-    def observe(self, seconds: float) -> None:
-        """Count a duration."""
-        self.counts[bisect_left(BOUNDS, seconds)] += 1
-        self.sum += seconds
+COUNTERS = {
+    "readings": "readings used", "rows": "rows processed",
+    "unscored": "rows without a score",
+    "reordered": "readings that came late and were used", "sent": "messages delivered",
+    "send_failed": "deliveries that failed and are tried again",
+    "refused": "messages that a sink refused for good",
+    "outbox_dropped": "messages dropped because the outbox was full",
+    "damaged": "entities whose state was damaged and started again",
+    "checkpoints": "transactions written", "alarms_opened": "alarms opened",
+    "alarms_resolved": "alarms resolved",
+}  # fmt: skip
 
 
 class Status:
-    """Everything that is counted or wrong, written by one thread and read by others."""
+    """Counters and problems, written by one thread and read by others."""
 
     def __init__(self) -> None:
-        self.counts: Counter[str] = Counter(dict.fromkeys(COUNTED, 0))
+        # a Counter, not the client's counters: these are added to for every reading
+        self.counts = Counter(dict.fromkeys((*DROPPED, *COUNTERS, "accepted", "rounds"), 0))
         self.started = time.time()
         self.checkpoint = time.time()  # of the last one
-        self.checkpoint_seconds = Histogram()
-        self.alert_seconds = Histogram()  # from a row's arrival to the delivery of its alarm
-        self.row_seconds = Histogram()  # from a row's arrival to its state being kept
+        self.registry = CollectorRegistry()
+        self.checkpoint_seconds = self._histogram("checkpoint", "duration of a transaction")
+        self.alert_seconds = self._histogram("alert", "from arrival of a row to delivery")
+        self.row_seconds = self._histogram("row", "from arrival of a row to its checkpoint")
         self.phases: Counter[str] = Counter()
         self.loaded = 0
         self.n_open = 0  # alarms
@@ -49,8 +51,11 @@ class Status:
         self._listeners: list[Callable[[str, Any], None]] = []
         self._lock = threading.Lock()
 
+    def _histogram(self, name: str, words: str) -> Histogram:
+        return Histogram(f"vace_{name}_seconds", words, registry=self.registry, buckets=_BUCKETS)
+
     def problem(self, part: str, words: str | None) -> bool:
-        """Set or clear what is wrong with a part; True if that is news."""
+        """Set or clear the problem of a part; True if that is a change."""
         if words is None:
             return self.problems.pop(part, None) is not None
         news = part not in self.problems
@@ -59,11 +64,11 @@ class Status:
 
     @property
     def ready(self) -> bool:
-        """Whether readings come, are used, scored and kept; a sink that is down does not matter."""
+        """Whether readings arrive, are used, scored and stored; sinks do not count."""
         return not {"source", "state", "start", "clock", "score"} & set(self.problems)
 
     def listen(self, listener: Callable[[str, Any], None]) -> Callable[[], None]:
-        """Hear of news; returns what ends it."""
+        """Call a listener with every event; returns a function that ends it."""
         with self._lock:
             self._listeners.append(listener)
 
@@ -74,7 +79,7 @@ class Status:
         return stop
 
     def tell(self, kind: str, data: Any) -> None:
-        """Tell everybody who listens."""
+        """Send an event to all listeners."""
         if not self._listeners:
             return
         with self._lock:

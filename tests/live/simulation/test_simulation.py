@@ -6,8 +6,8 @@ import pytest
 
 from live.simulation.world import BrokenError, SimClock, World
 from vace_ad.live.align import Aligner
+from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.delivery import Delivery
-from vace_ad.live.keeper import Keeper
 from vace_ad.live.runner import Watch
 from vace_ad.live.sources.files import _Lines
 from vace_ad.live.store import Store
@@ -42,7 +42,7 @@ def acknowledge_early(monkeypatch):
     real = Watch.checkpoint
 
     def checkpoint(self):
-        position = self._keeper.pending.position
+        position = self._checkpoint.pending.position
         if position is not None:
             self.source.acknowledge(position)
         real(self)
@@ -57,7 +57,7 @@ def forget_the_journal(monkeypatch):
 
 def forget_receipts(monkeypatch):
     """What was sent stays in the outbox."""
-    monkeypatch.setattr(Keeper, "sent", lambda self: {})
+    monkeypatch.setattr(Checkpoint, "sent", lambda self: {})
 
 
 def drop_on_failure(monkeypatch):

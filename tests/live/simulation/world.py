@@ -22,13 +22,13 @@ import numpy as np
 from live.fakes import FakeCore, FakeModel
 from live.feeds import CHANNELS, START, STEP
 from live.naive_align import naive_rows
-from vace_ad.live.alarms import Life, Rules, body
+from vace_ad.live.alarms import Lifecycle, body
 from vace_ad.live.clock import Clock
-from vace_ad.live.config import make_config
+from vace_ad.live.config import AlarmSettings, make_config
 from vace_ad.live.delivery import Delivery
 from vace_ad.live.records import Record
 from vace_ad.live.runner import Watch
-from vace_ad.live.sources import Batch
+from vace_ad.live.sources import Batch, Source
 from vace_ad.live.sources.files import JsonLinesSource
 from vace_ad.live.sources.http import FullError, HttpSource
 from vace_ad.live.store import Store
@@ -101,15 +101,12 @@ class Db:
         return getattr(self._db, name)
 
 
-class LogSource:
+class LogSource(Source):
     """A source that keeps its records, such as a file or a topic: positions are places in it."""
 
-    FIELDS = {}  # noqa: RUF012
-    eager, live, problem = False, True, None
-
     def __init__(self, world: World) -> None:
+        super().__init__(self.SETTINGS())
         self._world, self._at = world, 0
-        self.notes: list[str] = []
 
     def open(self, position):
         self._at = 0 if position is None else position["at"]
@@ -148,8 +145,7 @@ class PushSource(HttpSource):
     """The source of HTTP push, and the program that sends: again, until it is answered."""
 
     def __init__(self, world: World) -> None:
-        settings = {key: field.default for key, field in self.FIELDS.items()}
-        super().__init__({**settings, "pending": 60})
+        super().__init__(self.SETTINGS(pending=60))
         self._world, self._next = world, world.acknowledged
 
     def read(self, timeout):
@@ -182,8 +178,7 @@ class FileSource(JsonLinesSource):
     """The source of growing files, and the program that writes them and moves them away."""
 
     def __init__(self, world: World) -> None:
-        settings = {key: field.default for key, field in self.FIELDS.items()}
-        super().__init__({**settings, "path": world.folder / "feed.jsonl"})
+        super().__init__(self.SETTINGS(path=world.folder / "feed.jsonl"))
         self._world, self._quiet = world, 0
 
     def read(self, timeout):
@@ -576,7 +571,7 @@ class World:
             and watch.status.ready
             and not watch.models._fits
             and not watch.store.waiting()
-            and not watch._keeper.due(eager=False)
+            and not watch._checkpoint.due(eager=False)
         )
 
     # --------------------------------------------------------------------- the truth
@@ -610,7 +605,11 @@ class World:
             learned = rows[:start]
             scale = np.nanstd(learned, axis=0) + 1e-9
             model = FakeModel(self.channels[name], np.nanmean(learned, axis=0), scale)
-        stream, life, messages = model.stream(), Life(name, Rules(RESOLVE_AFTER)), []
+        stream, life, messages = (
+            model.stream(),
+            Lifecycle(name, AlarmSettings(resolve_after=RESOLVE_AFTER)),
+            [],
+        )
         for i in range(start, len(rows)):
             added = stream.add(rows[i : i + 1], times[i : i + 1].view("datetime64[ns]"))
             messages += life.changes(added.changes, int(times[i]), int(times[start]))
@@ -618,7 +617,7 @@ class World:
 
     def _check(self) -> None:
         watch = self.watch
-        self.channels = {name: watch.roster.get(name).channels for name in self.truth}
+        self.channels = {name: watch.registry.get(name).channels for name in self.truth}
         told: dict[str, dict] = {}
         order: dict[str, list[int]] = {}
         for message in self.got:
@@ -653,7 +652,7 @@ class World:
             )
 
     def _check_stream(self, name: str, stream) -> None:
-        entity = self.watch.roster.get(name)
+        entity = self.watch.registry.get(name)
         if stream is None:
             return
         if entity.stream is None or entity.stream.to_bytes() != stream.to_bytes():

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from vace_ad.live.fields import check_table
+from vace_ad.live.settings import read_settings
 from vace_ad.live.sources.files import CsvSource, JsonLinesSource
 
 T0 = 1_767_614_400
@@ -19,7 +19,7 @@ def _closed():
 
 
 def source(kind, path, position=None, **more):
-    made = kind(check_table({"path": str(path), **more}, kind.FIELDS, "source"))
+    made = kind(read_settings(kind.SETTINGS, {"path": str(path), **more}, "source"))
     OPEN.append(made)
     made.open(position)
     return made

@@ -2,15 +2,15 @@ import threading
 
 import pytest
 
-from vace_ad.live.fields import check_table
 from vace_ad.live.records import BadRecordError
+from vace_ad.live.settings import read_settings
 from vace_ad.live.sources.http import FullError, HttpSource
 
 JSON = b'{"time": 1767614400, "entity": "p1", "flow": 1.5}'
 
 
 def make(**more):
-    return HttpSource(check_table(more, HttpSource.FIELDS, "source"))
+    return HttpSource(read_settings(HttpSource.SETTINGS, more, "source"))
 
 
 @pytest.mark.parametrize(

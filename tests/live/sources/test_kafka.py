@@ -6,7 +6,7 @@ import pytest
 
 kafka = pytest.importorskip("confluent_kafka", reason="pip install 'vace-ad[live]'")
 
-from vace_ad.live.fields import check_table  # noqa: E402
+from vace_ad.live.settings import read_settings  # noqa: E402
 from vace_ad.live.sources.kafka import KafkaSource  # noqa: E402
 
 
@@ -22,7 +22,7 @@ def cluster():
 
 def source(servers, position=None, **more):
     given = {"servers": servers, "topics": "plant", "start": "earliest", "session": "6s", **more}
-    made = KafkaSource(check_table(given, KafkaSource.FIELDS, "source"))
+    made = KafkaSource(read_settings(KafkaSource.SETTINGS, given, "source"))
     made.open(position)
     return made
 

@@ -4,8 +4,8 @@ import time
 import pytest
 
 from live.servers import mosquitto
-from vace_ad.live.fields import check_table
 from vace_ad.live.records import BadRecordError
+from vace_ad.live.settings import read_settings
 
 paho = pytest.importorskip("paho.mqtt.client", reason="pip install 'vace-ad[live]'")
 
@@ -14,7 +14,7 @@ from vace_ad.live.sources.mqtt import MqttSource, Topic  # noqa: E402
 
 def source(url, **more):
     made = MqttSource(
-        check_table({"url": url, "topics": "plant/+/+", **more}, MqttSource.FIELDS, "s")
+        read_settings(MqttSource.SETTINGS, {"url": url, "topics": "plant/+/+", **more}, "s")
     )
     made.open(None)
     end = time.monotonic() + 5

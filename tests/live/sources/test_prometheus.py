@@ -12,9 +12,9 @@ from live.running import until
 from live.servers import node_exporter, prometheus
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.live.config import make_config
-from vace_ad.live.fields import check_table
-from vace_ad.live.request import RequestError
+from vace_ad.live.http_client import RequestError
 from vace_ad.live.service import backtest, plan
+from vace_ad.live.settings import read_settings
 from vace_ad.live.sources.prometheus import PrometheusSource
 
 S = 10**9
@@ -22,7 +22,7 @@ S = 10**9
 
 def make(url="http://127.0.0.1:1", **more):
     given = {"url": url, "queries": {"load": "load"}, "step": "10s", **more}
-    return PrometheusSource(check_table(given, PrometheusSource.FIELDS, "source"))
+    return PrometheusSource(read_settings(PrometheusSource.SETTINGS, given, "source"))
 
 
 def test_a_real_server(tmp_path):
@@ -64,7 +64,7 @@ class Answers:
 
 def test_nothing_is_missed_while_away_and_nothing_asked_twice():
     made, answers = make(), Answers()
-    made._caller = answers
+    made._client = answers
     now = time.time_ns() // (10 * S) * 10 * S
     made.open({"until": now - 50_000 * 10 * S})
     times = []
@@ -81,7 +81,7 @@ def test_nothing_is_missed_while_away_and_nothing_asked_twice():
 
 def test_a_server_that_is_down_is_waited_for():
     made, answers = make(), Answers()
-    made._caller, answers.down = answers, True
+    made._client, answers.down = answers, True
     made.open(None)
     assert made.read(0.0) is None
     assert "cannot be reached" in made.problem
@@ -94,7 +94,7 @@ def test_a_server_that_is_down_is_waited_for():
 
 def test_a_look_back_ends():
     made = make()
-    made._caller = Answers()
+    made._client = Answers()
     made.look_back(1_000_000 * S, 1_000_100 * S)
     first, last = made.read(0.0), made.read(0.0)
     assert len(first.records) == 10
@@ -104,7 +104,7 @@ def test_a_look_back_ends():
 @pytest.mark.parametrize("answer", [b"<html>", b"{}", b'{"data": {"result": [{"metric": 1}]}}'])
 def test_another_server_is_said(answer):
     made = make()
-    made._caller = type("Other", (), {"send": lambda self, url: answer})()
+    made._client = type("Other", (), {"send": lambda self, url: answer})()
     made.open(None)
     assert made.read(0.0) is None
     assert "not Prometheus's" in made.problem
@@ -130,14 +130,14 @@ class Series:
 
 
 def read(made, **series):
-    made._caller = Series(**series)
+    made._client = Series(**series)
     made.open(None)
     return made.read(0.0)
 
 
 def test_a_look_back_is_not_forgotten_when_the_source_is_opened():
     made = make()
-    made._caller = Answers()
+    made._client = Answers()
     made.look_back(1_000_000 * S, 1_000_100 * S)
     made.open(None)
     assert len(made.read(0.0).records) == 10
@@ -193,7 +193,7 @@ def test_a_look_back_does_not_wait_for_ever(status, monkeypatch):
     def send(url):
         raise RequestError("cannot be reached: refused", status)
 
-    made._caller = type("Down", (), {"send": staticmethod(send)})()
+    made._client = type("Down", (), {"send": staticmethod(send)})()
     made.look_back(1_000_000 * S, 1_000_100 * S)
     made.open(None)
     for _ in range(2 if status is None else 0):  # what may pass is tried again

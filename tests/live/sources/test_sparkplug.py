@@ -10,9 +10,9 @@ from live.fakes import FakeCore
 from live.feeds import CHANNELS, Receiver, settings
 from live.servers import mosquitto
 from vace_ad.live.config import make_config
-from vace_ad.live.fields import check_table
 from vace_ad.live.records import BadRecordError
 from vace_ad.live.runner import Watch
+from vace_ad.live.settings import read_settings
 
 paho = pytest.importorskip("paho.mqtt.client", reason="pip install 'vace-ad[live]'")
 
@@ -107,7 +107,7 @@ def test_what_asks_for_a_birth_can_be_read():
 def bare():
     """A source that is not connected."""
     return SparkplugSource(
-        check_table({"url": "mqtt://127.0.0.1:1"}, SparkplugSource.FIELDS, "source")
+        read_settings(SparkplugSource.SETTINGS, {"url": "mqtt://127.0.0.1:1"}, "source")
     )
 
 
@@ -161,7 +161,9 @@ def test_damaged_payloads_are_refused_and_do_no_more():
 
 
 def connected(url, **more):
-    source = SparkplugSource(check_table({"url": url, **more}, SparkplugSource.FIELDS, "source"))
+    source = SparkplugSource(
+        read_settings(SparkplugSource.SETTINGS, {"url": url, **more}, "source")
+    )
     source.open(None)
     until(lambda: source.problem is None)
     time.sleep(0.2)  # until the broker has confirmed the subscription

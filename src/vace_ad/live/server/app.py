@@ -1,4 +1,4 @@
-"""The routes: what a person, a program and a monitor ask of a watch."""
+"""The application: its routes, the pages, health and metrics."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from vace_ad.errors import VaceError
-from vace_ad.live.server.act import Acting
-from vace_ad.live.server.attempts import Attempts
-from vace_ad.live.server.look import Looking
-from vace_ad.live.server.openapi import OPENAPI
+from vace_ad.live.server.auth import Attempts
+from vace_ad.live.server.metrics import exposition
+from vace_ad.live.server.openapi import openapi
+from vace_ad.live.server.routes_read import ReadRoutes
+from vace_ad.live.server.routes_write import WriteRoutes
 
 if TYPE_CHECKING:
     from vace_ad.live.runner import Watch
@@ -34,74 +35,63 @@ _FILES = {
 
 
 class Routes:
-    """The application, and what it says to operators and browsers."""
+    """The routes of a watch."""
 
     def __init__(self, watch: Watch, attempts: Attempts) -> None:
         self._watch = watch
-        self._look, self._act = Looking(watch), Acting(watch, attempts)
+        self._read, self._write = ReadRoutes(watch), WriteRoutes(watch, attempts)
+        self.routes: list[Route] = []
 
     def app(self) -> Starlette:
         """The application."""
-        get, post = ["GET"], ["POST"]
-        look, act = self._look, self._act
-        return Starlette(
-            routes=[
-                Route("/", self.page, methods=get),
-                Route("/docs", self.docs, methods=get),
-                Route("/static/{name}", self.static, methods=get),
-                Route("/login", act.login, methods=post),
-                Route("/healthz", self.healthz, methods=get),
-                Route("/readyz", self.readyz, methods=get),
-                Route("/metrics", self.metrics, methods=get),
-                Route("/openapi.json", self.openapi, methods=get),
-                Route("/api/status", look.status, methods=get),
-                Route("/api/entities", look.entities, methods=get),
-                Route("/api/entity", look.entity, methods=get),
-                Route("/api/entity", act.forget, methods=["DELETE"]),
-                Route("/api/alarms", look.alarms, methods=get),
-                Route("/api/alarms/{alarm}/{mark}", act.mark, methods=post),
-                Route("/api/events", look.events, methods=get),
-                Route("/api/rows", act.rows, methods=post),
-                Route("/api/v2/write", act.write, methods=post),
-                Route("/score", act.score, methods=post),
-            ],
-            exception_handlers={HTTPException: _problem, VaceError: _problem},
-        )
+        read, write = self._read, self._write
+        handlers = {
+            "GET /": self.page, "GET /docs": self.docs, "GET /static/{name}": self.static,
+            "POST /login": write.login, "GET /healthz": self.healthz, "GET /readyz": self.readyz,
+            "GET /metrics": self.metrics, "GET /openapi.json": self.openapi,
+            "GET /api/status": read.status, "GET /api/entities": read.entities,
+            "GET /api/entity": read.entity, "DELETE /api/entity": write.remove,
+            "GET /api/alarms": read.alarms, "POST /api/alarms/{alarm}/{mark}": write.mark,
+            "GET /api/events": read.events, "POST /api/rows": write.rows,
+            "POST /api/v2/write": write.write, "POST /score": write.score,
+        }  # fmt: skip
+        for name, handler in handlers.items():
+            method, path = name.split()
+            self.routes.append(Route(path, handler, methods=[method]))
+        handle = {HTTPException: _problem, VaceError: _problem}
+        return Starlette(routes=self.routes, exception_handlers=handle)
 
     # ----------------------------------------------------------------- operators
 
     async def healthz(self, request: Request) -> Response:
-        """The process lives."""
+        """Whether the process is alive."""
         return JSONResponse({"alive": True})
 
     async def readyz(self, request: Request) -> Response:
-        """Readings come and are kept."""
+        """Whether readings arrive and are stored."""
         status = self._watch.status
         body = {"ready": status.ready, "problems": dict(status.problems)}
         return JSONResponse(body, 200 if status.ready else 503)
 
     async def metrics(self, request: Request) -> Response:
-        """For Prometheus."""
-        from vace_ad.live.server.metrics import exposition
-
+        """Counters and latencies for Prometheus."""
         sinks = [delivery.sink for delivery in self._watch.deliveries]
-        return Response(
-            exposition(self._watch.status, sinks), media_type="text/plain; version=0.0.4"
-        )
+        text = exposition(self._watch.status, sinks)
+        return Response(text, media_type="text/plain; version=0.0.4")
 
     async def openapi(self, request: Request) -> Response:
-        """What can be asked."""
-        return JSONResponse(OPENAPI)
+        """The description of the API."""
+        return JSONResponse(openapi(self.routes))
 
     # -------------------------------------------------------------------- the page
 
     async def page(self, request: Request) -> Response:
         """The page."""
-        return Response(_file("vace_ad.live.server", "page.html"), media_type="text/html")
+        return _file("vace_ad.live.server", "page.html", "text/html")
 
     async def docs(self, request: Request) -> Response:
-        """The description of the API, to read."""
-        return Response(_file("vace_ad.live.server", "docs.html"), media_type="text/html")
+        """The page that shows the description of the API."""
+        return _file("vace_ad.live.server", "docs.html", "text/html")
 
     async def static(self, request: Request) -> Response:
         """Scripts and styles, by name from a short list."""
@@ -109,15 +99,15 @@ class Routes:
         if name not in _FILES:
             raise HTTPException(404, "no such file")
         package, kind = _FILES[name]
-        return Response(_file(package, name), media_type=kind)
+        return _file(package, name, kind)
 
 
 async def _problem(request: Request, error: Exception) -> Response:
-    status = error.status_code if isinstance(error, HTTPException) else 422
-    words = error.detail if isinstance(error, HTTPException) else str(error)
-    headers = error.headers if isinstance(error, HTTPException) else None
-    return JSONResponse({"error": words}, status, headers=headers)
+    if isinstance(error, HTTPException):
+        return JSONResponse({"error": error.detail}, error.status_code, headers=error.headers)
+    return JSONResponse({"error": str(error)}, 422)
 
 
-def _file(package: str, name: str) -> bytes:
-    return resources.files(package).joinpath("static", name).read_bytes()
+def _file(package: str, name: str, kind: str) -> Response:
+    content = resources.files(package).joinpath("static", name).read_bytes()
+    return Response(content, media_type=kind)

@@ -1,4 +1,4 @@
-"""Connections that hold nobody up: who says nothing is closed, and gives way when all are taken."""
+"""Connections: idle ones are closed after a while, and earlier when all are taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The server beside the watch, in a thread of its own."""
+"""The HTTP server, in a thread of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Server:
-    """Serves a watch until it is told to stop."""
+    """Serves a watch until `stop`."""
 
     def __init__(self, watch: Watch) -> None:
         try:
@@ -23,14 +23,14 @@ class Server:
         except ImportError as error:
             name = "starlette, uvicorn and prometheus-client"
             raise MissingExtraError("the server of vace watch", name, "live") from error
-        from vace_ad.live.server.attempts import Attempts
+        from vace_ad.live.server.auth import Attempts, Guard
         from vace_ad.live.server.connections import Connection
-        from vace_ad.live.server.guard import Guard
 
-        host, port = watch.config.server["address"]
+        assert watch.config.server.address is not None
+        host, port = watch.config.server.address
         config, attempts = watch.config, Attempts()
         routes = Routes(watch, attempts)
-        app = Guard(routes.app(), host, config.token, config.server["link"], attempts)
+        app = Guard(routes.app(), host, config.server.secret("token"), config.server.link, attempts)
         self._where = f"{host}:{port}"
         self._server = uvicorn.Server(
             uvicorn.Config(
@@ -43,7 +43,7 @@ class Server:
                 ws="none",
                 lifespan="off",
                 server_header=False,
-                limit_concurrency=config.server["connections"] + 1,
+                limit_concurrency=config.server.connections + 1,
                 timeout_keep_alive=5,
                 timeout_graceful_shutdown=1,
             )
@@ -58,7 +58,7 @@ class Server:
             self._failed = True
 
     def start(self) -> None:
-        """Listen; an address that is taken is said at once."""
+        """Listen; raises ConfigError if the address is taken."""
         self._thread.start()
         end = time.monotonic() + 10
         while not self._server.started and self._thread.is_alive() and time.monotonic() < end:
@@ -74,6 +74,6 @@ class Server:
         return int(self._server.servers[0].sockets[0].getsockname()[1])
 
     def stop(self) -> None:
-        """Stop soon."""
+        """Stop within two seconds."""
         self._server.should_exit = True
         self._thread.join(2)

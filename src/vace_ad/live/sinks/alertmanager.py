@@ -1,48 +1,50 @@
-"""Alerts to Prometheus's Alertmanager, which forgets an alert that is not sent again."""
+"""Alerts to Prometheus's Alertmanager, which drops an alert that is not sent again."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from vace_ad.live import fields as f
 from vace_ad.live.alarms import iso
-from vace_ad.live.fields import Field
-from vace_ad.live.request import CONNECTION, Caller
-from vace_ad.live.sinks import Body
+from vace_ad.live.http_client import HttpClient, HttpSettings
+from vace_ad.live.settings import Duration, HttpUrl, Table, key
+from vace_ad.live.sinks import Body, Sink
 from vace_ad.live.sinks.webhook import post
 
 _NAMES = {"anomaly": "VaceAnomaly", "no data": "VaceNoData", "no score": "VaceNoScore"}  # by kind
 _ALIVE = 4  # repeats that may fail before an alert counts as resolved
 
 
-class AlertmanagerSink:
+class AlertmanagerSettings(HttpSettings):
+    """Keys of the sink."""
+
+    url: HttpUrl = key(..., "the Alertmanager", '"http://127.0.0.1:9093"')
+    repeat: Duration = key("1min", "time between repeats of a firing alert")
+    labels: Table | None = key(None, "labels added to each alert", '{ site = "north" }')
+
+
+class AlertmanagerSink(Sink[AlertmanagerSettings]):
     """The API v2 of Alertmanager."""
 
-    FIELDS: Mapping[str, Field] = {
-        "url": Field(f.url("http", "https"), f.REQUIRED, "where it is", '"http://127.0.0.1:9093"'),
-        "repeat": Field(f.duration, 60 * 10**9, "firing alerts are sent again every so often"),
-        "labels": Field(f.mapping, {}, "labels added to each alert", '{ site = "north" }'),
-        **CONNECTION,
-    }
-    repeat_acknowledged = True  # who has seen an alert silences it there
+    SETTINGS = AlertmanagerSettings
+    repeat_acknowledged = True  # an alert is silenced there
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings, self._caller = settings, Caller(settings)
-        self.repeat: int | None = settings["repeat"]
+    def __init__(self, settings: AlertmanagerSettings) -> None:
+        super().__init__(settings)
+        self._client, self.repeat = HttpClient(settings), settings.repeat
 
     def send(self, messages: Sequence[Body]) -> None:
         """Post them together; of each alarm only the newest."""
         newest = {message["alarm"]: message for message in messages}
-        url = f"{self._settings['url'].rstrip('/')}/api/v2/alerts"
+        url = f"{self.settings.url.rstrip('/')}/api/v2/alerts"
         alerts = [self._alert(message) for message in newest.values()]
-        post(self._caller, url, alerts, {"Content-Type": "application/json"})
+        post(self._client, url, alerts, {"Content-Type": "application/json"})
 
     def _alert(self, message: Body) -> dict[str, Any]:
-        until = time.time_ns() + _ALIVE * self._settings["repeat"]
+        until = time.time_ns() + _ALIVE * self.settings.repeat
         labels = {
-            **self._settings["labels"],
+            **(self.settings.labels or {}),
             "alertname": _NAMES[message["kind"]],
             "entity": message["entity"] or "source",
             "alarm": message["alarm"],
@@ -65,6 +67,3 @@ class AlertmanagerSink:
             "endsAt": message["resolved"] or iso(until),
             "generatorURL": message["link"] or "",
         }
-
-    def close(self) -> None:
-        """Nothing is open between requests."""

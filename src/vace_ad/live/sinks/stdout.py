@@ -1,37 +1,29 @@
-"""Messages on standard output: a line each, as JSON or in words."""
+"""Messages on standard output: a line each, as JSON or text."""
 
 from __future__ import annotations
 
 import json
-import sys
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Literal
 
-from vace_ad.live import fields as f
-from vace_ad.live.fields import Field
-from vace_ad.live.incidents import grouped, one_message
-from vace_ad.live.sinks import Body
+from vace_ad.live.incidents import merged
+from vace_ad.live.settings import Settings, key
+from vace_ad.live.sinks import Body, Sink
 
 
-class StdoutSink:
-    """Standard output."""
+class StdoutSettings(Settings):
+    """Keys of the sink."""
 
-    FIELDS: Mapping[str, Field] = {
-        "format": Field(f.choice("json", "text"), "json", "of a line"),
-    }
-    repeat: int | None = None
-    repeat_acknowledged = False
+    format: Literal["json", "text"] = key("json", "format of a line")
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._json = settings["format"] == "json"
+
+class StdoutSink(Sink[StdoutSettings]):
+    """Standard output; messages of one incident that come together are one line."""
+
+    SETTINGS = StdoutSettings
 
     def send(self, messages: Sequence[Body]) -> None:
-        """Print them, a line for all of one incident that come at once."""
-        for group in grouped(messages):
-            message = group[0] if len(group) == 1 else one_message(group)
-            words = f"{message['time']} {message['what']}: {message['summary']}"
-            print(json.dumps(message) if self._json else words, flush=True)
-        sys.stdout.flush()
-
-    def close(self) -> None:
-        """Standard output stays open."""
+        """Print messages."""
+        for message in merged(messages):
+            text = f"{message['time']} {message['what']}: {message['summary']}"
+            print(json.dumps(message) if self.settings.format == "json" else text, flush=True)

@@ -6,60 +6,58 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from vace_ad.live import fields as f
-from vace_ad.live.fields import Field
-from vace_ad.live.incidents import grouped, one_message
-from vace_ad.live.request import CONNECTION, Caller, RequestError
-from vace_ad.live.sinks import Body, SinkError, SinkRefusedError
+from vace_ad.live.http_client import HttpClient, HttpSettings, RequestError
+from vace_ad.live.incidents import merged
+from vace_ad.live.settings import DurationOrOff, HttpUrl, Text, host_of, key
+from vace_ad.live.sinks import Body, Sink, SinkError, SinkRefusedError
 
-_LATER = (408, 425, 429)  # refusals that may pass
+_TEMPORARY = (408, 425, 429)  # status codes below 500 after which to try again
 
 
-class WebhookSink:
-    """One POST a message, or for what one incident has to say at once; ids of alarms stay."""
+class WebhookSettings(HttpSettings):
+    """Keys of the sink."""
 
-    FIELDS: Mapping[str, Field] = {
-        "url": Field(f.url("http", "https"), f.REQUIRED, "where to", '"https://example.org/hook"'),
-        "source": Field(f.text, "/vace/watch", "who we are, in each event"),
-        "repeat": Field(f.switch_off, None, "again every so often until acknowledged", '"1h"'),
-        **CONNECTION,
-    }
-    repeat_acknowledged = False
+    url: HttpUrl = key(..., "where to send", '"https://example.org/hook"')
+    source: Text = key("/vace/watch", "the source named in each event")
+    repeat: DurationOrOff = key("off", 'time between repeats until acknowledged, such as "1h"')
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings, self._caller = settings, Caller(settings)
-        self.repeat: int | None = settings["repeat"]
+
+class WebhookSink(Sink[WebhookSettings]):
+    """One POST for each message; messages of one incident that come together are one."""
+
+    SETTINGS = WebhookSettings
+
+    def __init__(self, settings: WebhookSettings) -> None:
+        super().__init__(settings)
+        self._client, self.repeat = HttpClient(settings), settings.repeat
 
     def send(self, messages: Sequence[Body]) -> None:
-        """Post them one by one, those of one incident together."""
-        for group in grouped(messages):
-            event = cloud_event(group, self._settings["source"])
-            headers = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
-            post(self._caller, self._settings["url"], event, headers)
-
-    def close(self) -> None:
-        """Nothing is open between requests."""
+        """Post messages."""
+        headers = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
+        for message in merged(messages):
+            event = cloud_event(message, self.settings.source)
+            post(self._client, self.settings.url, event, headers)
 
 
-def cloud_event(group: Sequence[Body], source: str) -> dict[str, Any]:
-    """A message, or several of one incident, in the envelope of CloudEvents."""
-    data = dict(group[0]) if len(group) == 1 else one_message(group)
+def cloud_event(message: Body, source: str) -> dict[str, Any]:
+    """A message of an alarm, or of an incident with several, in the envelope of CloudEvents."""
+    several = "alarms" in message
     return {
         "specversion": "1.0",
-        "id": data["id"],
+        "id": message["id"],
         "source": source,
-        "type": f"vace.{'alarm' if len(group) == 1 else 'incident'}.{data['what']}",
-        "subject": (data["entity"] or "source") if len(group) == 1 else data["incident"],
-        "time": data["time"],
+        "type": f"vace.{'incident' if several else 'alarm'}.{message['what']}",
+        "subject": message["incident"] if several else message["entity"] or "source",
+        "time": message["time"],
         "datacontenttype": "application/json",
-        "data": data,
+        "data": dict(message),
     }
 
 
-def post(caller: Caller, url: str, data: Any, headers: Mapping[str, str]) -> None:
-    """POST JSON; an answer of 4xx is final, all else may pass."""
+def post(client: HttpClient, url: str, data: Any, headers: Mapping[str, str]) -> None:
+    """POST JSON; status 4xx is final, any other failure may pass."""
     try:
-        caller.send(url, json.dumps(data).encode(), headers)
+        client.send(url, json.dumps(data).encode(), headers)
     except RequestError as error:
-        final = error.status and 400 <= error.status < 500 and error.status not in _LATER
-        raise (SinkRefusedError if final else SinkError)(f"{f.shown_url(url)} {error}") from None
+        final = error.status and 400 <= error.status < 500 and error.status not in _TEMPORARY
+        raise (SinkRefusedError if final else SinkError)(f"{host_of(url)} {error}") from None

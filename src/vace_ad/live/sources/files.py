@@ -11,29 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from vace_ad.live import fields as f
-from vace_ad.live.fields import Field
-from vace_ad.live.records import BadRecordError, CsvRecords, Names, Record, from_json
-from vace_ad.live.sources import Batch
+from vace_ad.live.records import CsvRecords, Record, from_json
+from vace_ad.live.settings import FilePath, key
+from vace_ad.live.sources import Batch, NameSettings, Source, parse_all
 
 _PIECE = 1 << 18  # bytes at a time
 _CHECKED = 64  # bytes before the position that must still be the same
 _LONGEST_LINE = 1 << 22
 _COMPRESSED = (".gz", ".bz2", ".xz", ".zst", ".lz4")  # what a rotation may make of an old file
-
-NAME_FIELDS = {
-    "time": Field(f.text, "time", "the field that holds the time"),
-    "entity": Field(f.text, "entity", "the field that names the entity"),
-    "channel": Field(f.text, "channel", "of long records: the field that names the channel"),
-    "value": Field(f.text, "value", "of long records: the field that holds the value"),
-    "name": Field(f.text, None, "the entity of records that do not name one", '"pump"'),
-}
-
-
-def names_of(settings: Mapping[str, Any], default: str | None = None) -> Names:
-    """The names of the fields of a record, from the settings of a source."""
-    time, entity, channel, value = (settings[key] for key in ("time", "entity", "channel", "value"))
-    return Names(time, entity, channel, value, settings["name"] or default)
 
 
 class _Lines:
@@ -202,32 +187,36 @@ class _StandardInput:
         pass
 
 
-class _TextSource:
-    """What CSV and JSON lines share."""
+class FileSettings(NameSettings):
+    """Keys of the source."""
 
-    FIELDS: Mapping[str, Field] = {
-        "path": Field(f.path, f.REQUIRED, 'the file; "-" is standard input', '"plant.csv"'),
-        "follow": Field(f.boolean, True, "wait for more at the end of the file"),
-        **NAME_FIELDS,
-    }
-    live = True
-    eager = False
+    path: FilePath = key(..., 'the file; "-" is standard input', '"plant.csv"')
+    follow: bool = key(True, "wait for more at the end of the file")
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        path: Path = settings["path"]
-        stdin = str(path) == "-"
-        self.live = stdin or settings["follow"]
-        self._names = names_of(settings, "stdin" if stdin else path.stem)
-        self._lines: Any = _StandardInput() if stdin else _Lines(path, settings["follow"])
-        self._stdin, self.notes = stdin, self._lines.notes
+
+class _TextSource(Source[FileSettings]):
+    """Lines of a file or of standard input."""
+
+    SETTINGS = FileSettings
+
+    def __init__(self, settings: FileSettings) -> None:
+        super().__init__(settings)
+        self._stdin = str(settings.path) == "-"
+        self.live = self._stdin or settings.follow
+        self.rereadable = not self._stdin
+        self._names = settings.names("stdin" if self._stdin else settings.path.stem)
+        self._lines: Any = (
+            _StandardInput() if self._stdin else _Lines(settings.path, settings.follow)
+        )
+        self.notes = self._lines.notes
 
     @property
-    def problem(self) -> str | None:
-        """Why nothing comes."""
+    def problem(self) -> str | None:  # type: ignore[override]
+        """Why no records come."""
         return str(self._lines.problem) if self._lines.problem else None
 
     def open(self, position: Any) -> Any:
-        """Go on after a position; a first start says where it is: the file may be moved away."""
+        """Continue after a position; the first start returns its own: the file may be renamed."""
         self._lines.open((position or {}).get("file"))
         begins = position is None and self._lines.position() is not None
         return self._position() if begins else None
@@ -239,13 +228,7 @@ class _TextSource:
             if not self._stdin:
                 clock.sleep(min(timeout, 0.1))
             return None
-        records: list[Record] = []
-        bad, why = 0, ""
-        for line in lines:
-            try:
-                records += self._records(line.decode("utf-8"))
-            except (BadRecordError, UnicodeDecodeError) as error:
-                bad, why = bad + 1, why or str(error)
+        records, bad, why = parse_all(lines, lambda line: self._records(line.decode("utf-8")))
         return Batch(records, self._position(), bad, why, end)
 
     def _records(self, line: str) -> list[Record]:
@@ -254,8 +237,11 @@ class _TextSource:
     def _position(self) -> dict[str, Any]:
         return {"file": self._lines.position()}
 
-    def acknowledge(self, position: Any) -> None:
-        """A file keeps itself."""
+    def look_back(self, start: int, end: int) -> Source[FileSettings]:
+        """The whole file as it is now; standard input has no past."""
+        if self._stdin:
+            return super().look_back(start, end)
+        return type(self)(self.settings.model_copy(update={"follow": False}))
 
     def close(self) -> None:
         """Close the file."""
@@ -265,12 +251,12 @@ class _TextSource:
 class CsvSource(_TextSource):
     """Lines of CSV with a header."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: FileSettings) -> None:
         super().__init__(settings)
         self._csv = CsvRecords(self._names)
 
     def open(self, position: Any) -> Any:
-        """Go on after a position, with the header that was read then."""
+        """Continue after a position, with the header that was read then."""
         begins = super().open(position)
         if not self._lines.fresh and position:
             self._csv = CsvRecords(self._names, position.get("header"))
@@ -287,7 +273,7 @@ class CsvSource(_TextSource):
 
 
 class JsonLinesSource(_TextSource):
-    """One JSON object a line."""
+    """One JSON object on each line."""
 
     def _records(self, line: str) -> list[Record]:
         return list(from_json(line, self._names)) if line.strip() else []

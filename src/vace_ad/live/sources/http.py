@@ -1,20 +1,17 @@
-"""HTTP push: programs send rows to the server, which answers when they are safely kept."""
+"""HTTP push: programs send rows to the server, which answers when they are on disk."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
 from concurrent.futures import Future
 from typing import Any
 
 from vace_ad.errors import InputError
-from vace_ad.live import fields as f
-from vace_ad.live.fields import Field
 from vace_ad.live.records import BadRecordError, Record, from_csv, from_influx, from_json
-from vace_ad.live.sources import Batch
-from vace_ad.live.sources.files import NAME_FIELDS, names_of
+from vace_ad.live.settings import key
+from vace_ad.live.sources import Batch, NameSettings, Source
 
 _UNITS = {"ns": 1, "us": 10**3, "u": 10**3, "ms": 10**6, "s": 10**9}
 _DRAINED = 20_000  # records of one batch, about
@@ -24,25 +21,25 @@ class FullError(InputError):
     """More came than can be kept in memory; the sender must wait."""
 
 
-class HttpSource:
-    """Records that the server hands over from requests."""
+class HttpPushSettings(NameSettings):
+    """Keys of the source."""
 
-    FIELDS: Mapping[str, Field] = {
-        **NAME_FIELDS,
-        "pending": Field(f.whole(1, 10**8), 100_000, "records that wait at most; more are refused"),
-    }
-    live, eager = True, True
-    problem: str | None = None
+    pending: int = key(100_000, "most records that wait; more are refused", low=1, high=10**8)
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._names, self._most = names_of(settings), settings["pending"]
+
+class HttpSource(Source[HttpPushSettings]):
+    """Records that the server hands over from requests; those not answered are sent again."""
+
+    SETTINGS = HttpPushSettings
+    needs_server, eager = True, True
+
+    def __init__(self, settings: HttpPushSettings) -> None:
+        super().__init__(settings)
+        self._names = settings.names()
         self._queue: deque[tuple[list[Record], Future[None]]] = deque()
         self._waiting: deque[tuple[int, Future[None]]] = deque()
         self._pending = self._count = 0
         self._ready = threading.Condition()
-
-    def open(self, position: Any) -> None:
-        """Requests that were not answered will be sent again."""
 
     def parse(self, body: bytes, kind: str, precision: str = "ns") -> list[Record]:
         """The records of a request by its content type; the first bad one refuses it whole."""
@@ -56,17 +53,14 @@ class HttpSource:
         if kind == "text/plain":
             if precision not in _UNITS:
                 raise BadRecordError(f"precision must be one of {', '.join(_UNITS)}")
-            lines = (
-                from_influx(line, self._names, now, _UNITS[precision]) for line in text.splitlines()
-            )
-            return [record for record in lines if record is not None]
+            return from_influx(text, self._names, now, _UNITS[precision])
         return list(from_json(text, self._names, now))
 
     def push(self, records: list[Record]) -> Future[None]:
         """Take records over; the future is done when they are kept."""
         done: Future[None] = Future()
         with self._ready:
-            if self._pending + len(records) > self._most and self._pending:
+            if self._pending + len(records) > self.settings.pending and self._pending:
                 raise FullError(f"{self._pending:,} records wait already; send again later")
             self._pending += len(records)
             self._queue.append((records, done))

@@ -1,84 +1,72 @@
 """Kafka: a consumer group whose members share the partitions, and with them the entities.
 
-State does not travel: who gets a partition begins its streams anew, or goes on from its own state
-if it had the partition before. Who loses one closes the alarms of its entities.
+State is local: a member that gets a partition starts its streams, or continues from its own state
+if it had the partition before. A member that loses one resolves the alarms of its entities.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
-from vace_ad.errors import MissingExtraError
-from vace_ad.live import fields as f
-from vace_ad.live.fields import Field
-from vace_ad.live.records import BadRecordError, Names, Record, from_influx, from_json, read_name
-from vace_ad.live.sources import Batch
-from vace_ad.live.sources.files import NAME_FIELDS, names_of
+from vace_ad.errors import needs
+from vace_ad.live.records import Names, Record, from_influx, from_json, read_name
+from vace_ad.live.settings import Duration, LoginSettings, Text, Texts, key
+from vace_ad.live.sources import Batch, NameSettings, Source, parse_all
 
 _MESSAGES = 5000  # of one batch
 
 
-class KafkaSource:
+class KafkaSettings(NameSettings, LoginSettings):
+    """Keys of the source."""
+
+    servers: Text = key(..., "the brokers", '"127.0.0.1:9092"')
+    topics: Texts = key(..., "the topics", '"plant"')
+    group: Text = key("vace-watch", "the consumer group; its members share the entities")
+    format: Literal["json", "influx"] = key("json", "format of a message")
+    start: Literal["earliest", "latest"] = key("latest", "where the first start begins")
+    session: Duration = key("10s", "a member without heartbeat for this long loses its partitions")
+    tls: bool = key(False, "encrypt the connection; a user logs in by SASL SCRAM-SHA-512")
+    key: bool = key(False, "whether a message's key names the entity")  # last: shadows `key`
+
+
+class KafkaSource(Source[KafkaSettings]):
     """Messages of one or more topics, as JSON or Influx line protocol."""
 
-    FIELDS: Mapping[str, Field] = {
-        "servers": Field(f.text, f.REQUIRED, "the brokers", '"127.0.0.1:9092"'),
-        "topics": Field(f.texts, f.REQUIRED, "the topics", '"plant"'),
-        "group": Field(f.text, "vace-watch", "the consumer group; its members share the entities"),
-        "format": Field(f.choice("json", "influx"), "json", "of a message"),
-        "key": Field(f.boolean, False, "whether a message's key names the entity"),
-        "start": Field(f.choice("earliest", "latest"), "latest", "where the first start begins"),
-        "session": Field(
-            f.duration, 10 * 10**9, "a member that is silent for so long loses its partitions"
-        ),
-        "tls": Field(f.boolean, False, "encrypt the connection"),
-        "ca_file": Field(
-            f.path, None, "TLS: certificates to trust, if not the system's", '"ca.pem"'
-        ),
-        "username": Field(f.text, None, "for SASL SCRAM-SHA-512", '"watch"'),
-        **f.secret("password", "its password"),
-        **NAME_FIELDS,
-    }
-    live, eager = True, False
+    SETTINGS = KafkaSettings
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        try:
+    def __init__(self, settings: KafkaSettings) -> None:
+        super().__init__(settings)
+        with needs("confluent-kafka", "live", "Kafka"):
             from confluent_kafka import Consumer
-        except ImportError as error:
-            raise MissingExtraError("Kafka", "confluent-kafka", "live") from error
-        self._settings, self._names = settings, names_of(settings)
+        self._names = settings.names()
         self._next: dict[str, dict[str, int]] = {}  # offset to go on from, by topic and partition
         self._partition: dict[str, tuple[str, int]] = {}  # where an entity's messages come from
         self._ours: set[tuple[str, int]] = set()  # partitions that we have now
-        self.lost: list[str] = []  # entities whose partition went to another member
-        self.problem: str | None = None
         self._consumer = Consumer(self._options())
 
     def _options(self) -> dict[str, Any]:
-        settings = self._settings
+        settings = self.settings
         options: dict[str, Any] = {
-            "bootstrap.servers": settings["servers"],
-            "group.id": settings["group"],
+            "bootstrap.servers": settings.servers,
+            "group.id": settings.group,
             "enable.auto.commit": False,
-            "auto.offset.reset": settings["start"],
+            "auto.offset.reset": settings.start,
             "error_cb": self._failed,
             "log.connection.close": False,
-            "session.timeout.ms": settings["session"] // 10**6,
+            "session.timeout.ms": settings.session // 10**6,
         }
-        if settings["tls"]:
-            options["security.protocol"] = "SASL_SSL" if settings["username"] else "SSL"
-            if settings["ca_file"]:
-                options["ssl.ca.location"] = str(settings["ca_file"])
-        elif settings["username"]:
+        if settings.tls:
+            options["security.protocol"] = "SASL_SSL" if settings.username else "SSL"
+            if settings.ca_file:
+                options["ssl.ca.location"] = str(settings.ca_file)
+        elif settings.username:
             options["security.protocol"] = "SASL_PLAINTEXT"
-        if settings["username"]:
-            secret = settings.get("password")
+        if settings.username:
             options |= {
                 "sasl.mechanism": "SCRAM-SHA-512",
-                "sasl.username": settings["username"],
-                "sasl.password": secret.reveal() if secret else "",
+                "sasl.username": settings.username,
+                "sasl.password": settings.secret("password") or "",
             }
         return options
 
@@ -89,7 +77,7 @@ class KafkaSource:
         """Subscribe; partitions that come to us go on where we kept them."""
         self._next = {topic: dict(offsets) for topic, offsets in (position or {}).items()}
         self._consumer.subscribe(
-            list(self._settings["topics"]), on_assign=self._assigned, on_revoke=self._revoked
+            list(self.settings.topics), on_assign=self._assigned, on_revoke=self._revoked
         )
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
@@ -120,8 +108,7 @@ class KafkaSource:
     def read(self, timeout: float) -> Batch | None:
         """The messages that came."""
         messages = self._consumer.consume(_MESSAGES, timeout)
-        records: list[Record] = []
-        bad, why = 0, ""
+        good = []
         for message in messages:
             if message.error():
                 self.problem = str(message.error())
@@ -129,16 +116,11 @@ class KafkaSource:
             self.problem = None
             offsets = self._next.setdefault(str(message.topic()), {})
             offsets[str(message.partition())] = int(message.offset() or 0) + 1
-            where = str(message.topic()), int(message.partition() or 0)
-            try:
-                found = self._records(message)
-                self._partition.update((record.entity, where) for record in found)
-                records += found
-            except (BadRecordError, UnicodeDecodeError) as error:
-                bad, why = bad + 1, why or str(error)
+            good.append(message)
         if not messages:
             return None
         position = {topic: dict(offsets) for topic, offsets in self._next.items()}
+        records, bad, why = parse_all(good, self._records)
         return Batch(records, position, bad, why)
 
     def _records(self, message: Any) -> list[Record]:
@@ -146,14 +128,17 @@ class KafkaSource:
         stamped = message.timestamp()[1]
         if stamped > 0:
             now = stamped * 10**6
-        if self._settings["key"]:
-            key = read_name((message.key() or b"").decode("utf-8"), "an entity")
-            names = Names(names.time, "", names.channel, names.value, key)
+        if self.settings.key:
+            name = read_name((message.key() or b"").decode("utf-8"), "an entity")
+            names = Names(names.time, "", names.channel, names.value, name)
         body = (message.value() or b"").decode("utf-8")
-        if self._settings["format"] == "json":
-            return list(from_json(body, names, now))
-        found = [from_influx(line, names, now) for line in body.splitlines()]
-        return [record for record in found if record is not None]
+        if self.settings.format == "json":
+            found = list(from_json(body, names, now))
+        else:
+            found = from_influx(body, names, now)
+        where = str(message.topic()), int(message.partition() or 0)
+        self._partition.update((record.entity, where) for record in found)
+        return found
 
     def acknowledge(self, position: Any) -> None:
         """Commit the offsets to the group."""

@@ -7,32 +7,32 @@ import queue
 import re
 import time
 from collections import deque
-from collections.abc import Mapping
-from typing import Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
 from vace_ad.errors import MissingExtraError
-from vace_ad.live import fields as f
-from vace_ad.live.fields import Field
 from vace_ad.live.records import BadRecordError, Names, Record, from_object, read_name, read_number
-from vace_ad.live.sources import Batch
+from vace_ad.live.settings import FilePath, LoginSettings, Text, Texts, key, url
+from vace_ad.live.sources import Batch, Source, parse_all
 
 _SESSION = 7 * 86_400  # seconds that the broker keeps what we missed
 _IN_FLIGHT = 10_000
-CONNECTION = {
-    "url": Field(
-        f.url("mqtt", "mqtts"), f.REQUIRED, "the broker; mqtts for TLS", '"mqtt://127.0.0.1:1883"'
-    ),
-    "client_id": Field(f.text, "vace-watch", "the session's name; one for each watch"),
-    "username": Field(f.text, None, "who we are, where the broker asks", '"watch"'),
-    **f.secret("password", "the password"),
-    "ca_file": Field(f.path, None, "TLS: certificates to trust, if not the system's", '"ca.pem"'),
-    "cert_file": Field(f.path, None, "TLS: our certificate", '"watch.pem"'),
-    "key_file": Field(f.path, None, "TLS: its key", '"watch.key"'),
-}
+MqttUrl = Annotated[str, url("mqtt", "mqtts")]
 
 
-def make_client(settings: Mapping[str, Any], suffix: str = "", **more: Any) -> Any:
+class BrokerSettings(LoginSettings):
+    """Keys of a connection to a broker."""
+
+    url: MqttUrl = key(..., "the broker; mqtts for TLS", '"mqtt://127.0.0.1:1883"')
+    client_id: Text = key("vace-watch", "name of the session; one for each watch")
+    cert_file: FilePath | None = key(None, "TLS: client certificate", '"watch.pem"')
+    key_file: FilePath | None = key(None, "TLS: its key", '"watch.key"')
+
+
+B = TypeVar("B", bound=BrokerSettings)
+
+
+def make_client(settings: BrokerSettings, suffix: str = "", **more: Any) -> Any:
     """A paho client with name, password and TLS set, not yet connected."""
     try:
         from paho.mqtt import client as paho
@@ -40,27 +40,26 @@ def make_client(settings: Mapping[str, Any], suffix: str = "", **more: Any) -> A
     except ImportError as error:
         raise MissingExtraError("MQTT", "paho-mqtt", "live") from error
     client = paho.Client(
-        CallbackAPIVersion.VERSION2, settings["client_id"] + suffix, protocol=paho.MQTTv5, **more
+        CallbackAPIVersion.VERSION2, settings.client_id + suffix, protocol=paho.MQTTv5, **more
     )
-    if settings["username"]:
-        secret = settings.get("password")
-        client.username_pw_set(settings["username"], secret.reveal() if secret else None)
-    if urlsplit(settings["url"]).scheme == "mqtts":
-        ca, cert, key = (
-            None if settings[name] is None else str(settings[name])
-            for name in ("ca_file", "cert_file", "key_file")
+    if settings.username:
+        client.username_pw_set(settings.username, settings.secret("password"))
+    if urlsplit(settings.url).scheme == "mqtts":
+        ca, cert, key_file = (
+            None if file is None else str(file)
+            for file in (settings.ca_file, settings.cert_file, settings.key_file)
         )
-        client.tls_set(ca, cert, key)
+        client.tls_set(ca, cert, key_file)
     client.reconnect_delay_set(1, 60)
     return client
 
 
-def connect(client: Any, settings: Mapping[str, Any]) -> None:
+def connect(client: Any, settings: BrokerSettings) -> None:
     """Start connecting in the background, with a session that the broker keeps."""
     from paho.mqtt.packettypes import PacketTypes
     from paho.mqtt.properties import Properties
 
-    parts = urlsplit(settings["url"])
+    parts = urlsplit(settings.url)
     properties: Any = Properties(PacketTypes.CONNECT)  # type: ignore[no-untyped-call]
     properties.SessionExpiryInterval = _SESSION
     properties.ReceiveMaximum = _IN_FLIGHT
@@ -91,34 +90,31 @@ class Topic:
         return re.sub(r"\{(\d+)\}", lambda match: levels[int(match[1])], self._pattern)
 
 
-class MqttSource:
-    """Readings that a broker sends."""
+class BrokerSource(Source[B]):
+    """Messages of a broker; a subclass names the topics and reads the payloads."""
 
-    FIELDS: Mapping[str, Field] = {
-        **CONNECTION,
-        "topics": Field(f.texts, f.REQUIRED, "what to subscribe to", '"plant/+/+"'),
-        "entity": Field(f.text, "{1}", "the entity: levels of the topic, from {0}"),
-        "channel": Field(f.text, "{2}", "the channel; a JSON object names channels itself"),
-        "time": Field(f.text, "time", "the field of a JSON payload that holds the time"),
-        "value": Field(f.text, "value", "the field of a JSON payload that holds one value"),
-    }
-    live, eager = True, True
+    eager, needs_step = True, True
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings = settings
-        self._entity, self._channel = Topic(settings["entity"]), Topic(settings["channel"])
+    def __init__(self, settings: B) -> None:
+        super().__init__(settings)
         self._inbox: queue.SimpleQueue[tuple[int, Any, int]] = queue.SimpleQueue()
         self._unacknowledged: deque[tuple[int, int, int, int]] = deque()
         self._session = self._count = 0  # connections, and messages
-        self.problem: str | None = "not connected yet"
+        self.problem = "not connected yet"
         self._client = make_client(settings, manual_ack=True)
         self._client.on_connect = self._connected
         self._client.on_disconnect = self._disconnected
         self._client.on_message = self._received
 
+    def _topics(self) -> list[str]:
+        raise NotImplementedError
+
+    def _records(self, topic: str, payload: bytes, now: int) -> list[Record]:
+        raise NotImplementedError
+
     def open(self, position: Any) -> None:
         """Connect; the broker itself knows what was not acknowledged."""
-        connect(self._client, self._settings)
+        connect(self._client, self.settings)
 
     def _connected(self, client: Any, _user: Any, _flags: Any, reason: Any, _more: Any) -> None:
         self._session += 1
@@ -128,9 +124,6 @@ class MqttSource:
         client.subscribe([(topic, 1) for topic in self._topics()])
         self.problem = None
 
-    def _topics(self) -> list[str]:
-        return list(self._settings["topics"])
-
     def _disconnected(self, _c: Any, _user: Any, _flags: Any, reason: Any, _more: Any) -> None:
         self.problem = f"disconnected: {reason}"
 
@@ -139,44 +132,20 @@ class MqttSource:
 
     def read(self, timeout: float) -> Batch | None:
         """The messages that came."""
-        records: list[Record] = []
-        bad, why, end = 0, "", time.monotonic() + timeout
-        seen = self._count
-        while self._count - seen < _IN_FLIGHT:
+        messages: list[tuple[Any, int]] = []
+        while len(messages) < _IN_FLIGHT:
             try:
-                wait = max(0.0, end - time.monotonic()) if self._count == seen else 0.0
-                session, message, now = self._inbox.get(block=wait > 0, timeout=wait or None)
+                session, message, now = self._inbox.get(timeout > 0, timeout or None)
             except queue.Empty:
                 break
+            timeout = 0.0
             self._count += 1
             self._unacknowledged.append((self._count, session, message.mid, message.qos))
-            try:
-                records += self._records(message.topic, message.payload, now)
-            except BadRecordError as error:
-                bad, why = bad + 1, why or str(error)
-        return Batch(records, self._count, bad, why) if self._count > seen else None
-
-    def _records(self, topic: str, payload: bytes, now: int) -> list[Record]:
-        return [self._record(topic, payload, now)]
-
-    def _record(self, topic: str, payload: bytes, now: int) -> Record:
-        entity = read_name(self._entity.name(topic), "an entity")
-        try:
-            data = json.loads(payload)
-        except (ValueError, RecursionError):
-            raise BadRecordError(
-                f"the payload is neither a number nor JSON: {payload[:40]!r}"
-            ) from None
-        if not isinstance(data, dict):
-            name = read_name(self._channel.name(topic), "a channel")
-            return Record(entity, now, {name: read_number(data)})
-        if self._settings["value"] in data and "values" not in data:
-            data = {
-                self._settings["time"]: data.get(self._settings["time"], now),
-                read_name(self._channel.name(topic), "a channel"): data[self._settings["value"]],
-            }
-        # The entity is the topic's alone: a payload cannot speak for another.
-        return from_object(data, Names(self._settings["time"], "", "", "", entity), now)
+            messages.append((message, now))
+        records, bad, why = parse_all(
+            messages, lambda one: self._records(one[0].topic, one[0].payload, one[1])
+        )
+        return Batch(records, self._count, bad, why) if messages else None
 
     def acknowledge(self, position: Any) -> None:
         """Tell the broker; a message of an earlier connection will come again and be dropped."""
@@ -186,6 +155,47 @@ class MqttSource:
                 self._client.ack(mid, qos)
 
     def close(self) -> None:
-        """Leave; the session stays at the broker."""
+        """Disconnect; the session stays at the broker."""
         self._client.disconnect()
         self._client.loop_stop()
+
+
+class MqttSettings(BrokerSettings):
+    """Keys of the source."""
+
+    topics: Texts = key(..., "topics to subscribe to", '"plant/+/+"')
+    entity: Text = key("{1}", "the entity: levels of the topic, from {0}")
+    channel: Text = key("{2}", "the channel; a JSON object names channels itself")
+    time: Text = key("time", "the field of a JSON payload that holds the time")
+    value: Text = key("value", "the field of a JSON payload that holds one value")
+
+
+class MqttSource(BrokerSource[MqttSettings]):
+    """Numbers or JSON objects; the topic names the entity, and the channel of a number."""
+
+    SETTINGS = MqttSettings
+
+    def __init__(self, settings: MqttSettings) -> None:
+        super().__init__(settings)
+        self._entity, self._channel = Topic(settings.entity), Topic(settings.channel)
+
+    def _topics(self) -> list[str]:
+        return list(self.settings.topics)
+
+    def _records(self, topic: str, payload: bytes, now: int) -> list[Record]:
+        entity = read_name(self._entity.name(topic), "an entity")
+        try:
+            data = json.loads(payload)
+        except (ValueError, RecursionError):
+            raise BadRecordError(
+                f"the payload is neither a number nor JSON: {payload[:40]!r}"
+            ) from None
+        if not isinstance(data, dict):
+            name = read_name(self._channel.name(topic), "a channel")
+            return [Record(entity, now, {name: read_number(data)})]
+        time, value = self.settings.time, self.settings.value
+        if value in data and "values" not in data:
+            name = read_name(self._channel.name(topic), "a channel")
+            data = {time: data.get(time, now), name: data[value]}
+        # The entity is the topic's alone: a payload cannot speak for another.
+        return [from_object(data, Names(time, "", "", "", entity), now)]

@@ -8,15 +8,24 @@ import statistics
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from math import fsum
-from typing import Any
+from typing import Any, ClassVar, Literal
 from urllib.parse import urlencode
 
 from vace_ad.errors import ConfigError
-from vace_ad.live import fields as f
-from vace_ad.live.fields import Field, hint, shown_url
+from vace_ad.live.http_client import HttpClient, HttpSettings, RequestError
 from vace_ad.live.records import BadRecordError, Record, read_name, read_number
-from vace_ad.live.request import CONNECTION, Caller, RequestError
-from vace_ad.live.sources import Backoff, Batch
+from vace_ad.live.settings import (
+    Duration,
+    DurationOrZero,
+    HttpUrl,
+    Table,
+    Text,
+    Texts,
+    hint,
+    host_of,
+    key,
+)
+from vace_ad.live.sources import Backoff, Batch, Source
 from vace_ad.plain import plural
 
 _POINTS = 2000  # steps asked for at once; servers allow 11,000
@@ -52,53 +61,50 @@ _USE = {
 }
 
 
-class PrometheusSource:
-    """The results of a few queries, one a channel, evaluated at every step."""
+class PrometheusSettings(HttpSettings):
+    """Keys of the source."""
 
-    SETS: Mapping[str, Mapping[str, Mapping[str, str]]] = {
+    url: HttpUrl = key(..., "the server", '"http://127.0.0.1:9090"')
+    queries: Table = key(
+        ..., "PromQL by channel; a bare counter is turned into a rate",
+        '{ cpu = "rate(process_cpu_seconds_total[1m])" }',
+    )  # fmt: skip
+    entity: Text = key("instance", "the label that names the entity")
+    labels: Texts | None = key(None, "labels that are put before a channel's name", '["mode"]')
+    several: Literal["mean", "sum", "max", "min"] = key(
+        "mean", "how several series of one cell are combined: mean, sum, max, min"
+    )
+    step: Duration = key("15s", "time between evaluations of the queries")
+    mode: Literal["range", "instant"] = key("range", '"range" loses nothing during a restart')
+    history: DurationOrZero = key("0s", "how far to look back at the first start")
+    delay: DurationOrZero = key("0s", "how long to wait until scrapes of a step have arrived")
+
+
+class PrometheusSource(Source[PrometheusSettings]):
+    """The results of a few queries, one for each channel, evaluated at every step."""
+
+    SETTINGS = PrometheusSettings
+    EXAMPLES: ClassVar[Any] = {
         "queries": {
             "RED: requests, errors, duration of a service": _RED,
             "USE: utilisation, saturation, errors of a machine": _USE,
         }
     }
-    TEMPLATE: Mapping[str, Mapping[str, str]] = {
+    TEMPLATE: ClassVar[Any] = {
         "source": {"step": '"1min"', "history": '"14d"', "delay": '"30s"'},
         "align": {"step": '"1min"'},
         "model": {"learn": '"14d"'},
     }
-    FIELDS: Mapping[str, Field] = {
-        "url": Field(f.url("http", "https"), f.REQUIRED, "the server", '"http://127.0.0.1:9090"'),
-        "queries": Field(
-            f.mapping,
-            f.REQUIRED,
-            "PromQL by channel; a bare counter is rated",
-            '{ cpu = "rate(process_cpu_seconds_total[1m])" }',
-        ),
-        "entity": Field(f.text, "instance", "the label that names the entity"),
-        "labels": Field(f.texts, (), "labels that are put before a channel's name", '["mode"]'),
-        "several": Field(
-            f.choice(*_SEVERAL), "mean", "of several series of one cell: mean, sum, max, min"
-        ),
-        "step": Field(f.duration, 15 * _SECOND, "how often queries are evaluated"),
-        "mode": Field(
-            f.choice("range", "instant"), "range", '"range" loses nothing while we are away'
-        ),
-        "history": Field(f.pause, 0, "how far to look back at the first start"),
-        "delay": Field(f.pause, 0, "how long to wait until scrapes of a step have arrived"),
-        **CONNECTION,
-    }
-    live, eager = True, False
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._settings, self._caller = settings, Caller(settings)
-        self._step: int = settings["step"]
+    def __init__(self, settings: PrometheusSettings) -> None:
+        super().__init__(settings)
+        self._client = HttpClient(settings)
+        self._step: int = settings.step
         self._until: int | None = None  # the last step that was asked for
         self._end: int | None = None  # of a look back; None goes on for ever
         self._backoff, self._failures = Backoff(), 0
-        self.problem: str | None = None
-        self.notes: list[str] = []
         self._noted: set[str] = set()
-        self._queries = {name: self._rated(name, q) for name, q in settings["queries"].items()}
+        self._queries = {name: self._rated(name, q) for name, q in settings.queries.items()}
 
     def _rated(self, channel: str, query: str) -> str:
         """A bare counter only grows, until it falls to zero: its rate is what can be watched."""
@@ -121,16 +127,17 @@ class PrometheusSource:
         if self._end is None:
             self._until = position["until"] if position else None
 
-    def look_back(self, start: int, end: int) -> None:
+    def look_back(self, start: int, end: int) -> PrometheusSource:
         """Only the steps between two times."""
         self._until, self._end, self.live = start // self._step * self._step, end, False
+        return self
 
     def read(self, timeout: float) -> Batch | None:
         """The results of the steps since the last time."""
-        now = time.time_ns() - self._settings["delay"] if self._end is None else self._end
+        now = time.time_ns() - self.settings.delay if self._end is None else self._end
         latest = now // self._step * self._step
         if self._until is None:
-            self._until = latest - max(self._settings["history"], self._step)
+            self._until = latest - max(self.settings.history, self._step)
         if latest <= self._until:
             if self._end is not None:
                 return Batch([], {"until": self._until}, end=True)
@@ -139,7 +146,7 @@ class PrometheusSource:
         if time.monotonic() < self._backoff.until:
             time.sleep(min(timeout, 0.1))
             return None
-        range_mode = self._settings["mode"] == "range" or self._end is not None
+        range_mode = self.settings.mode == "range" or self._end is not None
         first = self._until + self._step if range_mode else latest
         last = min(latest, first + (_POINTS - 1) * self._step)
         try:
@@ -157,7 +164,7 @@ class PrometheusSource:
     def _failed(self, error: Exception) -> None:
         """Wait longer and longer; a look back waits only for what may pass soon."""
         self._failures += 1
-        words = f"{shown_url(self._settings['url'])} {error}"
+        words = f"{host_of(self.settings.url)} {error}"
         status = getattr(error, "status", None)  # below 500 it is the query, or the token
         wrong = isinstance(error, BadRecordError) or (status is not None and status < 500)
         if self._end is not None and (wrong or self._failures >= _TRIES):
@@ -172,12 +179,14 @@ class PrometheusSource:
         for channel, query in self._queries.items():
             cells: dict[tuple[int, str, str], list[float]] = {}
             for labels, at, value in self._results(query, first, last, range_mode):
-                if self._settings["entity"] not in labels and set(labels) - {"__name__"}:
+                if self.settings.entity not in labels and set(labels) - {"__name__"}:
                     unnamed |= set(labels)
                     continue
                 try:
-                    entity = read_name(labels.get(self._settings["entity"], _ALL), "an entity")
-                    front = "".join(f"{labels.get(name, '')}." for name in self._settings["labels"])
+                    entity = read_name(labels.get(self.settings.entity, _ALL), "an entity")
+                    front = "".join(
+                        f"{labels.get(name, '')}." for name in self.settings.labels or ()
+                    )
                     key = at, entity, read_name(front + channel, "a channel")
                     cells.setdefault(key, []).append(read_number(value))
                     named = True
@@ -194,13 +203,13 @@ class PrometheusSource:
         rows: dict[tuple[int, str], dict[str, float]],
     ) -> None:
         """One value a cell; several series of one are said once, and combined as is set."""
-        rule = self._settings["several"]
+        rule = self.settings.several
         for (at, entity, channel), values in cells.items():
             if len(values) > 1:
                 self._note(
                     f"channel {channel}: the query gives several series of an entity, {rule} of "
                     "them is used; aggregate in the query, such as sum by "
-                    f"({self._settings['entity']}) (…), or tell them apart with source.labels"
+                    f"({self.settings.entity}) (…), or tell them apart with source.labels"
                 )
             row = rows.setdefault((at, entity), {})
             row[channel] = values[0] if len(values) == 1 else _SEVERAL[rule](values)
@@ -210,7 +219,7 @@ class PrometheusSource:
         known = sorted(set(unnamed) - {"__name__"})
         if not known:
             return None
-        wanted = self._settings["entity"]
+        wanted = self.settings.entity
         words = (
             f"source.entity = {wanted!r}: series do not have this label"
             f"{hint(wanted, known)}; they have {', '.join(known[:10])}"
@@ -228,9 +237,9 @@ class PrometheusSource:
         if range_mode:
             asked = {"query": query, **seconds}
         kind = "query_range" if range_mode else "query"
-        url = f"{self._settings['url'].rstrip('/')}/api/v1/{kind}?{urlencode(asked)}"
+        url = f"{self.settings.url.rstrip('/')}/api/v1/{kind}?{urlencode(asked)}"
         try:
-            answer = json.loads(self._caller.send(url))
+            answer = json.loads(self._client.send(url))
             series = answer["data"]["result"]
             for one in series:
                 for at, value in one["values"] if range_mode else [one["value"]]:
@@ -240,11 +249,11 @@ class PrometheusSource:
 
     def check(self) -> list[str]:
         """Ask once what there is now, for `--dry-run`; a server without an answer is an error."""
-        now = time.time_ns() - self._settings["delay"]
+        now = time.time_ns() - self.settings.delay
         try:
             batch = self._ask(now, now, range_mode=False)
         except (RequestError, BadRecordError) as error:
-            raise ConfigError(f"[source] {shown_url(self._settings['url'])} {error}") from None
+            raise ConfigError(f"[source] {host_of(self.settings.url)} {error}") from None
         if self.problem is not None:
             raise ConfigError(f"[source] {self.problem}")
         channels = sorted({name for record in batch.records for name in record.values})
@@ -257,12 +266,6 @@ class PrometheusSource:
         if empty:
             lines.append(f"no series now: {_few(empty)}; is the query right?")
         return lines + self.notes
-
-    def acknowledge(self, position: Any) -> None:
-        """The server keeps its own."""
-
-    def close(self) -> None:
-        """Nothing is open between requests."""
 
 
 def _few(names: list[str]) -> str:

@@ -7,14 +7,14 @@ with names, types and, mostly, short numbers (aliases) that data use in place of
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from functools import cache
 from typing import Any, NamedTuple
 
-from vace_ad.live import fields as f
-from vace_ad.live.fields import Field
+from vace_ad.errors import needs
 from vace_ad.live.records import BadRecordError, Record, read_name, read_number
-from vace_ad.live.sources.mqtt import CONNECTION, MqttSource
-from vace_ad.live.sources.protobuf import BYTES, decimal, fields, text, whole
+from vace_ad.live.settings import Text, key
+from vace_ad.live.sources.mqtt import BrokerSettings, BrokerSource
 
 SPACE = "spBv1.0"
 _SIGNED = {1: 8, 2: 16, 3: 32, 4: 64}  # Int8 to Int64: bits
@@ -24,6 +24,14 @@ _CONTROL = ("Node Control/", "Device Control/")  # commands that a node offers, 
 _MOST, _NODES = 100_000, 10_000  # metrics of one node; nodes
 _LATEST = 2**62 // 10**6  # milliseconds
 _AGAIN = 30.0  # seconds until a node is asked for its birth once more
+# The fields of the protocol's Payload.Metric that are read: name, number, type of Protocol Buffers.
+_FIELDS = (
+    ("name", 1, "BYTES"), ("alias", 2, "UINT64"), ("timestamp", 3, "UINT64"),
+    ("datatype", 4, "UINT32"), ("is_null", 7, "BOOL"), ("int_value", 10, "UINT32"),
+    ("long_value", 11, "UINT64"), ("float_value", 12, "FLOAT"), ("double_value", 13, "DOUBLE"),
+    ("boolean_value", 14, "BOOL"),
+)  # fmt: skip
+_VALUES = [name for name, *_ in _FIELDS if name.endswith("_value")]
 
 
 class Metric(NamedTuple):
@@ -34,7 +42,7 @@ class Metric(NamedTuple):
     time: int | None = None  # milliseconds
     kind: int | None = None  # type
     null: bool = False
-    value: int | float | None = None  # as it stands: integers have no sign yet
+    value: int | float | None = None  # as sent: integers have no sign yet
 
 
 class Known(NamedTuple):
@@ -44,36 +52,51 @@ class Known(NamedTuple):
     kind: int | None
 
 
+@cache
+def _payload_type() -> Any:
+    """The message type of a payload."""
+    with needs("protobuf", "live", "Sparkplug B"):
+        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    file = descriptor_pb2.FileDescriptorProto(name="sparkplug_b.proto", syntax="proto2")
+    kind = descriptor_pb2.FieldDescriptorProto
+    metric, payload = file.message_type.add(name="Metric"), file.message_type.add(name="Payload")
+    for name, number, type_name in _FIELDS:
+        metric.field.add(
+            name=name, number=number, type=kind.Type.Value(f"TYPE_{type_name}"), label=1
+        )
+    payload.field.add(name="timestamp", number=1, type=kind.TYPE_UINT64, label=1)
+    payload.field.add(
+        name="metrics", number=2, type=kind.TYPE_MESSAGE, type_name=".Metric", label=3
+    )
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("Payload"))
+
+
 def read_payload(data: bytes) -> tuple[int | None, list[Metric]]:
     """The time in milliseconds and the metrics of a payload."""
-    moment, metrics = None, []
-    for number, kind, value in fields(data):
-        if number == 1:
-            moment = whole(value)
-        elif number == 2 and kind == BYTES:
-            assert isinstance(value, bytes)
-            metrics.append(_metric(value))
-    return moment, metrics
+    from google.protobuf.message import DecodeError
+
+    kind = _payload_type()
+    try:
+        payload = kind.FromString(data)
+        metrics = [_metric(one) for one in payload.metrics]
+    except (DecodeError, UnicodeDecodeError) as error:
+        raise BadRecordError(f"not a Sparkplug B payload: {error}") from None
+    return _get(payload, "timestamp"), metrics
 
 
-def _metric(data: bytes) -> Metric:
-    found = Metric()
-    for number, _, value in fields(data):
-        if number == 1:
-            found = found._replace(name=text(value))
-        elif number == 2:
-            found = found._replace(alias=whole(value))
-        elif number == 3:
-            found = found._replace(time=whole(value))
-        elif number == 4:
-            found = found._replace(kind=whole(value))
-        elif number == 7:
-            found = found._replace(null=bool(whole(value)))
-        elif number in (10, 11, 14):  # int, long, boolean
-            found = found._replace(value=whole(value))
-        elif number in (12, 13):  # float, double
-            found = found._replace(value=decimal(value))
-    return found
+def _get(message: Any, name: str) -> Any:
+    return getattr(message, name) if message.HasField(name) else None
+
+
+def _metric(message: Any) -> Metric:
+    name, alias, stamp, kind = (
+        _get(message, one) for one in ("name", "alias", "timestamp", "datatype")
+    )
+    value = next((getattr(message, one) for one in _VALUES if message.HasField(one)), None)
+    text = None if name is None else name.decode("utf-8")
+    return Metric(text, alias, stamp, kind, message.is_null, value)
 
 
 def number_of(metric: Metric, kind: int | None) -> float:
@@ -88,28 +111,29 @@ def number_of(metric: Metric, kind: int | None) -> float:
     return read_number(value)
 
 
-class SparkplugSource(MqttSource):
+class SparkplugSettings(BrokerSettings):
+    """Keys of the source."""
+
+    group: Text = key("+", "the group to watch; + is every group")
+    rebirth: bool = key(True, "ask a node for its birth when its data cannot be read")
+
+
+class SparkplugSource(BrokerSource[SparkplugSettings]):
     """Metrics of edge nodes and their devices, each an entity: GROUP/NODE or GROUP/NODE/DEVICE."""
 
-    FIELDS: Mapping[str, Field] = {
-        **CONNECTION,
-        "group": Field(f.text, "+", "the group to watch; + is every group"),
-        "rebirth": Field(f.boolean, True, "ask a node for its birth when its data cannot be read"),
-    }
+    SETTINGS = SparkplugSettings
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        super().__init__({"entity": "", "channel": "", **settings})
+    def __init__(self, settings: SparkplugSettings) -> None:
+        super().__init__(settings)
         self._nodes: dict[str, dict[str, dict[int, Known]]] = {}  # aliases by node and device
         self._kinds: dict[str, dict[str, int | None]] = {}  # types by entity and name
         self._births: dict[str, float] = {}  # bdSeq: the number of a node's birth, and of its death
         self._asked: dict[str, float] = {}  # when a node was asked for its birth
-        self.silent: list[str] = []  # entities that have died
-        self.notes: list[str] = []
 
     def _topics(self) -> list[str]:
         types = ("NBIRTH", "NDEATH", "NDATA", "DBIRTH", "DDEATH", "DDATA")
         rest = {"N": "+", "D": "+/+"}
-        group = self._settings["group"]
+        group = self.settings.group
         return [f"{SPACE}/{group}/{kind}/{rest[kind[0]]}" for kind in types]
 
     def _records(self, topic: str, payload: bytes, now: int) -> list[Record]:
@@ -193,7 +217,7 @@ class SparkplugSource(MqttSource):
     def _ask(self, node: str) -> None:
         """Ask a node for its birth: `Node Control/Rebirth`, as every host application does."""
         now = time.monotonic()
-        if not self._settings["rebirth"] or now - self._asked.get(node, -_AGAIN) < _AGAIN:
+        if not self.settings.rebirth or now - self._asked.get(node, -_AGAIN) < _AGAIN:
             return
         self._asked[node] = now
         group, _, name = node.partition("/")
@@ -202,14 +226,10 @@ class SparkplugSource(MqttSource):
 
 def rebirth(moment: int) -> bytes:
     """The payload that asks for a birth; `moment` in milliseconds."""
-    name = b"Node Control/Rebirth"
-    metric = b"\x0a" + bytes([len(name)]) + name + b"\x20" + bytes([_BOOLEAN]) + b"\x70\x01"
-    stamp = bytearray(b"\x08")
-    while moment > 0x7F:
-        stamp.append(moment & 0x7F | 0x80)
-        moment >>= 7
-    stamp.append(moment)
-    return bytes(stamp) + b"\x12" + bytes([len(metric)]) + metric
+    payload = _payload_type()(timestamp=moment)
+    payload.metrics.add(name=b"Node Control/Rebirth", datatype=_BOOLEAN, boolean_value=True)
+    data: bytes = payload.SerializeToString()
+    return data
 
 
 def _nanoseconds(stamp: int) -> int:

@@ -1,4 +1,4 @@
-"""What people and programs look at: entities, alarms, counters, and news as it comes."""
+"""Requests that change nothing: entities, alarms, counters, and events as they come."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from vace_ad.live.core import Latest
 from vace_ad.live.entity import Entity
-from vace_ad.live.recent import SHOWN
-from vace_ad.live.server.bounds import finite, number
+from vace_ad.live.score_history import SHOWN
+from vace_ad.live.server.limits import finite, number
 
 if TYPE_CHECKING:
+    from vace_ad.alarms.feed import Latest
     from vace_ad.live.runner import Watch
 
 _DRAWN, _ROWS = 4, 200  # channels whose curves are shown, and their last rows
 _QUIET = 15.0  # seconds after which a stream of events says that it lives
 
 
-class Looking:
-    """Answers that change nothing, from a watch that runs in another thread."""
+class ReadRoutes:
+    """Handlers of a watch that runs in another thread."""
 
     def __init__(self, watch: Watch) -> None:
         self._watch, self._config = watch, watch.config
@@ -72,7 +72,7 @@ class Looking:
         }
 
     async def entity(self, request: Request) -> Response:
-        """The evidence and scores of an entity, its channels and what is expected of them."""
+        """Evidence and scores of an entity, its channels and their expected ranges."""
         name = request.query_params.get("name", "")
         if name not in self._watch.known:
             raise HTTPException(404, "no entity of this name")
@@ -97,9 +97,9 @@ class Looking:
         return JSONResponse(await run_in_threadpool(read))
 
     async def events(self, request: Request) -> Response:
-        """News as server-sent events."""
-        if self._listeners >= max(1, self._config.server["connections"] // 2):
-            raise HTTPException(503, "too many listen already")
+        """Changes as server-sent events."""
+        if self._listeners >= max(1, self._config.server.connections // 2):
+            raise HTTPException(503, "too many listeners")
         return StreamingResponse(self._news(), media_type="text/event-stream",
                                  headers={"Cache-Control": "no-store"})  # fmt: skip
 

@@ -7,7 +7,7 @@ from vace_ad import VACE
 from vace_ad.alarms.budget import Budget
 from vace_ad.errors import ModelFileError, StateError
 from vace_ad.frames import Table
-from vace_ad.live.glue import VaceCore, VaceModel
+from vace_ad.live.detector import Detectors, LiveModel
 
 CHANNELS = ("flow", "level", "power")
 TRAIN, N, FAULT = 1200, 1700, (1500, 1540)
@@ -35,7 +35,7 @@ def detector():
 
 @pytest.fixture(scope="module")
 def model(detector):
-    return VaceModel(detector, "a", Budget(1, "week"))
+    return LiveModel(detector, "a", Budget(1, "week"))
 
 
 def fed(stream, start, end, chunk=10):
@@ -74,7 +74,7 @@ def test_a_state_goes_on_the_same(model, at):
 
 def test_a_state_of_another_model_is_refused(model):
     data = model.stream().to_bytes()
-    other = VaceModel(fitted(seed=1), "b", Budget(1, "week"))
+    other = LiveModel(fitted(seed=1), "b", Budget(1, "week"))
     with pytest.raises(StateError, match="another model"):
         other.restore(data)
     with pytest.raises(StateError):
@@ -95,13 +95,13 @@ def test_what_live_operation_shows_of_a_model(model):
 
 
 def test_models_are_files_that_load_the_same(detector, tmp_path):
-    core = VaceCore(Budget(1, "week"))
+    core = Detectors(Budget(1, "week"))
     detector.save(tmp_path / "one.vace")
     loaded = core.load(tmp_path / "one.vace")
     assert loaded.identity == core.load(tmp_path / "one.vace").identity
     fitted(seed=1).save(tmp_path / "two.vace")
     assert core.load(tmp_path / "two.vace").identity != loaded.identity
-    stream = VaceModel(detector, "a", Budget(1, "week")).stream()
+    stream = LiveModel(detector, "a", Budget(1, "week")).stream()
     fed(stream, TRAIN, 1520)
     again = loaded.restore(stream.to_bytes())  # the model in memory and its file are one
     assert [change.what for change in fed(again, 1520, N) if in_fault(change)][-1] == "resolve"
@@ -111,6 +111,6 @@ def test_models_are_files_that_load_the_same(detector, tmp_path):
 
 def test_a_fit_leaves_a_whole_file(tmp_path):
     path = tmp_path / "models" / "pump.vace"
-    made = VaceCore(Budget(1, "week")).fit(rows()[:TRAIN], CHANNELS, TIME[:TRAIN], path)
+    made = Detectors(Budget(1, "week")).fit(rows()[:TRAIN], CHANNELS, TIME[:TRAIN], path)
     assert made.channels == CHANNELS
     assert [each.name for each in path.parent.iterdir()] == ["pump.vace"]

@@ -14,30 +14,34 @@ from live.fakes import FakeCore
 from live.feeds import config, feed, write
 from vace_ad import VACE, load
 from vace_ad.alarms.budget import Budget
-from vace_ad.live.alarms import Rules as AlarmRules
-from vace_ad.live.align import Rule as AlignRule
-from vace_ad.live.entity import WATCHING, Entity, Setup
-from vace_ad.live.glue import VaceModel
+from vace_ad.live.config import make_config
+from vace_ad.live.detector import LiveModel
+from vace_ad.live.entity import WATCHING, Entity
 from vace_ad.live.records import Record
 from vace_ad.live.runner import Watch
 from vace_ad.live.store import Pending, Store
 
-SETUP = Setup(
-    AlignRule(step=60 * 10**9, lateness=0),
-    AlarmRules(resolve_after=600 * 10**9, silence_after=None),
+SETUP = make_config(
+    {
+        "source": {"kind": "csv", "path": "-"},
+        "model": {"file": "pump.vace"},
+        "state": {"path": "state"},
+        "align": {"step": "1min"},
+        "alarms": {"resolve_after": "10min", "silence_after": "off"},
+    }
 )
 
 
 @pytest.fixture(scope="module")
-def model() -> VaceModel:
+def model() -> LiveModel:
     detector = VACE(patch_length=24, encoders=1).fit(frame(plant()[:TRAIN]))
-    return VaceModel(detector, "a", Budget())
+    return LiveModel(detector, "a", Budget())
 
 
 class Site:
     """One entity and its store."""
 
-    def __init__(self, model: VaceModel, path) -> None:
+    def __init__(self, model: LiveModel, path) -> None:
         self.model, self.store = model, Store(path)
         self.entity, self.counts = Entity("pump", SETUP, model), Counter()
         self.values, self.at = serviced(), TRAIN
@@ -110,7 +114,7 @@ def test_an_open_alarm_is_called_normal_and_says_no_more(model, tmp_path) -> Non
 def test_a_fault_is_written_beside_the_model_and_taken_back(model, tmp_path) -> None:
     path = tmp_path / "pump.vace"
     model._detector.save(path)
-    here = VaceModel(load(path), "a", Budget())
+    here = LiveModel(load(path), "a", Budget())
     entity = Entity("pump", SETUP, here)
     start, end = (int(TIME[TRAIN + n].astype(int)) for n in (100, 130))
     entity.call_fault("abc", (start, end))
@@ -128,10 +132,10 @@ def test_a_fault_is_written_beside_the_model_and_taken_back(model, tmp_path) -> 
 def test_a_fault_that_cannot_be_written_does_not_end_the_watch(model, tmp_path, caplog) -> None:
     path = tmp_path / "pump.vace"
     model._detector.save(path)
-    here = VaceModel(load(path), "a", Budget())
+    here = LiveModel(load(path), "a", Budget())
     (tmp_path / "pump.feedback.jsonl").write_text("not a verdict\n")
     Entity("pump", SETUP, here).call_fault("abc", (0, 1))
-    assert "the verdict is not kept" in caplog.text
+    assert "the verdict is not stored" in caplog.text
 
 
 def test_a_fault_waits_for_the_end_of_its_alarm_also_over_a_restart(tmp_path) -> None:
@@ -147,7 +151,7 @@ def test_a_fault_waits_for_the_end_of_its_alarm_also_over_a_restart(tmp_path) ->
 
     watch = begun()
     ((alarm,),) = watch.store._db.execute("select id from alarm where resolved is null").fetchall()
-    watch.say(alarm, "fault")
+    watch.verdicts.submit(alarm, "fault")
     watch.step()
     assert not hasattr(watch.models.any(), "faults")
     watch.close()
@@ -157,9 +161,9 @@ def test_a_fault_waits_for_the_end_of_its_alarm_also_over_a_restart(tmp_path) ->
     watch.step()
     entity, (start, end) = watch.models.any().faults[alarm]
     assert entity == "p1"
-    assert (start, end) == watch.store.stretch(alarm)
-    assert watch.store.said() == []
-    watch.say(alarm, "undo")
+    assert (start, end) == watch.store.span(alarm)
+    assert watch.store.submitted() == []
+    watch.verdicts.submit(alarm, "undo")
     watch.step()
     assert watch.models.any().faults == {}
     watch.close()

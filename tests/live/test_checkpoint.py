@@ -6,7 +6,7 @@ import pytest
 
 from live.fakes import FakeCore, FakeStream
 from live.feeds import Receiver, config, feed, settings, write
-from vace_ad.live import keeper, runner
+from vace_ad.live import checkpoint, runner
 from vace_ad.live.config import make_config
 from vace_ad.live.runner import Watch
 
@@ -77,7 +77,7 @@ def test_a_batch_that_comes_again_changes_no_score_and_is_counted(
     receiver.got.clear()
 
     for limit in ("_TOGETHER", "_WORK", "_SHARE"):
-        monkeypatch.setattr(keeper, limit, 0)
+        monkeypatch.setattr(checkpoint, limit, 0)
     wild = made(tmp_path / "wild", receiver, align)
     wild.start()
     crash_after(wild, commits)
@@ -124,7 +124,7 @@ def test_a_stop_does_not_wait_for_a_long_batch_and_loses_nothing(tmp_path, recei
 
     monkeypatch.setattr(FakeStream, "add", add)
     monkeypatch.setattr(runner, "_LAST", 0.0)
-    monkeypatch.setattr(keeper, "_WORK", 0.05)
+    monkeypatch.setattr(checkpoint, "_WORK", 0.05)
     watch = made(tmp_path, receiver)
     watch.start()
     watch.stop()

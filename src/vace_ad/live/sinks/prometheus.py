@@ -3,35 +3,37 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from vace_ad.live import fields as f
-from vace_ad.live.fields import Field
-from vace_ad.live.sinks import Body
+from vace_ad.live.settings import Settings, key
+from vace_ad.live.sinks import Body, Sink
 
 LABELS = ("alarm", "entity", "kind", "channel", "severity")  # severity in a word
 
 
-class GaugeSink:
+class PrometheusSettings(Settings):
+    """Keys of the sink."""
+
+    most: int = key(1000, "most alarms shown", low=1, high=100_000)
+
+
+class PrometheusSink(Sink[PrometheusSettings]):
     """`vace_alarm{alarm, entity, kind, channel, severity} = 0 to 100` while an alarm is open."""
 
-    FIELDS: Mapping[str, Field] = {
-        "most": Field(f.whole(1, 100_000), 1000, "alarms shown at most"),
-    }
-    repeat: int | None = 60 * 10**9  # after a restart the open ones come back
+    SETTINGS = PrometheusSettings
+    repeat = 60 * 10**9  # after a restart the open ones come back
     repeat_acknowledged = True
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
-        self._most, self._lock = settings["most"], threading.Lock()
-        self._open: dict[str, Body] = {}
+    def __init__(self, settings: PrometheusSettings) -> None:
+        super().__init__(settings)
+        self._lock, self._open = threading.Lock(), dict[str, Body]()
 
     def send(self, messages: Sequence[Body]) -> None:
-        """Note what is open."""
+        """Note which alarms are open."""
         with self._lock:
             for message in messages:
                 self._open.pop(message["alarm"], None)
-                if message["what"] != "resolve" and len(self._open) < self._most:
+                if message["what"] != "resolve" and len(self._open) < self.settings.most:
                     self._open[message["alarm"]] = message
 
     def series(self) -> list[tuple[tuple[str, ...], float]]:
@@ -51,6 +53,3 @@ class GaugeSink:
             )
             for one in found
         ]
-
-    def close(self) -> None:
-        """Nothing to close."""

@@ -1,32 +1,44 @@
-"""The one module that joins live operation to the detector and its stream."""
+"""The detector as live operation uses it; the only module here that imports it."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
-import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from vace_ad.errors import ConfigError, FeedbackError, InputError, ModelFileError
-from vace_ad.live.core import Model, Rows, Stream, Times
 
 if TYPE_CHECKING:
     from vace_ad.alarms.budget import Budget
     from vace_ad.detector import VACE
+    from vace_ad.stream import Stream
 
 log = logging.getLogger("vace_ad.live")
+Rows = NDArray[np.float64]  # (n, n_channels), NaN where a cell is missing
+Times = NDArray[np.datetime64]  # (n,) nanoseconds
 
 
-class VaceModel:
-    """A fitted VACE, as live operation sees it."""
+def journal_matrix(rows: Sequence[tuple[int, int, bytes]], n_channels: int) -> tuple[Rows, Times]:
+    """Stored rows as a matrix and their times; channels that were not known then are empty."""
+    cells: Rows = np.full((len(rows), n_channels), np.nan)
+    for i, (_, _, blob) in enumerate(rows):
+        known = np.frombuffer(blob)
+        cells[i, : len(known)] = known
+    return cells, np.array([time for _, time, _ in rows], "datetime64[ns]")
+
+
+class LiveModel:
+    """A fitted VACE with the budget of a watch."""
 
     def __init__(
         self, detector: VACE, identity: str, budget: Budget, step: int | None = None
     ) -> None:
+        """`identity` differs between any two models: a state belongs to one of them."""
         self._detector, self._budget, self._step = detector, budget, step
         try:
             detector.model_.threshold(budget, None, step)  # refused now, not at the first row
@@ -37,8 +49,8 @@ class VaceModel:
                 'rows"'
             ) from None
         self.identity = identity
-        self.step: int | None = detector.model_.step  # nanoseconds between the rows of the fit
-        self.reach = detector.model_.reach
+        self.step: int | None = detector.model_.step  # nanoseconds between the training rows
+        self.reach = detector.model_.reach  # consecutive rows that a score needs
         self.channels: tuple[str, ...] = tuple(detector.channels_)
 
     def stream(self) -> Stream:
@@ -46,15 +58,16 @@ class VaceModel:
         return self._detector.stream(budget=self._budget, step=self._step)
 
     def restore(self, data: bytes) -> Stream:
-        """A stream from its state, as our own store kept it; that of another model is refused."""
+        """A stream from its state in our own store; that of another model is refused."""
         from vace_ad.stream import Stream
 
         return Stream.from_bytes(data, self._detector, trusted=True)
 
     def accept(self, stream: Stream, own: Sequence[tuple[str, Any]], *, hush: bool = False) -> None:
-        """Take what people accepted, of all entities in the file beside the model and of this one.
+        """Suppress alarms like those accepted: for all entities beside the model, and for this one.
 
-        A pattern that cannot be read is left out, with a warning in the log.
+        `own` holds pairs of an id and plain values; one that cannot be read is skipped, with a
+        warning. `hush` also accepts the event that is open now.
         """
         from vace_ad.alarms.pattern import Pattern
 
@@ -63,28 +76,31 @@ class VaceModel:
             try:
                 patterns.append(Pattern.from_plain(name, plain))
             except FeedbackError as error:
-                log.warning("an accepted pattern is left out: %s", error)
-        cast(Any, stream).accept(patterns, hush=hush)
+                log.warning("an accepted pattern is skipped: %s", error)
+        stream.accept(patterns, hush=hush)
 
-    def call_fault(self, alarm: str, entity: str, stretch: tuple[int, int] | None) -> None:
-        """Write a verdict to the file beside the model, as `vace feedback --fault` does."""
+    def mark_fault(self, alarm: str, entity: str, span: tuple[int, int] | None) -> None:
+        """Write a verdict to the file beside the model, as `vace feedback --fault` does.
+
+        `span` is the start and the end in nanoseconds; None takes the verdict back.
+        """
         note = f"alarm {alarm}"
         for line in self._detector.feedback.active:
             if line.verdict == "fault" and line.note.endswith(note):
                 self._detector.undo(line.id)
-        if stretch is not None:
-            times = tuple(np.datetime64(time, "ns") for time in stretch)
+        if span is not None:
+            times = tuple(np.datetime64(time, "ns") for time in span)
             self._detector.accept(times, verdict="fault", note=f"{entity[:200]}, {note}")
 
 
-class VaceCore:
-    """Loads and fits VACE detectors."""
+class Detectors:
+    """Loads and fits models."""
 
     def __init__(self, budget: Budget, random_state: int = 0, step: int | None = None) -> None:
         """`step` is the time between aligned rows, for models whose rows had no time."""
         self._budget, self._random_state, self._step = budget, random_state, step
 
-    def load(self, path: Path) -> Model:
+    def load(self, path: Path) -> LiveModel:
         """Read a model file."""
         from vace_ad import load
 
@@ -94,16 +110,14 @@ class VaceCore:
             raise ModelFileError(
                 f"the model {path} cannot be read ({error.strerror}); make it with `vace fit`"
             ) from None
-        return VaceModel(load(path), digest, self._budget, self._step)
+        return LiveModel(load(path), digest, self._budget, self._step)
 
-    def fit(self, rows: Rows, channels: tuple[str, ...], time: Times, path: Path) -> Model:
-        """Learn normal operation from rows; the file is there whole or not at all."""
+    def fit(self, rows: Rows, channels: tuple[str, ...], time: Times, path: Path) -> LiveModel:
+        """Train on rows, write the model to a file, and return it."""
         from vace_ad import VACE
         from vace_ad.frames import Table
 
         detector = VACE(random_state=self._random_state).fit(Table(rows, channels, time))
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        partial = path.with_suffix(".partial")
-        detector.save(partial)
-        os.replace(partial, path)
+        detector.save(path)
         return self.load(path)

@@ -2,12 +2,12 @@ from collections import deque
 
 import numpy as np
 
-from vace_ad.live.recent import SHOWN, Recent
+from vace_ad.live.score_history import SHOWN, ScoreHistory
 
 
 def test_it_holds_what_a_bounded_queue_holds():
     rng = np.random.default_rng(0)
-    recent, queue = Recent(), deque(maxlen=SHOWN)
+    recent, queue = ScoreHistory(), deque(maxlen=SHOWN)
     assert recent.last is None
     assert len(recent) == 0
     at = 1_767_614_400 * 10**9
@@ -23,7 +23,7 @@ def test_it_holds_what_a_bounded_queue_holds():
 
 
 def test_who_looks_while_rows_come_sees_whole_pairs():
-    recent = Recent()
+    recent = ScoreHistory()
     recent.extend([1, 2], [0.5, 0.25])
     looking = iter(recent)
     recent.extend(range(3, 3 + SHOWN), [1.0] * SHOWN)

@@ -1,22 +1,25 @@
-"""What stands between the network and the watch: hosts, origins, the token, headers."""
+"""Checks before a request is read: host, origin, token; and the headers of each answer."""
 
 from __future__ import annotations
 
 import hmac
+import time
 from collections.abc import Awaitable, Callable, MutableMapping
 from http.cookies import CookieError, SimpleCookie
+from ipaddress import IPv6Address, ip_address
 from typing import Any
 from urllib.parse import urlsplit
 
-from vace_ad.live.config import loopback
-from vace_ad.live.fields import Secret
-from vace_ad.live.server.attempts import SECONDS, Attempts
+from vace_ad.live.config import is_loopback
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
+BURST = 10  # wrong tokens at once
+SECONDS = 6.0  # until one more may come
+_ADDRESSES = 10_000  # remembered at most
 COOKIE = "vace_session"
 _OPEN = ("/healthz", "/login")
 _HEADERS = [
@@ -35,19 +38,48 @@ _LOGIN = (
 )
 
 
-def session(token: Secret) -> str:
+def session(token: str) -> str:
     """What a browser keeps instead of the token."""
-    return hmac.new(token.reveal().encode(), b"vace watch session", "sha256").hexdigest()
+    return hmac.new(token.encode(), b"vace watch session", "sha256").hexdigest()
+
+
+class Attempts:
+    """Wrong tokens by address; a network of IPv6 (/64) counts as one."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, float] = {}  # when an address has all its attempts again
+
+    def wait(self, address: str) -> float:
+        """Seconds until a token of this address is checked; 0 is now."""
+        left = self._until.get(_network(address), 0.0) - time.monotonic()
+        return max(0.0, left - (BURST - 1) * SECONDS)
+
+    def failed(self, address: str) -> None:
+        """A wrong token came."""
+        key, now = _network(address), time.monotonic()
+        self._until[key] = max(now, self._until.pop(key, 0.0)) + SECONDS
+        if len(self._until) > _ADDRESSES:
+            del self._until[next(iter(self._until))]  # that failed longest ago
+
+
+def _network(address: str) -> str:
+    try:
+        found = ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if not isinstance(found, IPv6Address):
+        return address
+    return str(found.ipv4_mapped or found.packed[:8].hex())
 
 
 class Guard:
     """Refuses what is not allowed before anything is read of it."""
 
     def __init__(
-        self, app: App, host: str, token: Secret | None, link: str | None, attempts: Attempts
+        self, app: App, host: str, token: str | None, link: str | None, attempts: Attempts
     ) -> None:
         self._app, self._token, self._attempts = app, token, attempts
-        self._local = loopback(host)
+        self._local = is_loopback(host)
         self._link = urlsplit(link).hostname if link else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -77,7 +109,7 @@ class Guard:
             sender = urlsplit(headers.get("origin", "")).netloc
         except ValueError:  # a bracket without its other half
             return 400, b"the host or the origin is no address\n", plain
-        if self._local and not (loopback(host) or host == self._link):
+        if self._local and not (is_loopback(host) or host == self._link):
             # a page of another site that had its name point here
             return 421, b"this address is not ours\n", plain
         foreign = "origin" in headers and sender != headers.get("host")
@@ -90,7 +122,7 @@ class Guard:
             address = sender_of(scope)
             if self._attempts.wait(address):
                 return 429, b"too many wrong tokens came from this address; wait a while\n", plain
-            if hmac.compare_digest(given.encode(), self._token.reveal().encode()):
+            if hmac.compare_digest(given.encode(), self._token.encode()):
                 return None
             self._attempts.failed(address)
         if scope["path"] == "/" and "text/html" in headers.get("accept", ""):

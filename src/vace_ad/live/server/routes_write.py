@@ -1,4 +1,4 @@
-"""What people and programs do: log in, judge an alarm, push rows, ask for scores."""
+"""Requests that change something: log in, mark an alarm, push rows, score rows."""
 
 from __future__ import annotations
 
@@ -17,20 +17,22 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
 from vace_ad.live.records import BadRecordError
-from vace_ad.live.server.attempts import Attempts
-from vace_ad.live.server.bounds import body_of, finite
-from vace_ad.live.server.guard import COOKIE, sender_of, session
+from vace_ad.live.server.auth import COOKIE, Attempts, sender_of, session
+from vace_ad.live.server.limits import body_of, finite
 from vace_ad.live.sources.http import FullError, HttpSource
 
 if TYPE_CHECKING:
     from vace_ad.live.runner import Watch
 
 _KEPT_SECONDS = 30.0  # a push that takes longer is answered 503; it may come again
+MARKS = {  # and the column of the store that each sets
+    "acknowledge": "acknowledged", "normal": "normal", "fault": "fault", "undo": "normal",
+}  # fmt: skip
 _ROWS = 100_000  # of one request to score
 
 
-class Acting:
-    """Requests that bring something, to a watch that runs in another thread."""
+class WriteRoutes:
+    """Handlers of a watch that runs in another thread."""
 
     def __init__(self, watch: Watch, attempts: Attempts) -> None:
         self._watch, self._config, self._attempts = watch, watch.config, attempts
@@ -38,10 +40,10 @@ class Acting:
     # -------------------------------------------------------------------- people
 
     async def login(self, request: Request) -> Response:
-        """A token from the form becomes a cookie."""
+        """Exchange the token of the form for a cookie."""
         body = (await body_of(request, 10_000)).decode("utf-8", "replace")
         given = parse_qs(body).get("token", [""])[0]
-        token, sender = self._config.token, sender_of(request.scope)
+        token, sender = self._config.server.secret("token"), sender_of(request.scope)
         wait = self._attempts.wait(sender)
         if wait:
             words = f"too many wrong tokens came from this address; try again in {wait:.0f} s"
@@ -49,20 +51,18 @@ class Acting:
         answer = RedirectResponse("/", 303)
         if token is None:
             return answer
-        if hmac.compare_digest(given.encode(), token.reveal().encode()):
+        if hmac.compare_digest(given.encode(), token.encode()):
             answer.set_cookie(COOKIE, session(token), httponly=True, samesite="strict")
         else:
             self._attempts.failed(sender)
         return answer
 
     async def mark(self, request: Request) -> Response:
-        """A person has seen an alarm, or says that it was normal or a fault, or takes that back."""
-        columns = {"acknowledge": "acknowledged", "undo": "normal"}
-        columns |= {"normal": "normal", "fault": "fault"}
+        """Mark an alarm: acknowledge, normal (no alarms like it), fault, or undo."""
         mark = request.path_params["mark"]
-        column = columns.get(mark)
+        column = MARKS.get(mark)
         if column is None:
-            raise HTTPException(404, "acknowledge, normal, fault or undo")
+            raise HTTPException(404, f"the mark must be one of {', '.join(MARKS)}")
         alarm = request.path_params["alarm"]
         now = None if mark == "undo" else datetime.now(UTC).isoformat(timespec="seconds")
 
@@ -75,20 +75,20 @@ class Acting:
         if not await run_in_threadpool(write):
             raise HTTPException(404, "no such alarm")
         if column != "acknowledged":
-            await run_in_threadpool(self._watch.say, alarm, mark)
+            await run_in_threadpool(self._watch.verdicts.submit, alarm, mark)
         self._watch.status.tell("marked", {"alarm": alarm, column: now})
         return JSONResponse({"alarm": alarm, column: now})
 
-    async def forget(self, request: Request) -> Response:
-        """An entity is known no more; answered when that is kept."""
+    async def remove(self, request: Request) -> Response:
+        """Remove an entity: its alarms are resolved, its state and its model are deleted."""
         name = request.query_params.get("name", "")
         if name not in self._watch.known:
             raise HTTPException(404, "no entity of this name")
-        done = asyncio.wrap_future(self._watch.forget(name))
+        done = asyncio.wrap_future(self._watch.verdicts.remove(name))
         try:
             found = await asyncio.wait_for(done, _KEPT_SECONDS)
         except TimeoutError:
-            raise HTTPException(503, "not done in time; ask again", {"Retry-After": "5"}) from None
+            raise HTTPException(503, "not done in time; try again", {"Retry-After": "5"}) from None
         if not found:
             raise HTTPException(404, "no entity of this name")
         return JSONResponse({"forgotten": name})
@@ -96,12 +96,12 @@ class Acting:
     # ------------------------------------------------------------------ programs
 
     async def rows(self, request: Request) -> Response:
-        """Records, answered when they are kept."""
+        """Push records; the answer comes when they are on disk."""
         kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
         return await self._push(request, kind, request.query_params.get("precision", "ns"), 200)
 
     async def write(self, request: Request) -> Response:
-        """The same for programs that write to InfluxDB, such as Telegraf."""
+        """Push records as to InfluxDB, for programs such as Telegraf."""
         return await self._push(
             request, "text/plain", request.query_params.get("precision", "ns"), 204
         )
@@ -110,7 +110,7 @@ class Acting:
         source = self._watch.source
         if not isinstance(source, HttpSource):
             raise HTTPException(409, 'rows are taken with [source] kind = "http"')
-        body = await body_of(request, self._config.server["body"])
+        body = await body_of(request, self._config.server.body)
         try:
             records = await run_in_threadpool(source.parse, body, kind, precision)
         except BadRecordError as error:
@@ -123,14 +123,14 @@ class Acting:
         except FullError as error:
             raise HTTPException(429, str(error), {"Retry-After": "1"}) from None
         except TimeoutError:
-            raise HTTPException(503, "not kept in time; send again", {"Retry-After": "5"}) from None
+            raise HTTPException(503, "not stored yet; send again", {"Retry-After": "5"}) from None
         return (
             Response(status_code=good) if good == 204 else JSONResponse({"records": len(records)})
         )
 
     async def score(self, request: Request) -> Response:
-        """Scores of rows that a program brings itself; nothing is kept."""
-        body = await body_of(request, self._config.server["body"])
+        """Score rows; nothing is stored."""
+        body = await body_of(request, self._config.server.body)
         try:
             data = json.loads(body)
             rows = np.array(data["rows"], dtype=np.float64)

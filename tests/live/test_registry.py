@@ -63,7 +63,7 @@ def test_a_bit_flipped_in_one_entity_costs_that_entity_alone(
             write(tmp_path, lines[3 * 108 : 3 * 112], "a")
     before = {one["alarm"] for one in watch.store.alarms(resolved=False)}
     watch.close()
-    flip(made.state["path"], *WHERE[place])
+    flip(made.state.path, *WHERE[place])
     write(tmp_path, lines[3 * 112 :], "a")
     receiver.got.clear()
     again = Watch(made, core.make())
@@ -78,7 +78,7 @@ def test_a_bit_flipped_in_one_entity_costs_that_entity_alone(
     assert again.status.counts["damaged"] == 1
     (line,) = [one for one in caplog.messages if "set aside" in one]
     assert "'p1': its state cannot be used" in line
-    assert "begins anew" in line
+    assert "its stream starts again" in line
     # its open alarm was told to be over, and no alarm of it stays open for ever
     ended = [e["data"] for e in receiver.got if e["type"] == "vace.alarm.resolve"]
     assert [e["entity"] for e in ended].count("p1") >= 1
@@ -141,8 +141,8 @@ def test_what_was_learned_of_an_entity_is_forgotten_with_it(tmp_path):
         watch.checkpoint()
     folder = tmp_path / "watch.state.models"
     assert len(list(folder.iterdir())) == 2
-    done = watch.forget("p1")
-    nobody = watch.forget("nobody")
+    done = watch.verdicts.remove("p1")
+    nobody = watch.verdicts.remove("nobody")
     watch.step()
     assert done.result(0) is True
     assert nobody.result(0) is False
@@ -180,4 +180,4 @@ def test_damaged_rows_to_learn_from_are_learned_anew(tmp_path, caplog):
     again.close()
     (line,) = [one for one in caplog.messages if "set aside" in one]
     assert "'p1'" in line
-    assert "learned anew" in line
+    assert "its training starts again" in line

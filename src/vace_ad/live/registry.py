@@ -1,4 +1,4 @@
-"""The entities: in memory, on disk, or met for the first time."""
+"""The entities: in memory, on disk, or new."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from collections.abc import Callable
 
 from vace_ad.errors import ModelFileError
 from vace_ad.live.alarms import Alarm
+from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.config import Config
-from vace_ad.live.core import Model
-from vace_ad.live.entity import FITTING, WATCHING, Entity, Setup
-from vace_ad.live.keeper import Keeper
+from vace_ad.live.detector import LiveModel
+from vace_ad.live.entity import FITTING, WATCHING, Entity
 from vace_ad.live.models import Models
 from vace_ad.live.store import Pending, Store
 
 log = logging.getLogger("vace_ad.live")
 
 
-class Roster:
-    """Every entity by name; those that were read of lately are in memory."""
+class Registry:
+    """Every entity by name; those with recent records are in memory."""
 
     def __init__(
-        self, config: Config, setup: Setup, models: Models, store: Store, keeper: Keeper
+        self, config: Config, models: Models, store: Store, checkpoint: Checkpoint
     ) -> None:
-        self._config, self._setup, self._models, self._store = config, setup, models, store
-        self._keeper = keeper
+        self._config, self._models, self._store = config, models, store
+        self._checkpoint = checkpoint
         self.entities: dict[str, Entity] = {}  # in memory, the longest idle first
-        self.known: dict[str, str] = {}  # every entity and what it is doing, in words
+        self.known: dict[str, str] = {}  # every entity and its phase, in words
         self._before: set[str] = set()  # not loaded since the start
 
     def begin(self) -> None:
-        """Know everyone that was kept before the start."""
+        """Load the names of all stored entities."""
         self.known.update({name: phase for name, _, phase in self._store.roster()})
         self._before = set(self.known)
 
@@ -40,20 +40,20 @@ class Roster:
         """An entity that is known."""
         return self.entities.get(name) or self._load(name)
 
-    def meet(self, name: str, counts: Counter[str], n: int) -> Entity | None:
-        """The entity of `n` records, from memory, from disk or new; None if there is no place."""
+    def find(self, name: str, counts: Counter[str], n: int) -> Entity | None:
+        """The entity of `n` records, from memory, from disk or new; None if there are too many."""
         entity = self.entities.pop(name, None)
         if entity is None:
             if name in self.known:
                 return self._load(name)
-            if len(self.known) >= self._config.limits["entities"]:
+            if len(self.known) >= self._config.limits.entities:
                 counts["too_many_entities"] += n
                 return None
             model = self._models.of(name)
-            if model is None and self._config.model["learn"] is None:
+            if model is None and self._config.model.learn is None:
                 counts["no_model"] += n
                 return None
-            entity = Entity(name, self._setup, model)
+            entity = Entity(name, self._config, model)
             log.info("new entity %s", ascii(name))
         self.entities[name] = entity  # at the end: the last to go to disk
         self.known[name] = entity.phase
@@ -78,28 +78,28 @@ class Roster:
         model = self._models.of(name)
         if model is None and small["phase"] == WATCHING:
             raise ModelFileError(f"the model of {name!r} is gone")
-        return Entity.restored(name, self._setup, model, small, self._store)
+        return Entity.restored(name, self._config, model, small, self._store)
 
     def renew(self, name: str, error: Exception) -> Entity:
-        """An entity whose state cannot be used: set aside, its alarms ended, and begun again."""
-        entity = Entity(name, self._setup, self._usable_model(name))
+        """Start an entity again whose state cannot be used; its alarms are resolved."""
+        entity = Entity(name, self._config, self._usable_model(name))
         log.error(
             "%s: its state cannot be used and is set aside, %s: %s", ascii(name),
-            "its stream begins anew" if entity.model else "it is learned anew", error,
+            "its stream starts again" if entity.model else "its training starts again", error,
         )  # fmt: skip
-        alarms = [Alarm.told(body) for body in self._store.open_alarms(name)]
+        alarms = [Alarm.from_body(body) for body in self._store.open_alarms(name)]
         entity.life.open.update({(one.kind, one.channel): one for one in alarms})
-        self._keeper.alarm(entity.life.leave(max((one.sent for one in alarms), default=0)))
-        self._keeper.pending.set_aside.append(name)
-        self._keeper.dirty[name] = entity
-        self._keeper.count("damaged")
+        last = max((one.sent for one in alarms), default=0)
+        self._checkpoint.update(entity, entity.life.leave(last))
+        self._checkpoint.pending.set_aside.append(name)
+        self._checkpoint.count("damaged")
         self.known[name] = entity.words
         self.entities[name] = entity
         return entity
 
-    def _usable_model(self, name: str) -> Model | None:
-        """The model of an entity; one that was learned and cannot be read is learned anew."""
-        learns = self._config.model["learn"] is not None
+    def _usable_model(self, name: str) -> LiveModel | None:
+        """The model of an entity; a trained one that cannot be read is trained again."""
+        learns = self._config.model.learn is not None
         try:
             model = self._models.of(name)
         except ModelFileError:
@@ -111,23 +111,23 @@ class Roster:
             raise ModelFileError(f"the model of {name!r} is gone; put its file back")
         return model
 
-    def forget(self, name: str) -> None:
-        """Know an entity no more; readings of it would make it a new one."""
+    def remove(self, name: str) -> None:
+        """Remove an entity; further readings of it make a new one."""
         entity = self.get(name)
-        self._keeper.alarm(entity.life.leave(entity.seen))
-        pending = self._keeper.pending
+        self._checkpoint.alarm(entity.life.leave(entity.seen))
+        pending = self._checkpoint.pending
         pending.journal = [row for row in pending.journal if row.name != name]
         for kept in (pending.entities, pending.snapshots, pending.forgotten):
             kept.pop(name, None)
         pending.gone.append(name)
-        self._keeper.dirty.pop(name, None)
+        self._checkpoint.dirty.pop(name, None)
         self.entities.pop(name, None)
         del self.known[name]
         self._models.forget(name)
 
     def to_disk(self, pending: Pending, recent: Callable[[str], bool]) -> list[str]:
-        """Entities that are not `recent`, or too many, leave memory with a snapshot."""
-        limit, leaving = self._config.state["active"], list[str]()
+        """Move entities that are not `recent`, or too many, to disk with a snapshot."""
+        limit, leaving = self._config.state.active, list[str]()
         for name, entity in self.entities.items():
             alone = entity.phase != FITTING and not recent(name)
             if len(self.entities) - len(leaving) > limit or alone:

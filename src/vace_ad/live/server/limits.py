@@ -1,4 +1,4 @@
-"""What comes from the wire, within bounds; and numbers that JSON knows."""
+"""Limits on requests, and numbers that JSON can hold."""
 
 from __future__ import annotations
 

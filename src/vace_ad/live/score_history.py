@@ -1,4 +1,4 @@
-"""The last scores of an entity, for the page: two numbers a row, in 16 bytes."""
+"""The last scores of an entity, for the page, in 16 bytes a row."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 SHOWN = 360
 
 
-class Recent:
+class ScoreHistory:
     """The newest pairs of time (nanoseconds) and score. One thread adds, others may look."""
 
     __slots__ = ("_pairs",)

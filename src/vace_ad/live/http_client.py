@@ -1,7 +1,12 @@
-"""HTTP requests by the standard library: bounded, without redirects, with TLS and a token."""
+"""HTTP requests of sources and sinks: a time limit, no redirects, TLS, a token or a password.
+
+urllib stays: httpx saves 15 lines, brings three packages of 2 MB, and trusts its own certificates
+instead of the system's unless told otherwise.
+"""
 
 from __future__ import annotations
 
+import base64
 import ssl
 from collections.abc import Mapping
 from http.client import HTTPException
@@ -9,17 +14,18 @@ from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.request import HTTPRedirectHandler, HTTPSHandler, Request, build_opener
 
-from vace_ad.live import fields as f
-from vace_ad.live.fields import Field, Secret
+from vace_ad.live.settings import FilePath, HttpUrl, LoginSettings, Text, key
 
-SECONDS = 4.0  # shorter than the time in which we promise to stop
+_SECONDS = 4.0  # shorter than the time in which a watch stops
 _LONGEST_ANSWER = 256 << 20
-CONNECTION = {
-    **f.secret("token", "the bearer token to send"),
-    "username": Field(f.text, None, "for basic authentication", '"watch"'),
-    **f.secret("password", "its password"),
-    "ca_file": Field(f.path, None, "TLS: certificates to trust, if not the system's", '"ca.pem"'),
-}
+
+
+class HttpSettings(LoginSettings):
+    """Keys of a connection to a server."""
+
+    url: HttpUrl = key(..., "the server", '"http://127.0.0.1:8080"')
+    token_env: Text | None = key(None, "bearer token: environment variable", '"VARIABLE"')
+    token_file: FilePath | None = key(None, "bearer token: file that holds it", '"token.txt"')
 
 
 class RequestError(Exception):
@@ -35,23 +41,22 @@ class _NoRedirect(HTTPRedirectHandler):
         return None  # a token must not follow to another host
 
 
-class Caller:
+class HttpClient:
     """Sends requests with the settings of a source or a sink."""
 
-    def __init__(self, settings: Mapping[str, Any]) -> None:
+    def __init__(self, settings: HttpSettings) -> None:
         self._opener = build_opener(_NoRedirect)
-        if str(settings.get("url")).startswith("https:"):  # reading certificates takes a while
-            ca = settings.get("ca_file")
-            context = ssl.create_default_context(cafile=None if ca is None else str(ca))
+        if settings.url.startswith("https:"):  # reading certificates takes a while
+            context = ssl.create_default_context(
+                cafile=None if settings.ca_file is None else str(settings.ca_file)
+            )
             self._opener = build_opener(_NoRedirect, HTTPSHandler(context=context))
         self._headers: dict[str, str] = {}
-        token, password = settings.get("token"), settings.get("password")
-        if isinstance(token, Secret):
-            self._headers["Authorization"] = f"Bearer {token.reveal()}"
-        elif settings.get("username"):
-            import base64
-
-            pair = f"{settings['username']}:{password.reveal() if password else ''}"
+        token = settings.secret("token")
+        if token is not None:
+            self._headers["Authorization"] = f"Bearer {token}"
+        elif settings.username:
+            pair = f"{settings.username}:{settings.secret('password') or ''}"
             self._headers["Authorization"] = f"Basic {base64.b64encode(pair.encode()).decode()}"
 
     def send(
@@ -60,7 +65,7 @@ class Caller:
         """GET, or POST with a body; the answer's body, or RequestError."""
         request = Request(url, body, {**self._headers, **(headers or {})})
         try:
-            with self._opener.open(request, timeout=SECONDS) as answer:
+            with self._opener.open(request, timeout=_SECONDS) as answer:
                 data: bytes = answer.read(_LONGEST_ANSWER)
                 return data
         except HTTPError as error:
