@@ -30,7 +30,7 @@ from vace_ad.frames.training import (
     training_parts,
     training_tables,
 )
-from vace_ad.learning import Stopwatch, learn, seen_scores, thinned
+from vace_ad.learning import Stopwatch, held_out, learn, thinned
 from vace_ad.model_file import check, layout, rehearse, restored, settings
 from vace_ad.progress import Progress, silent
 from vace_ad.signals import Signal
@@ -53,8 +53,7 @@ class Model:
     channels: tuple[str, ...]
     normal: Normal
     signals: tuple[Signal, ...]
-    calibration_scores: Array  # (n,), of training rows, each by statistics that did not see it
-    seen_scores: Array  # (2, n), final and provisional, of the last rows, by the finished signals
+    calibration_scores: Array  # (n,), of training rows, by streams that did not learn from them
     wander: Wander  # of channels in training, by which rows are blamed on them
     alarm: AlarmModel  # what every channel should be, and how surprising it is where it is not
     facts: Mapping[str, Any] = field(default_factory=dict)  # what happened in the fit
@@ -91,8 +90,7 @@ class Model:
         notes = looked.notes(stretches, left_out=bool(kept))
         training, signals, held = learned.training, learned.signals, learned.held
         used, config = list(training.parts), training.config
-        seen = seen_scores(signals, training.normal, used, config, held)
-        alarm = AlarmModel.fit(used)
+        alarm = AlarmModel.fit(used, learned.held_now)
         watch.stamp("calibration")
         facts = {
             "rows": n_rows,
@@ -113,7 +111,6 @@ class Model:
             training.normal,
             tuple(signals),
             held,
-            seen,
             Wander.fit(used),
             alarm,
             facts,
@@ -132,14 +129,9 @@ class Model:
         before = int(self.facts.get("rows_used", self.facts["rows"]))
         update = Update(parts, named, before, self.normal, config, progress)
         fitted = [signal.updated(update) for signal in self.signals]
-        held_out = [np.zeros(len(part)) for part in parts]
-        for _, found in fitted:
-            held_out = [rows + more.sum(axis=0) for rows, more in zip(held_out, found, strict=True)]
-        signals = [signal for signal, _ in fitted]
-        held = np.concatenate([self.calibration_scores[:0], *held_out])
-        seen = self.seen_scores
-        if parts:
-            seen = seen_scores(signals, self.normal, parts, config, held)
+        live = not config.reproduction.over_the_set
+        held = held_out(fitted, self.normal, parts, config.length, live=live)
+        final, now = [each[0] for each in held], [each[1] for each in held]
         watch.stamp("update")
         facts = {
             **self.facts,
@@ -150,11 +142,10 @@ class Model:
         }
         return replace(
             self,
-            signals=tuple(signals),
-            seen_scores=seen,
-            calibration_scores=thinned([self.calibration_scores, *held_out], config.max_fit_rows),
+            signals=tuple(found.signal for found in fitted),
+            calibration_scores=thinned([self.calibration_scores, *final], config.max_fit_rows),
             wander=self.wander.merged(Wander.fit([*parts, *named]), update.weight),
-            alarm=self.alarm.updated([*parts, *named]),
+            alarm=self.alarm.updated([*parts, *named], now),
             facts=facts,
         )
 
@@ -256,10 +247,7 @@ class Model:
         }
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = {
-            "calibration_scores": self.calibration_scores,
-            "seen_scores": self.seen_scores,
-        }
+        arrays: dict[str, NDArray[Any]] = {"calibration_scores": self.calibration_scores}
         arrays |= prefixed("normal", self.normal.arrays())
         arrays |= prefixed("wander", self.wander.arrays())
         arrays |= prefixed("alarm", self.alarm.arrays())
@@ -292,7 +280,6 @@ class Model:
                 normal,
                 restored(arrays, normal, config, constants),
                 arrays["calibration_scores"],
-                arrays["seen_scores"],
                 Wander(**under("wander", arrays)),
                 AlarmModel.restored(under("alarm", arrays)),
                 description["facts"],

@@ -31,7 +31,7 @@ class Toy:
 
     def __post_init__(self) -> None:
         self.channels = tuple("abcdefghijkl"[: self.train.shape[1]])
-        self.normal, _ = Normal.fit([self.train])
+        self.normal, *_ = Normal.fit([self.train])
         self.wander = Wander.fit([self.train])
         self.alarm = AlarmModel.fit([self.train])
         scores = np.random.default_rng(0).gamma(2, 0.2, len(self.train))

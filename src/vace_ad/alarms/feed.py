@@ -147,8 +147,11 @@ class AlarmFeed:
         self._queue = queue if not len(self._queue) else np.concatenate([self._queue, queue])
         self._times_queue = np.concatenate([self._times_queue, stamps])
 
-    def take(self, rows: Array | None, n: int) -> Taken:
-        """Rows (n, n_channels) that are decided; None: n rows without evidence, or a cut."""
+    def take(self, rows: Array | None, n: int, scores: Array | None = None) -> Taken:
+        """Rows (n, n_channels) that are decided, with their provisional scores (n,).
+
+        None: n rows without evidence, or a cut.
+        """
         queue, self._queue = self._queue[:n], self._queue[n:]
         times, self._times_queue = self._times_queue[:n], self._times_queue[n:]
         came = queue[:, 0] > 0
@@ -162,7 +165,7 @@ class AlarmFeed:
             within = np.tile(rows, 2)
         else:
             bear = queue[:, 1]
-            judged = self._stream.add(rows, None if (bear == 1).all() else bear)
+            judged = self._stream.add(rows, scores, None if (bear == 1).all() else bear)
             told, evidence, surprise, expected = judged
             within = np.concatenate([rows - expected.lower, expected.upper - rows], axis=1)
         for buffer, new in (
@@ -226,6 +229,7 @@ class AlarmFeed:
         peak, score = self._peak(first, last)
         tails = model.alarm.tails
         rare = probability(tails, {line: member.top for line, member in tracked.lines.items()})
+        needed = float(tails.needed(self.rate)[tracked.strongest])
         line = describe(tracked.strongest, len(model.channels))
         shares = self._shares(tracked)
         partner = self._partner(line, shares) if line.kind == "relation" else None
@@ -237,7 +241,7 @@ class AlarmFeed:
             end,
             self._number(peak),
             score=score,
-            ratio=1 + tracked.margin / tails.needed(self.rate),
+            ratio=1 + tracked.margin / needed,
             probability=rare,
             normal_rows=tails.n_rows,
             severity=severity(rare),

@@ -2,7 +2,7 @@
 
 The probability is alarms a row, by the excursions of held-out training rows alone: neither the
 budget nor what came before on the stream matters. Beyond what those rows show it is extrapolated by
-their tail, whose uncertainty makes it a Pareto one, so fewer rows give a more careful answer.
+their tail, a generalised Pareto law, whose shape leaves room for what few excursions leave open.
 Severity is that probability on a scale of decades, and its hundredth a score from 0 to 1.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from vace_ad.alarms.constants import PRIOR_PEAKS
 from vace_ad.alarms.evidence import UNIT
 from vace_ad.alarms.scan import Tails
 
@@ -25,10 +24,12 @@ _NORMAL = 1.96  # standard deviations to either side of 95 %
 def probability(tails: Tails, tops: Mapping[int, int]) -> float:
     """Alarms a row, in normal operation, as strong as an event whose lines rose to these tops.
 
-    The strongest line counts, and any of all lines could have been it.
+    The strongest line counts. Any of all lines could have been it: as budgets are, what is rare is
+    spread over kinds and channels.
     """
-    nats = max(_nats(tails, line, top) for line, top in tops.items())
-    return min(max(tails.n_lines * math.exp(-nats), LEAST), 1.0)
+    spread = tails.needed(1.0)
+    nats = max(_nats(tails, line, top) - float(spread[line]) for line, top in tops.items())
+    return min(max(math.exp(-nats), LEAST), 1.0)
 
 
 def _nats(tails: Tails, line: int, top: int) -> float:
@@ -36,10 +37,10 @@ def _nats(tails: Tails, line: int, top: int) -> float:
 
     Evidence cannot be rarer than the nats that it amounts to.
     """
-    count, excess = float(tails.count[line]), float(tails.excess[line])
-    weight = count + PRIOR_PEAKS
-    above = max(top - int(tails.level[line]), 0) / (excess * weight)
-    return min(math.log(tails.n_rows / count) + weight * math.log1p(above), top / UNIT)
+    count, shape = float(tails.count[line]), float(tails.shape[line])
+    above = max(top - int(tails.level[line]), 0) / float(tails.excess[line])
+    law = math.log(tails.n_rows / count) + math.log1p(shape * above) / shape
+    return min(law, top / UNIT)
 
 
 def upper_bound(probability: float, n_rows: int) -> float:
