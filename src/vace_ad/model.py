@@ -129,8 +129,7 @@ class Model:
         before = int(self.facts.get("rows_used", self.facts["rows"]))
         update = Update(parts, named, before, self.normal, config, progress)
         fitted = [signal.updated(update) for signal in self.signals]
-        live = not config.reproduction.over_the_set
-        held = held_out(fitted, self.normal, parts, config.length, live=live)
+        held = held_out(fitted, self.normal, parts, config)
         final, now = [each[0] for each in held], [each[1] for each in held]
         watch.stamp("update")
         facts = {

@@ -33,13 +33,14 @@ def expected_cells(
     """
     n, place = len(table), np.asarray(channels, np.intp)
     found = np.full((4, n, len(place)), np.nan, kind)
-    baseline = Baseline(2 * len(model.channels))
+    baseline = Baseline(2 * len(model.channels) + 1)  # of cells and of the score
     for start, end in _complete(model, table):
         cells = model.alarm.cells.begin()
         for a in range(start, end, SLAB):
             b = min(a + SLAB, end)
             rows = table.block(a, b)
-            nats, expected = model.alarm.judge(rows, cells.add(rows), baseline)
+            none = np.full(len(rows), np.nan)  # scores change no expectation
+            nats, _, expected = model.alarm.judge(rows, cells.add(rows), none, baseline)
             now, past = np.split(nats, 2, axis=1)
             found[0, a:b] = (now + past)[:, place] / UNIT
             found[1:, a:b] = [each[:, place] for each in expected]

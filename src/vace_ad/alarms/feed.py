@@ -229,7 +229,6 @@ class AlarmFeed:
         peak, score = self._peak(first, last)
         tails = model.alarm.tails
         rare = probability(tails, {line: member.top for line, member in tracked.lines.items()})
-        needed = float(tails.needed(self.rate)[tracked.strongest])
         line = describe(tracked.strongest, len(model.channels))
         shares = self._shares(tracked)
         partner = self._partner(line, shares) if line.kind == "relation" else None
@@ -241,7 +240,7 @@ class AlarmFeed:
             end,
             self._number(peak),
             score=score,
-            ratio=1 + tracked.margin / needed,
+            ratio=1 + tracked.margin / float(tails.needed(self.rate)[tracked.strongest]),
             probability=rare,
             normal_rows=tails.n_rows,
             severity=severity(rare),

@@ -2,7 +2,7 @@
 
 The probability is alarms a row, by the excursions of held-out training rows alone: neither the
 budget nor what came before on the stream matters. Beyond what those rows show it is extrapolated by
-their tail, a generalised Pareto law, whose shape leaves room for what few excursions leave open.
+their tail, whose uncertainty makes it a Pareto one, so fewer rows give a more careful answer.
 Severity is that probability on a scale of decades, and its hundredth a score from 0 to 1.
 """
 
@@ -24,11 +24,10 @@ _NORMAL = 1.96  # standard deviations to either side of 95 %
 def probability(tails: Tails, tops: Mapping[int, int]) -> float:
     """Alarms a row, in normal operation, as strong as an event whose lines rose to these tops.
 
-    The strongest line counts. Any of all lines could have been it: as budgets are, what is rare is
-    spread over kinds and channels.
+    The strongest line counts, and any of all lines could have been it.
     """
-    spread = tails.needed(1.0)
-    nats = max(_nats(tails, line, top) - float(spread[line]) for line, top in tops.items())
+    each = tails.needed(1.0)
+    nats = max(_nats(tails, line, top) - float(each[line]) for line, top in tops.items())
     return min(max(math.exp(-nats), LEAST), 1.0)
 
 
@@ -37,10 +36,9 @@ def _nats(tails: Tails, line: int, top: int) -> float:
 
     Evidence cannot be rarer than the nats that it amounts to.
     """
-    count, shape = float(tails.count[line]), float(tails.shape[line])
-    above = max(top - int(tails.level[line]), 0) / float(tails.excess[line])
-    law = math.log(tails.n_rows / count) + math.log1p(shape * above) / shape
-    return min(law, top / UNIT)
+    count, excess = float(tails.count[line]), float(tails.excess[line])
+    shape, above = float(tails.shape[line]), max(top - int(tails.level[line]), 0) / excess
+    return min(math.log(tails.n_rows / count) + math.log1p(shape * above) / shape, top / UNIT)
 
 
 def upper_bound(probability: float, n_rows: int) -> float:

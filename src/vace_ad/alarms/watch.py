@@ -53,7 +53,7 @@ class AlarmModel:
         every = np.concatenate(scores) if scores else np.full(sum(map(len, parts)), np.nan)
         edges = np.cumsum([len(part.now) for part in held_out])[:-1]
         judged = [
-            _judged(Baseline(2 * d + 1), part, _off(some, scale))
+            _judged(Baseline(2 * d + 1), part, _off(some, scale))[0]
             for part, some in zip(held_out, np.split(every, edges), strict=True)
         ]
         surprise = Surprise.fit([part[:, :-1] for part in judged])
@@ -141,21 +141,21 @@ class AlarmModel:
             Tails.restored(under("tails", arrays)),
         )
 
-    def judge(self, rows: Array, residuals: Residuals, baseline: Baseline) -> tuple[Nats, Expected]:
-        """Nats (n, 2 · n_channels) of residuals against a baseline, and what to expect by it."""
-        both = np.concatenate([residuals.now, residuals.past], axis=1)
-        mean, spread = baseline.follow(both)
-        nats = self.surprise.of((both - mean) / spread)
-        return nats, self.expected(rows, residuals.now, mean, spread)
+    def judge(
+        self, rows: Array, residuals: Residuals, scores: Array, baseline: Baseline
+    ) -> tuple[Nats, Nats, Expected]:
+        """Nats (n, 2 · n_channels) of cells and (n, 1) of scores against a baseline.
 
-    def expected(self, rows: Array, now: Array, mean: Array, spread: Array) -> Expected:
-        """What cells should have been, by the baseline of their residuals, which come first."""
+        And what was to be expected by it.
+        """
+        judged, mean, spread = _judged(baseline, residuals, _off(scores, self.score_scale))
+        nats, score = self.surprise.of(judged[:, :-1]), self.score_surprise.of(judged[:, -1:])
         d, unit = self.n_channels, self.cells.spread * self.cells.scale
-        value = rows - (now - mean[:, :d]) * unit
+        expected = rows - (residuals.now - mean[:, :d]) * unit
         reach = WIDTH * spread[:, :d] * unit
         constant = ~self.cells.varies
-        value[:, constant], reach[:, constant] = self.cells.mean[constant], 0.0
-        return Expected(value, value - reach, value + reach)
+        expected[:, constant], reach[:, constant] = self.cells.mean[constant], 0.0
+        return nats, score, Expected(expected, expected - reach, expected + reach)
 
 
 class Expected(NamedTuple):
@@ -256,15 +256,10 @@ class AlarmStream:
     def _nats(
         self, rows: Array, residuals: Residuals, scores: Array
     ) -> tuple[Nats, Nats, Nats, Expected]:
-        """Of cells, of whole rows, and of scores; and what the cells should have been."""
-        model = self.model
-        all_of = _together(residuals, _off(scores, model.score_scale))
-        mean, spread = self._baseline.follow(all_of)
-        judged = _upwards((all_of - mean) / spread)
-        nats = model.surprise.of(judged[:, :-1])
-        whole_row = model.row_surprise.of(_row_distance(nats, model.cells.varies))
-        expected = model.expected(rows, residuals.now, mean, spread)
-        return nats, whole_row, model.score_surprise.of(judged[:, -1:]), expected
+        """Of cells, of whole rows and of scores, and what was to be expected."""
+        nats, score, expected = self.model.judge(rows, residuals, scores, self._baseline)
+        distance = _row_distance(nats, self.model.cells.varies)
+        return nats, self.model.row_surprise.of(distance), score, expected
 
     def _stuck(self, same: NDArray[np.bool_]) -> Nats:
         """Nats of repeated values; none while a channel's standstill is taken as normal."""
@@ -326,21 +321,16 @@ class AlarmStream:
         self._young = int(state["young"][0])
 
 
-def _judged(baseline: Baseline, residuals: Residuals, scores: Array) -> Array:
-    """`now`, `past` and scores in recent deviations, (n, 2 · n_channels + 1).
+def _judged(baseline: Baseline, residuals: Residuals, scores: Array) -> tuple[Array, Array, Array]:
+    """`now`, `past` and scores in recent deviations, and the baseline's mean and spread.
 
-    A score below its recent mean is nothing to speak of.
+    (n, 2 · n_channels + 1) each. A score below its recent mean is nothing to speak of.
     """
-    return _upwards(baseline.add(_together(residuals, scores)))
-
-
-def _together(residuals: Residuals, scores: Array) -> Array:
-    return np.concatenate([residuals.now, residuals.past, scores], axis=1)
-
-
-def _upwards(judged: Array) -> Array:
-    judged[:, -1] = np.maximum(judged[:, -1], 0.0)
-    return judged
+    all_of_them = np.concatenate([residuals.now, residuals.past, scores], axis=1)
+    mean, spread = baseline.follow(all_of_them)
+    found = (all_of_them - mean) / spread
+    found[:, -1] = np.maximum(found[:, -1], 0.0)
+    return found, mean, spread
 
 
 def _score_scale(scores: Array) -> Array:
