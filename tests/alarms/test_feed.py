@@ -246,9 +246,6 @@ def test_a_standstill_that_stays_is_told_once() -> None:
     assert "stuck" not in {event.signal for event in more}  # it no longer goes with the others
 
 
-@pytest.mark.xfail(
-    strict=True, reason="an event has only the rows of its strongest lines, even later"
-)
 def test_an_event_begins_before_its_alarm() -> None:
     toy = Toy(VALUES[:TRAIN], VACEConfig(new_normal_after=150))
     event = run_feed(toy, broken(toy, ("stuck", 4, 900, N))).events[0]
