@@ -1,0 +1,175 @@
+"""What alarms are worth on a family that had no say in the constants of alarms.
+
+    python benchmarks/alarm_constants.py --minutes 60    # goes on where it stopped
+    python benchmarks/alarm_constants.py --minutes 0     # the choice alone, from the rows at hand
+
+Every variant of VARIANTS is tried on a few series of each family, the simulated plants among them,
+and its counts are kept in alarm-variants.csv. Then each family is left out once: the variant that
+is best on the mean of the others is chosen, and its counts on the family itself are the figure
+that may be believed. What counts is `worth`: the share of events found, less half an event for each
+false alarm beyond the budget. Writes alarm-constants.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import time
+import warnings
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from unittest.mock import patch
+
+import numpy as np
+from chart_alarms import made_plants
+from judging import RATE, judge
+from numpy.typing import NDArray
+from record import DATA, RESULTS, Line, write
+
+from alarms import series
+from vace_ad import VACE
+from vace_ad.alarms import constants, evidence, scan, watch
+from vace_ad.alarms.watch import AlarmModel, AlarmStream
+
+Array = NDArray[np.float64]
+MOST_SERIES, MOST_ROWS = 4, 12_000  # of a family, and tested rows of a series
+PLANTS = range(8)
+LONGEST = 1000  # rows, the default of new_normal_after
+VARIANTS: dict[str, dict[str, float]] = {
+    "default": {},
+    "heavier tails": {"LIGHT_SHAPE": 0.0},
+    "lighter tails": {"LIGHT_SHAPE": 0.2},
+    "slower baseline": {"BASELINE_HALF_LIFE": 1000},
+    "higher low price": {"LOW_PRICE": 2.0},
+    "more prior": {"PRIOR_LINES": 6},
+}
+ROWS, CHOICE = RESULTS / "alarm-variants.csv", RESULTS / "alarm-constants.csv"
+NUMBERS = ("events", "found", "false_alarms", "allowed", "inside_rows", "normal_rows")
+
+
+class Case(NamedTuple):
+    """A labelled series."""
+
+    family: str
+    name: str
+    train: Array
+    test: Array
+    labels: NDArray[np.int_]
+
+
+def cases() -> Iterator[Case]:
+    """A few series of each family, and plants."""
+    for seed, (kind, plant, _) in enumerate(made_plants(DATA.parent / "plants.py", PLANTS)):
+        n = plant.train_rows
+        labels = np.asarray(plant.labels[n:], np.int_)
+        yield Case("plants", f"{kind} {seed}", plant.values[:n], plant.values[n:], labels)
+    count: dict[str, int] = defaultdict(int)
+    for name, family, table, n in series(DATA, []):
+        labels = table["Label"].to_numpy().astype(int)[n : n + MOST_ROWS]
+        if labels.any() and count[family] < MOST_SERIES:
+            count[family] += 1
+            values = np.nan_to_num(table.drop("Label").to_numpy().astype(float))
+            yield Case(family, name, values[:n], values[n : n + MOST_ROWS], labels)
+
+
+@contextmanager
+def numbers(changed: dict[str, float]) -> Iterator[None]:
+    """Other constants for a while."""
+    places = [
+        (module, name)
+        for name in changed
+        for module in (constants, evidence, scan, watch)
+        if hasattr(module, name)
+    ]
+    before = [(module, name, getattr(module, name)) for module, name in places]
+    prices = scan._PRICES
+    for module, name in places:
+        setattr(module, name, changed[name])
+    scan._PRICES = (scan.LOW_PRICE, scan.LOW_PRICE, *prices[2:])
+    try:
+        yield
+    finally:
+        for module, name, value in before:
+            setattr(module, name, value)
+        scan._PRICES = prices
+
+
+def tried(case: Case) -> Iterator[Line]:
+    """The counts of each variant on one series: what it scores is computed once for all."""
+    with patch.object(AlarmModel, "fit", side_effect=AlarmModel.fit) as seen:
+        detector = VACE(random_state=0).fit(case.train)
+    parts, held = seen.call_args.args
+    now = detector.stream().add(case.test).provisional
+    for variant, changed in VARIANTS.items():
+        with numbers(changed):
+            alarms = AlarmStream(AlarmModel.fit(parts, held), RATE, LONGEST)
+            told = alarms.add(case.test, now).told + alarms.tracker.finish()
+        found = judge([one.event.rows for one in told if one.what == "resolve"], case.labels)
+        counts = {name: getattr(found, name) for name in NUMBERS}
+        yield {"family": case.family, "series": case.name, "variant": variant, **counts}
+
+
+def worth(lines: list[Line]) -> float:
+    """The share of events found, less half an event for each false alarm beyond the budget."""
+    total = {name: sum(float(line[name]) for line in lines) for name in NUMBERS}
+    beyond = max(total["false_alarms"] - total["allowed"], 0.0)
+    return (total["found"] - beyond / 2) / max(total["events"], 1.0)
+
+
+def choice(lines: list[Line]) -> Iterator[Line]:
+    """For each family: the variant that the others choose, and what it is worth here."""
+    by: dict[tuple[str, str], list[Line]] = defaultdict(list)
+    for line in lines:
+        by[line["family"], line["variant"]].append(line)
+    families = sorted({family for family, _ in by})
+    value = {key: worth(some) for key, some in by.items()}
+    for family in families:
+        others = [one for one in families if one != family]
+        best = max(VARIANTS, key=lambda v: float(np.mean([value[one, v] for one in others])))
+        mine = by[family, best]
+        counts = {name: round(sum(float(line[name]) for line in mine), 1) for name in NUMBERS}
+        yield {
+            "family": family,
+            "series": len(mine),
+            "chosen_without_it": best,
+            **counts,
+            "worth": round(value[family, best], 3),
+            "worth_of_default": round(value[family, "default"], 3),
+            "best_here": max(VARIANTS, key=lambda v: value[family, v]),
+        }
+
+
+def read(path: Path) -> list[Line]:
+    """Lines of an earlier run."""
+    if not path.exists():
+        return []
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def main() -> None:
+    """Try variants for some minutes, then choose."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--minutes", type=float, default=60.0, help="time for new series")
+    until = time.monotonic() + 60 * parser.parse_args().minutes
+    warnings.simplefilter("ignore")
+    lines: list[Line] = read(ROWS)
+    known = {line["series"] for line in lines}
+    for case in cases():
+        if time.monotonic() > until:
+            break
+        if case.name not in known:
+            lines += tried(case)
+            write(lines, ROWS)
+            print(case.family, case.name, flush=True)
+    found: list[dict[str, Any]] = list(choice(lines))
+    write(found, CHOICE)
+    for line in found:
+        print(*line.values())
+
+
+if __name__ == "__main__":
+    main()
