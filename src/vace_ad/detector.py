@@ -85,7 +85,7 @@ class VACE:
     drift_half_life
         Rows in which a level that stays becomes half normal.
     adapt
-        Whether limits of alarms follow what is seen: each alarm raises those of its channels.
+        Whether limits of alarms follow what is seen: each line learns from its excursions.
     new_normal_after
         Rows after which an alarm ends because what stays off becomes the new normal; the event says
         so. 0: never.

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.constants import MOST_MARGIN
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.events import ACCEPTED, Event, Reading
 from vace_ad.alarms.pattern import BEFORE, Pattern
@@ -260,7 +261,7 @@ class AlarmFeed:
         """Channels by their share of the suspicion, highest first."""
         weight = np.ones(len(self._model.channels))
         for channel, margin in self._stream.tracker.kinds(tracked).items():
-            weight[channel] += max(margin, 0.0)
+            weight[channel] += min(max(margin, 0.0), MOST_MARGIN)
         found = tracked.shares * weight * self._model.alarm.cells.varies
         total = float(found.sum())
         if not total > 0:

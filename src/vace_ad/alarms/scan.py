@@ -40,7 +40,7 @@ WORDS = {
     "stuck": "a channel repeats its value",
     "rows": "many channels are off together for some time",
     "burst": "many channels are off together at once",
-    "score": "the score is higher than it was of late",
+    "score": "the score of the row is above its recent baseline",
 }
 _PRICES = (LOW_PRICE, LOW_PRICE, HIGH_PRICE, MIDDLE_PRICE)  # of the kinds of a channel
 _ROW_PRICES = (MIDDLE_PRICE, HIGH_PRICE, MIDDLE_PRICE)  # of those of whole rows
