@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.budget import Budget
-from vace_ad.alarms.constants import MOST_MARGIN
 from vace_ad.alarms.calibration import Calibration
+from vace_ad.alarms.constants import MOST_MARGIN
 from vace_ad.alarms.events import ACCEPTED, Event, Reading
 from vace_ad.alarms.pattern import BEFORE, Pattern
 from vace_ad.alarms.recognise import Stretch
