@@ -13,6 +13,7 @@ import typer
 
 from vace_ad.cli.output import Output
 from vace_ad.errors import MissingExtraError
+from vace_ad.plain import plural
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Event
@@ -79,7 +80,7 @@ def demo_command(
     work = operational(labels, found.predictions[first:], step_seconds=300)
     output.say(
         f"{work.events_found} of {work.events} faults found, "
-        f"{work.false_alarms} false alarms in {len(labels) * 300 / 86400:.0f} days"
+        f"{plural(work.false_alarms, 'false alarm')} in {len(labels) * 300 / 86400:.0f} days"
     )
 
     def add(folder: Path) -> None:

@@ -1,4 +1,4 @@
-"""Distance: rows far from where the series has been of late, whichever channels it is.
+"""Distance: rows far from the recent mean of the series, whichever channels it is.
 
 The length of a row's departure from its past average, over all channels, in units of the longest
 that training rows have from their mean. It needs no windows, so a short training teaches it too.
@@ -39,7 +39,7 @@ class Distance(Signal):
     """How far training rows lie from their mean."""
 
     key: ClassVar[str] = "distance"
-    lines: ClassVar[Mapping[str, str]] = {"distance": "rows far from where they have been of late"}
+    lines: ClassVar[Mapping[str, str]] = {"distance": "rows far from their recent mean"}
 
     normal: Normal
     learned: Array  # (2,): the unit, and the mean evidence of training rows

@@ -1,4 +1,4 @@
-"""Surge: rows in which many channels at once lie farther off than they do of late.
+"""Surge: rows in which many channels at once are farther from their mean than recently.
 
 The other signals average over time, because one row of a few channels says little. One row of
 hundreds of channels is an average in itself: its length hardly varies in normal operation, and a
@@ -42,7 +42,7 @@ class Surge(Signal):
     """How long rows of training are, on a log scale, and how much that varies."""
 
     key: ClassVar[str] = "surge"
-    lines: ClassVar[Mapping[str, str]] = {"surge": "many channels at once farther off than of late"}
+    lines: ClassVar[Mapping[str, str]] = {"surge": "many channels farther from their mean than recently"}
 
     normal: Normal
     learned: Array  # (3,): mean, deviation from the habit, deviations that count as usual
