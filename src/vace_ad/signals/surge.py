@@ -42,7 +42,9 @@ class Surge(Signal):
     """How long rows of training are, on a log scale, and how much that varies."""
 
     key: ClassVar[str] = "surge"
-    lines: ClassVar[Mapping[str, str]] = {"surge": "many channels farther from their mean than recently"}
+    lines: ClassVar[Mapping[str, str]] = {
+        "surge": "many channels farther from their mean than recently"
+    }
 
     normal: Normal
     learned: Array  # (3,): mean, deviation from the habit, deviations that count as usual
