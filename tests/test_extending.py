@@ -15,7 +15,7 @@ from vace_ad import VACE, load
 from vace_ad.errors import ConfigError, ModelFileError
 from vace_ad.live.config import make_config
 from vace_ad.live.detector import Detectors
-from vace_ad.live.plugins import kinds
+from vace_ad.live.plugins import kinds, make_sink
 from vace_ad.live.runner import Watch
 from vace_ad.stream import Stream
 
@@ -116,7 +116,7 @@ def test_a_source_and_a_sink(tmp_path: Path) -> None:
     watch.run()
     assert watch.status.counts["rows"] == 1000
     assert list(watch.entities) == ["pump"]
-    kinds("sink")["tickets"].load()({"path": str(tickets)}).send(
+    make_sink(config.sinks[0]).send(
         [{"what": "open", "summary": "level is high"}]
     )
     assert tickets.read_text().endswith("open: level is high\n")
