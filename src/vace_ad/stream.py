@@ -162,18 +162,18 @@ class Stream:
             rows, steps, real = with_missing(rows, steps)
             came = np.ones(len(rows), bool) if real is None else real
             self._real = np.concatenate([self._real, came])
-            if self._feed is not None:
-                self._feed.expect(came, None if table.time is None else table.time[a:b], bears)
             cuts = steps.cuts()
-            undecided = self._segments.undecided(rows, cuts) if self._live else None
+            waiting = self._segments.waiting(rows, cuts, steps.off) if self._live else None
+            if self._feed is not None:
+                times = None if table.time is None else table.time[a:b]
+                self._feed.expect(came, times, bears, waiting)
             now = []
             for piece in self._segments.add(rows, cuts, steps.off):
                 done, newest = self._take(piece, judged)
                 lines.append(done)
                 now.append(newest)
             if self._live:
-                undecided = None if undecided is None else undecided & ~steps.off
-                provisional.append(self._provisional(now, len(rows), undecided)[came])
+                provisional.append(self._provisional(now, len(rows), waiting)[came])
         self._n_rows += len(table)
         scores = _end_to_end(provisional, _NO_SCORES)
         changes: tuple[Change, ...] = ()
@@ -193,7 +193,7 @@ class Stream:
             judged.append(self._feed.take(piece.rows, piece.n, scores))
         return done, newest
 
-    def _provisional(self, now: list[Array], n: int, undecided: NDArray[np.bool_] | None) -> Array:
+    def _provisional(self, now: list[Array], n: int, waiting: NDArray[np.intp] | None) -> Array:
         """The provisional scores of the n rows just added.
 
         `now` (n_lines, m) each ends with the rows that were decided. A row in a gap that may still
@@ -204,8 +204,8 @@ class Stream:
         lines = _end_to_end(now, self._signals.nothing(0))
         lines = lines[:, lines.shape[1] - n :]
         scores = added(lines)
-        if undecided is not None:
-            place = np.maximum.accumulate(np.where(undecided, -1, np.arange(n)))
+        if waiting is not None:
+            place = np.maximum.accumulate(np.where(waiting > 0, -1, np.arange(n)))
             scores = np.where(place < 0, self._latest, scores[place])
         self._latest = float(scores[-1])
         return scores

@@ -246,6 +246,14 @@ def test_a_standstill_that_stays_is_told_once() -> None:
     assert "stuck" not in {event.signal for event in more}  # it no longer goes with the others
 
 
+def test_a_standstill_after_one_that_became_normal_is_told_in_any_chunks() -> None:
+    toy = Toy(VALUES[:TRAIN], VACEConfig(new_normal_after=150))
+    rows = broken(toy, ("stuck", 2, 300, 800), ("stuck", 2, 830, 1000))[:1000]
+    singly = run_feed(toy, rows, range(1, len(rows)))
+    assert [event.signal for event in singly.events].count("stuck") == 2
+    assert run_feed(toy, rows, [790, 835]).changes == singly.changes
+
+
 def test_an_event_begins_before_its_alarm() -> None:
     toy = Toy(VALUES[:TRAIN], VACEConfig(new_normal_after=150))
     event = run_feed(toy, broken(toy, ("stuck", 4, 900, N))).events[0]

@@ -5,10 +5,10 @@ import json
 import numpy as np
 import pytest
 
-from vace_ad.alarms.constants import REST
+from vace_ad.alarms.constants import LOW_PRICE, REST
 from vace_ad.alarms.evidence import UNIT, whole
 from vace_ad.alarms.scan import Tails, describe, line_of
-from vace_ad.alarms.tracker import Told, Tracker
+from vace_ad.alarms.tracker import KEPT, Told, Tracker
 
 D = 3
 LINES = 4 * D + 3
@@ -162,6 +162,17 @@ def test_the_same_in_chunks(tails: Tails, size: int, how: dict) -> None:
     again, same = run(Tracker(tails, D, 1e-3, **how), nats, size)
     assert facts(again) == facts(told)
     assert same == ratios
+
+
+@pytest.mark.parametrize("size", [1, 100])
+def test_an_excursion_longer_than_what_is_kept_has_the_same_shares_in_chunks(
+    tails: Tails, size: int
+) -> None:
+    nats = noise(2 * KEPT, 1)
+    nats[200:, line_of("relation", 0, D)] = int((LOW_PRICE + 0.02) * UNIT)  # rises slowly
+    told, _ = run(Tracker(tails, D, 1e-3), nats)
+    assert told[0].row - told[0].event.rows[0] > KEPT
+    assert facts(run(Tracker(tails, D, 1e-3), nats, size)[0]) == facts(told)
 
 
 @pytest.mark.parametrize("at", [10, 256, 715, 741, 860, 1030, 1400])

@@ -122,6 +122,7 @@ class AlarmFeed:
         self._offsets: list[tuple[int, int]] = [(0, 0)]  # (row, rows put in before it)
         self._queue = np.empty((0, 2))  # of rows not decided: whether it came, what divides it
         self._times_queue = np.empty(0, "datetime64[ns]")
+        self._decided = np.empty(0, np.intp)  # rows decided when each of the newest had come
         self._times = RowBuffer(1, "datetime64[ns]")  # of the last KEPT rows
         self._surprise = RowBuffer(2)  # of the most surprising cell; evidence over its limit
         self._rows = RowBuffer(len(model.channels))  # as they came, for patterns
@@ -134,10 +135,22 @@ class AlarmFeed:
     # -------------------------------------------------------------------- rows
 
     def expect(
-        self, came: NDArray[np.bool_], times: NDArray[np.datetime64] | None, bear: Array | None
+        self,
+        came: NDArray[np.bool_],
+        times: NDArray[np.datetime64] | None,
+        bear: Array | None,
+        waiting: NDArray[np.intp] | None = None,
     ) -> None:
-        """Rows that are on their way to be decided; `times` and `bear` of those that came."""
+        """Rows that are on their way to be decided; `times` and `bear` of those that came.
+
+        `waiting` (n,) tells how many were not decided when each of them had come.
+        """
         n = len(came)
+        arrived = self._n + len(self._queue) + np.arange(1, n + 1)
+        self._decided = arrived if waiting is None else arrived - waiting
+        for number in arrived[~came].tolist():
+            self._missing += 1
+            self._offsets.append((number, self._missing))
         queue = np.ones((n, 2))
         queue[:, 0] = came
         if bear is not None:
@@ -156,9 +169,7 @@ class AlarmFeed:
         queue, self._queue = self._queue[:n], self._queue[n:]
         times, self._times_queue = self._times_queue[:n], self._times_queue[n:]
         came = queue[:, 0] > 0
-        for at in np.flatnonzero(~came).tolist():
-            self._missing += 1
-            self._offsets.append((self._n + at + 1, self._missing))
+        skipped = rows is None
         if rows is None:
             told = self._stream.skip(n)
             evidence = surprise = np.full(n, np.nan)
@@ -177,16 +188,20 @@ class AlarmFeed:
         ):
             buffer.keep(KEPT)
             buffer.add(new)
-        self._n += n
+        first, self._n = self._n, self._n + n
         self._offsets = self._recent_offsets()
-        changes = [change for each in told for change in self._changes(each)]
+        changes = []
+        for each in told:  # a gap ends events with its first row, a cut with the row after it
+            by = self._brought(first if skipped else each.row) if n else first
+            changes += self._changes(each, self._number(by))
         return Taken(tuple(changes), evidence[came], surprise[came])
 
     def finish(self) -> tuple[Change, ...]:
         """Resolve what is open at the end."""
         self._at = self._n - 1
         told = self._stream.tracker.finish()
-        return tuple(change for each in told for change in self._changes(each))
+        last = self._number(self._n - 1)
+        return tuple(change for each in told for change in self._changes(each, last))
 
     def restart(self) -> None:
         """Judge what follows afresh: limits and events start anew, rows go on."""
@@ -195,10 +210,15 @@ class AlarmFeed:
 
     # ------------------------------------------------------------------ events
 
-    def _changes(self, told: Told) -> list[Change]:
-        """What is said of a change, under the rules and after what people said."""
-        key, row = told.event.alarm, self._number(told.row)
-        self._at = told.row
+    def _brought(self, row: int) -> int:
+        """The row with which a row was decided: later ones tell how long its gap is."""
+        newest = self._n + len(self._queue) - 1
+        by = int(np.searchsorted(self._decided, row, side="right"))
+        return min(newest + 1 - len(self._decided) + by, newest)
+
+    def _changes(self, told: Told, row: int) -> list[Change]:
+        """What is said of a change that a row brought, under the rules and what people said."""
+        key, self._at = told.event.alarm, told.row
         known = self._open.get(key)
         event = self._event(told, known)
         if known is None:
@@ -325,7 +345,7 @@ class AlarmFeed:
         model = self._model
         kept, first = self._recent(self._rows)
         at = event.start - first, event.end - first
-        if at[0] < 1 or self._missing or np.isnan(kept).any():
+        if at[0] < 1 or self._number(self._at) < self._at or np.isnan(kept).any():
             return None
         low = max(0, at[0] - BEFORE)
         part = kept[low : at[1]]

@@ -251,8 +251,9 @@ class Tracker:
                 event.open.add(line)
                 event.end = max(event.end, at + 1)
                 return
-        past = np.arange(max(start, self.n_rows - KEPT, self._first), self.n_rows) % KEPT
-        first = max(start - self.n_rows, 0)
+        since = max(start, row - KEPT, self._first)
+        past = np.arange(since, self.n_rows) % KEPT
+        first = max(since - self.n_rows, 0)
         total = np.add.reduce(self._shares[past]) + np.add.reduce(shares[first : t + 1])
         event = Tracked(row, total, total, {}, {line}, at + 1)
         event.lines[line] = member

@@ -244,11 +244,12 @@ class AlarmStream:
             most = np.max(nats[: len(ratio)], axis=1, where=varies, initial=0)
             surprises.append(np.maximum(most, stuck[: len(ratio)].max(axis=1)) / UNIT)
             expected.append([each[: len(ratio)] for each in should])
+            self._quiet &= same[at : at + len(ratio)].all(axis=0)
             at += len(ratio)
             if self.tracker.lasted:
                 done = Residuals(*(x[: len(ratio)] for x in left))
                 self._adopt(before, done, scores[at - len(ratio) : at])
-        self._quiet &= same[-1]
+                self._quiet &= same[at - 1]
         self._young = max(self._young - len(rows), 0)
         should = Expected(*(np.concatenate(each) for each in zip(*expected, strict=True)))
         return Judged(told, np.concatenate(ratios), np.concatenate(surprises), should)

@@ -70,23 +70,26 @@ class Segments:
         """Rows that are not decided yet."""
         return len(self._held)
 
-    def undecided(self, rows: Array, cuts: Sequence[int] = ()) -> NDArray[np.bool_] | None:
-        """Which of these rows lay in a gap that was still short when they came, (n,).
+    def waiting(
+        self, rows: Array, cuts: Sequence[int], off: NDArray[np.bool_]
+    ) -> NDArray[np.intp] | None:
+        """How many of the last rows were not decided when each of these came, (n,).
 
-        None where no cell is missing. To be asked before they are added.
+        They lay in a gap that was still short. None where no cell is missing. To be asked before
+        the rows are added, with the same arguments.
         """
         if _complete(rows):
             return None
         missing = missing_cells(np.concatenate([self._given, self._held, rows]))
         before = len(missing) - len(rows)
-        edges = [0, *(before + cut for cut in cuts), len(missing)]
+        inner = {before + cut for cut in (*cuts, *run_edges(off).ravel().tolist())}
         open_rows = np.zeros(missing.shape, np.intp)  # length of the gap each cell ends, so far
-        for a, b in pairwise(edges):
+        for a, b in pairwise(sorted({0, *inner, len(missing)})):
             place = np.arange(1, b - a + 1)[:, None]
             last = np.maximum.accumulate(np.where(missing[a:b], 0, place), axis=0)
             open_rows[a:b] = place - last
-        short = (open_rows > 0) & (open_rows <= self._max_gap)
-        return np.asarray(short[before:].any(axis=1))
+        short = np.where(open_rows <= self._max_gap, open_rows, 0)[before:].max(axis=1)
+        return np.asarray(np.where(off, 0, short))
 
     def add(
         self, rows: Array, cuts: Sequence[int] = (), off: NDArray[np.bool_] | None = None
