@@ -116,9 +116,7 @@ def test_a_source_and_a_sink(tmp_path: Path) -> None:
     watch.run()
     assert watch.status.counts["rows"] == 1000
     assert list(watch.entities) == ["pump"]
-    make_sink(config.sinks[0]).send(
-        [{"what": "open", "summary": "level is high"}]
-    )
+    make_sink(config.sinks[0]).send([{"what": "open", "summary": "level is high"}])
     assert tickets.read_text().endswith("open: level is high\n")
 
 
