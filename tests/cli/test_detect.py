@@ -37,7 +37,8 @@ def test_results_folder(vace: Runner, plant: Path, tmp_path: Path) -> None:
     assert [path.name for path in out.parent.iterdir()] == ["results"]
 
     scores = pl.read_parquet(out / "scores.parquet")
-    assert scores.columns[:5] == ["row", "time", "score", "evidence", "surprise"]
+    assert scores.columns[:4] == ["row", "time", "score", "unit_score"]
+    assert scores.columns[4:6] == ["evidence", "surprise"]
     assert scores["evidence"].null_count() == 450  # training rows have none
     above = scores.filter(pl.col("evidence") > 1)["row"]
     assert above.is_in(range(FAULT.start, FAULT.stop)).any()
