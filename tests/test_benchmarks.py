@@ -77,7 +77,9 @@ def test_an_alarm_must_lie_on_what_it_finds(monkeypatch):
 def test_a_plain_chart_finds_a_shift_and_names_its_channel(monkeypatch):
     pytest.importorskip("vace_study")
     monkeypatch.syspath_prepend(str(FOLDER))
+    monkeypatch.delitem(sys.modules, "alarms", raising=False)  # the tests' own folder
     charts = importlib.import_module("chart_alarms").CHARTS
+    sys.modules.pop("alarms")
     rng = np.random.default_rng(0)
     mixed = rng.normal(size=(3000, 2)) @ rng.normal(size=(2, 5)) + 0.5 * rng.normal(size=(3000, 5))
     mixed[2500:2600, 3] += 15

@@ -57,7 +57,8 @@ def rows_of(peaks: NDArray[np.float64], expected: float) -> list[MachineRow]:
 
 
 def tails() -> Tails:
-    return Tails(np.full(42, 5 * UNIT), np.full(42, 1.0 * UNIT), np.full(42, 15.0), 2000)
+    level, each = np.full(43, 5 * UNIT), np.ones(43)
+    return Tails(level, each * UNIT, 15 * each, 0.04 * each, 2000)
 
 
 def normal(rng: np.random.Generator, machines: int) -> NDArray[np.float64]:

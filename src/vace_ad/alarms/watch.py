@@ -24,7 +24,7 @@ from vace_ad.signals.protocol import Layout, prefixed, under
 
 Array = NDArray[np.float64]
 
-MOST_SHARE = 1e6  # of a channel in a row's squared distance from normal
+MOST_SHARE = 1e10  # of a channel in a row's squared distance from normal
 WIDTH = 3.0  # deviations of a residual to either side of the expected value
 
 

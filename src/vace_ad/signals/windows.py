@@ -9,7 +9,7 @@ signal that speaks all the time loses weight, both from the past alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -130,6 +130,10 @@ class Envelope:
         moments = block_moments(rows, self.step)
         return features_of(moments, self.blocks, self.step, self.windowed, self.bounds)
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What was learned, without what was derived from it on first use."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
+
     @cached_property
     def _widths(self) -> Array:
         """The widths of envelopes, once for either side, (2 n_features,)."""
@@ -174,6 +178,10 @@ class Windows:
         whole = replace(self, envelopes=tuple(envelope for envelope, _ in learned))
         each = zip(*(without for _, without in learned), strict=True)
         return whole, [replace(self, envelopes=tuple(envelopes)) for envelopes in each]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What was learned, without what was derived from it on first use."""
+        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def names(self) -> tuple[str, ...]:

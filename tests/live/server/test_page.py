@@ -111,7 +111,7 @@ def test_no_card_moves_when_an_entity_is_opened_and_its_threshold_is_shown(brows
         browser.js("document.querySelector('#entities .link').click()")
         browser.until("document.querySelectorAll('#channels li').length === 3")
         assert browser.js(places) == before
-        assert "alarms above 6" in browser.js("document.getElementById('now').textContent")
+        assert "alarms above 1.00" in browser.js("document.getElementById('now').textContent")
         picture(browser, "live-open")
 
 

@@ -123,7 +123,8 @@ async function loadEntities() {
 async function choose(name) {
   state.chosen = name;
   await loadDetail();
-  $("chosen").scrollIntoView({ block: "nearest" });
+  const { top } = $("chosen").getBoundingClientRect(); // where it can be seen, nothing moves
+  if (top < 0 || top > innerHeight - 80) $("chosen").scrollIntoView({ block: "nearest" });
 }
 
 async function loadDetail() {
