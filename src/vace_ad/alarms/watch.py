@@ -8,6 +8,7 @@ is that code.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -225,7 +226,7 @@ class AlarmStream:
         at = 0
         while at < len(rows):
             left = Residuals(*(x[at:] for x in residuals))
-            before = self._baseline.state()
+            before = copy(self._baseline)  # its arrays are replaced, never written
             nats, whole_row, score, should = self._nats(rows[at:], left, scores[at:])
             stuck = self._stuck(same[at:])
             if self._young > at:
@@ -270,11 +271,9 @@ class AlarmStream:
             nats = np.where(still, 0, nats)
         return np.asarray(nats, np.int64)
 
-    def _adopt(
-        self, before: Mapping[str, NDArray[Any]], residuals: Residuals, scores: Array
-    ) -> None:
+    def _adopt(self, before: Baseline, residuals: Residuals, scores: Array) -> None:
         """What lasted becomes the new baseline, as of the last of these rows."""
-        self._baseline.resume(before)
+        self._baseline = before
         _judged(self._baseline, residuals, _off(scores, self.model.score_scale))
         d = self.model.n_channels
         columns: set[int] = set()
