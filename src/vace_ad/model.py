@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from os import PathLike
 from typing import Any, Self
@@ -36,7 +36,7 @@ from vace_ad.progress import Progress, silent
 from vace_ad.signals import Signal
 from vace_ad.signals.merge import Update
 from vace_ad.signals.normal import Normal
-from vace_ad.signals.protocol import prefixed, under
+from vace_ad.signals.protocol import LearnedAlone, prefixed, under
 from vace_ad.signals.rhythm import Rhythm
 from vace_ad.signals.shape import Shape
 
@@ -46,7 +46,7 @@ FAR = 0.3  # alarms expected among the training rows: for fewer, they say little
 
 
 @dataclass(frozen=True)
-class Model:
+class Model(LearnedAlone):
     """Channels, signals, constants and calibration."""
 
     config: VACEConfig
@@ -159,10 +159,6 @@ class Model:
             learn=lambda rows: self.normal.rebuild,
             rule=self.step_rule,
         )
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What was learned, without what was derived from it on first use."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def lines(self) -> dict[str, str]:

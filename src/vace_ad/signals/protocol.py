@@ -27,6 +27,16 @@ Arrays = Mapping[str, NDArray[Any]]
 Layout = dict[str, tuple[str, tuple[int | None, ...]]]  # name → type, shape (None: any length)
 
 
+class LearnedAlone:
+    """A dataclass whose pickle holds its fields, without what was derived from them on use."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The fields."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+
 @dataclass(frozen=True)
 class Training:
     """What signals learn from."""

@@ -9,7 +9,7 @@ signal that speaks all the time loses weight, both from the past alone.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from vace_ad.config import VACEConfig
 from vace_ad.signals.folds import contiguous_folds
 from vace_ad.signals.merge import merged_edges, merged_mean
-from vace_ad.signals.protocol import Arrays, Layout, prefixed, under
+from vace_ad.signals.protocol import Arrays, Layout, LearnedAlone, prefixed, under
 from vace_ad.signals.rows import added, grid_to_rows
 
 Array = NDArray[np.float64]
@@ -48,7 +48,7 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Envelope:
+class Envelope(LearnedAlone):
     """The range of window features in training, for one window length."""
 
     windowed: Windowed
@@ -130,10 +130,6 @@ class Envelope:
         moments = block_moments(rows, self.step)
         return features_of(moments, self.blocks, self.step, self.windowed, self.bounds)
 
-    def __getstate__(self) -> dict[str, Any]:
-        """What was learned, without what was derived from it on first use."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
-
     @cached_property
     def _widths(self) -> Array:
         """The widths of envelopes, once for either side, (2 n_features,)."""
@@ -151,7 +147,7 @@ class Envelope:
 
 
 @dataclass(frozen=True)
-class Windows:
+class Windows(LearnedAlone):
     """Envelopes for several window lengths, whose evidence adds up to a few lines."""
 
     envelopes: tuple[Envelope, ...]
@@ -178,10 +174,6 @@ class Windows:
         whole = replace(self, envelopes=tuple(envelope for envelope, _ in learned))
         each = zip(*(without for _, without in learned), strict=True)
         return whole, [replace(self, envelopes=tuple(envelopes)) for envelopes in each]
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What was learned, without what was derived from it on first use."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
 
     @cached_property
     def names(self) -> tuple[str, ...]:
