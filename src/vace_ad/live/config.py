@@ -102,7 +102,9 @@ SECTIONS = {
     "limits": LIMITS,
 }
 _NEEDED = ("source", "model", "state")
-_READINGS = ("mqtt", "sparkplug")  # sources of single readings, which need a step
+# sources of single readings, which need a step; and those that the server takes requests for
+_READINGS = ("mqtt", "sparkplug", "remote-write", "otlp", "opcua", "influx")
+_PUSHED = ("http", "remote-write", "otlp")
 
 
 @dataclass(frozen=True)
@@ -240,8 +242,9 @@ def loopback(host: str) -> bool:
 
 def _check_server(config: Config) -> None:
     where = config.server["address"]
-    if where is None and config.source.kind == "http":
-        raise ConfigError('source.kind = "http" needs [server] address = "127.0.0.1:8490"')
+    kind = config.source.kind
+    if where is None and kind in _PUSHED:
+        raise ConfigError(f'source.kind = "{kind}" needs [server] address = "127.0.0.1:8490"')
     if where is not None and not loopback(where[0]) and config.token is None:
         raise ConfigError(
             f"server.address = {where[0]}:{where[1]} is open to other machines: that needs a "

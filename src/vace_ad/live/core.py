@@ -91,6 +91,14 @@ class Stream(Protocol):
         ...
 
 
+class Band(Protocol):
+    """What every channel should be, given the others and the rows before."""
+
+    def add(self, rows: Rows) -> tuple[Rows, Rows, Rows]:
+        """Expected, lower and upper of the next rows, (n, n_channels) each; NaN for none."""
+        ...
+
+
 class Model(Protocol):
     """A fitted detector."""
 
@@ -129,6 +137,10 @@ class Model(Protocol):
 
         None takes back what was said of this alarm.
         """
+        ...
+
+    def band(self) -> Band:
+        """What every channel should be, along a new stream of rows."""
         ...
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 from zlib import crc32
@@ -41,6 +42,9 @@ class Setup:
     channels: int = 1000  # at most
     learn: int | None = None  # nanoseconds
     snapshot_rows: int = 256
+    tell: Callable[[Entity, Sequence[Row], Rows, Sequence[float], Sequence[bool]], None] | None = (
+        None  # who wants to hear of every scored row
+    )
 
 
 class Entity:
@@ -155,9 +159,10 @@ class Entity:
                 cells[i, self._place[channel]] = value
         first, changes = self.n_rows, None
         if self.phase == WATCHING:
-            changes, scored = self._score(cells, [row.time for row in rows], first)
-            counts["unscored"] += scored.count(False)
+            changes, scores = self._score(cells, [row.time for row in rows], first)
+            counts["unscored"] += sum(map(math.isnan, scores))
         messages: list[Message] = []
+        alarming: list[bool] = []
         for i, row in enumerate(rows):
             line = JournalRow(self.name, self.n_rows, row.time, cells[i].tobytes())
             self._journal.append(line)
@@ -168,16 +173,19 @@ class Entity:
             if changes is not None:
                 self._count_accepted(changes[i])
                 messages += self.life.changes(changes[i], row.time, self.origin)
-                messages += self._watched(scored[i], row.time)
+                messages += self._watched(scores[i], row.time)
+                alarming.append((ANOMALY, "") in self.life.open)
                 continue
             self.start = row.time if self.start is None else self.start
             if self.phase == LEARNING and row.time - self.start >= self.learn:
                 self.phase, self.learned = FITTING, self.n_rows
+        if changes is not None and self._setup.tell is not None:
+            self._setup.tell(self, rows, cells, scores, alarming)
         return messages
 
-    def _watched(self, scored: bool, time: int) -> list[Message]:
+    def _watched(self, score: float, time: int) -> list[Message]:
         """Whether rows have scores: where none of many has, that is an alarm of its own."""
-        if scored:
+        if not math.isnan(score):
             self._blind = 0
             return self.life.scored(time)
         self._blind_since = self._blind_since if self._blind else time
@@ -193,8 +201,8 @@ class Entity:
 
     def _score(
         self, cells: Rows, times: Sequence[int], number: int
-    ) -> tuple[list[list[Any]], list[bool]]:
-        """What rows change, row by row, and whether they have a score; `number`: of the first."""
+    ) -> tuple[list[list[Any]], list[float]]:
+        """What rows change, row by row, and their scores, NaN for none; `number`: of the first."""
         if self.stream is None:
             assert self.model is not None
             self.stream, self._base, self.origin = self.model.stream(), number, times[0]
@@ -202,14 +210,14 @@ class Entity:
                 self.model.accept(self.stream, self.accepted)
         with self._looking:
             added = self.stream.add(cells, np.array(times, "datetime64[ns]"))
-        self.scores.extend(times, added.provisional.tolist())
-        scored = (~np.isnan(added.provisional)).tolist()
+        scores: list[float] = added.provisional.tolist()
+        self.scores.extend(times, scores)
         if len(times) == 1:
-            return [list(added.changes)], scored
+            return [list(added.changes)], scores
         changes: list[list[Any]] = [[] for _ in times]
         for change in added.changes:
             changes[change.row - (number - self._base)].append(change)
-        return changes, scored
+        return changes, scores
 
     def latest(self, n: int) -> Latest | None:
         """The last n rows with what was expected, for those who look from another thread."""
@@ -307,10 +315,10 @@ class Entity:
         cells, times = _matrix(store.journal(self.name, self.learned), len(self.channels))
         messages = []
         for i, time in enumerate(times.astype(np.int64).tolist()):
-            (changes,), (scored,) = self._score(cells[i : i + 1], [time], self.learned + i)
+            (changes,), (score,) = self._score(cells[i : i + 1], [time], self.learned + i)
             self._count_accepted(changes)
             messages += self.life.changes(changes, time, self.origin)
-            messages += self._watched(scored, time)
+            messages += self._watched(score, time)
         return messages
 
     def learn_longer(self) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from vace_ad.errors import ConfigError, FeedbackError, InputError, ModelFileError
-from vace_ad.live.core import Model, Rows, Stream, Times
+from vace_ad.live.core import Band, Model, Rows, Stream, Times
 
 if TYPE_CHECKING:
     from vace_ad.alarms.budget import Budget
@@ -75,6 +75,12 @@ class VaceModel:
         if stretch is not None:
             times = tuple(np.datetime64(time, "ns") for time in stretch)
             self._detector.accept(times, verdict="fault", note=f"{entity[:200]}, {note}")
+
+    def band(self) -> Band:
+        """What every channel should be, along a new stream of rows."""
+        from vace_ad.live.band import ExpectedBand
+
+        return ExpectedBand(self._detector.model_.alarm)
 
 
 class VaceCore:

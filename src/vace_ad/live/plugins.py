@@ -4,7 +4,7 @@ A plug-in is a class with `FIELDS` (its keys in the file) that is called with th
 Its package names it in the group `vace_ad.sources` or `vace_ad.sinks`:
 
     [project.entry-points."vace_ad.sources"]
-    opcua = "my_package:OpcUaSource"
+    modbus = "my_package:ModbusSource"
 """
 
 from __future__ import annotations
@@ -26,6 +26,10 @@ _OURS = {
         "sparkplug": "sparkplug:SparkplugSource",
         "prometheus": "prometheus:PrometheusSource",
         "kafka": "kafka:KafkaSource",
+        "remote-write": "remote_write:RemoteWriteSource",
+        "otlp": "otlp:OtlpSource",
+        "opcua": "opcua:OpcUaSource",
+        "influx": "influx:InfluxSource",
     },
     "sink": {
         "stdout": "stdout:StdoutSink",
@@ -33,6 +37,10 @@ _OURS = {
         "alertmanager": "alertmanager:AlertmanagerSink",
         "mqtt": "mqtt:MqttSink",
         "prometheus": "gauges:GaugeSink",
+        "remote-write": "remote_write:RemoteWriteSink",
+        "otlp": "otlp:OtlpSink",
+        "homeassistant": "homeassistant:HomeAssistantSink",
+        "influx": "influx:InfluxSink",
     },
 }
 

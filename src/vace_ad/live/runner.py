@@ -23,6 +23,7 @@ from vace_ad.live.parts import drained, make_sink, make_source
 from vace_ad.live.people import People
 from vace_ad.live.records import Record
 from vace_ad.live.roster import Roster
+from vace_ad.live.scored import teller
 from vace_ad.live.silence import Silence
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.status import Status
@@ -72,6 +73,7 @@ class Watch:
             config.limits["channels"],
             config.model["learn"],
             config.state["snapshot_rows"],
+            teller([delivery.sink for delivery in self.deliveries]),
         )
         self._stopping, self._stop_at = threading.Event(), float("inf")
         self._keeper = Keeper(

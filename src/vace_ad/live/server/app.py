@@ -63,6 +63,8 @@ class Routes:
                 Route("/api/events", look.events, methods=get),
                 Route("/api/rows", act.rows, methods=post),
                 Route("/api/v2/write", act.write, methods=post),
+                Route("/api/v1/write", act.remote_write, methods=post),
+                Route("/v1/metrics", act.otlp, methods=post),
                 Route("/score", act.score, methods=post),
             ],
             exception_handlers={HTTPException: _problem, VaceError: _problem},

@@ -109,6 +109,22 @@ OPENAPI: dict[str, Any] = {
             )
             | {"parameters": [_query("precision", "ns, us, ms or s")]}
         },
+        "/api/v1/write": {
+            "post": _route(
+                "Series by Prometheus remote write",
+                {"application/x-protobuf": {"schema": {"type": "string", "format": "binary"}}},
+                _204="they are kept", _400="no such request", _409="another kind of source",
+                _413="too long", _503="too many wait: send again",
+            )
+        },
+        "/v1/metrics": {
+            "post": _route(
+                "Metrics by OTLP over HTTP, as protobuf or JSON",
+                {"application/x-protobuf": {"schema": {"type": "string", "format": "binary"}}},
+                _200="they are kept", _400="no such request", _409="another kind of source",
+                _413="too long", _429="too many wait: send again",
+            )
+        },
         "/score": {"post": _route("Scores of rows; nothing is kept", _SCORE, _200="the scores")},
     },
 }  # fmt: skip

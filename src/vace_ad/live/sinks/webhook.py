@@ -57,9 +57,10 @@ def cloud_event(group: Sequence[Body], source: str) -> dict[str, Any]:
 
 
 def post(caller: Caller, url: str, data: Any, headers: Mapping[str, str]) -> None:
-    """POST JSON; an answer of 4xx is final, all else may pass."""
+    """POST JSON, or bytes as they are; an answer of 4xx is final, all else may pass."""
+    body = data if isinstance(data, bytes) else json.dumps(data).encode()
     try:
-        caller.send(url, json.dumps(data).encode(), headers)
+        caller.send(url, body, headers)
     except RequestError as error:
         final = error.status and 400 <= error.status < 500 and error.status not in _LATER
         raise (SinkRefusedError if final else SinkError)(f"{f.shown_url(url)} {error}") from None

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import fsum
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -17,6 +15,7 @@ from vace_ad.live.fields import Field, hint, shown_url
 from vace_ad.live.records import BadRecordError, Record, read_name, read_number
 from vace_ad.live.request import CONNECTION, Caller, RequestError
 from vace_ad.live.sources import Backoff, Batch
+from vace_ad.live.sources.rates import SEVERAL
 from vace_ad.plain import plural
 
 _POINTS = 2000  # steps asked for at once; servers allow 11,000
@@ -25,12 +24,6 @@ _TRIES = 3  # of a look back and a check, which end with the server's answer
 _WIDTH = 4  # steps that the rate of a counter is taken over
 _COUNTER = re.compile(r"([a-zA-Z_:][\w:]*_(?:total|count|sum|bucket))\s*(\{[^{}]*\})?")
 _ALL = "all"  # the entity of a series without any label
-_SEVERAL: Mapping[str, Callable[[list[float]], float]] = {
-    "mean": statistics.fmean,
-    "sum": fsum,
-    "max": max,
-    "min": min,
-}
 
 
 # Query sets for `vace watch --init prometheus`: by the names that client libraries and the node
@@ -77,7 +70,7 @@ class PrometheusSource:
         "entity": Field(f.text, "instance", "the label that names the entity"),
         "labels": Field(f.texts, (), "labels that are put before a channel's name", '["mode"]'),
         "several": Field(
-            f.choice(*_SEVERAL), "mean", "of several series of one cell: mean, sum, max, min"
+            f.choice(*SEVERAL), "mean", "of several series of one cell: mean, sum, max, min"
         ),
         "step": Field(f.duration, 15 * _SECOND, "how often queries are evaluated"),
         "mode": Field(
@@ -203,7 +196,7 @@ class PrometheusSource:
                     f"({self._settings['entity']}) (…), or tell them apart with source.labels"
                 )
             row = rows.setdefault((at, entity), {})
-            row[channel] = values[0] if len(values) == 1 else _SEVERAL[rule](values)
+            row[channel] = values[0] if len(values) == 1 else SEVERAL[rule](values)
 
     def _missing_label(self, unnamed: Iterable[str], named: bool) -> str | None:
         """What to say of series that do not have the label of the entity."""
