@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from vace_ad.errors import ConfigError, VaceError, needs
 
@@ -37,6 +37,7 @@ ALARM = (
     "score double, severity double, signal string, channels string, error string"
 )
 _DTYPES = {
+    "binary": "object",
     "string": "object",
     "timestamp": "datetime64[ns]",
     "bigint": "Int64",
@@ -222,7 +223,10 @@ def framed(by: str, key: Any, columns: dict[str, Any], schema: str) -> Any:
     import pandas as pd
 
     n = max((len(column) for column in columns.values()), default=0)
-    made: dict[str, Any] = {by: [key] * n}
+    # text as objects: what pandas 3 makes of it by itself, Spark's conversion does not take
+    made: dict[str, Any] = {
+        by: pd.Series([key] * n, dtype=object if isinstance(key, str) else None)
+    }
     for part in schema.split(", "):
         name, kind = part.rsplit(" ", 1)
         name = name.strip("`")

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from pyspark.sql.streaming import StatefulProcessor
-from threadpoolctl import threadpool_limits
+from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from vace_ad.errors import VaceError
 from vace_ad.spark import ALARM, cells_of, framed, model_of, pieces

@@ -186,8 +186,7 @@ def test_a_real_prometheus_writes_and_is_written_to(tmp_path):
             running(make_config(data), real.core) as (watch, _),
         ):
             until(lambda: watch.status.counts["rows"] >= 6, 40)
-            names = {f'{{__name__="vace_{name}"}}' for name in ("value", "expected")}
-            until(lambda: all(len(query(url, name)) == 3 for name in names), 20)
+            until(lambda: query(url, "vace_score") and len(query(url, "vace_expected")) == 3, 90)
             entity = f"127.0.0.1:{port}"
             level = query(url, f'vace_value{{entity="{entity}",channel="level"}}')
             assert list(level.values()) == [-0.5]

@@ -202,7 +202,7 @@ class _StandardInput:
         pass
 
 
-class _TextSource:
+class TextSource:
     """What CSV and JSON lines share."""
 
     FIELDS: Mapping[str, Field] = {
@@ -262,7 +262,7 @@ class _TextSource:
         self._lines.close()
 
 
-class CsvSource(_TextSource):
+class CsvSource(TextSource):
     """Lines of CSV with a header."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
@@ -286,7 +286,7 @@ class CsvSource(_TextSource):
         return {**super()._position(), "header": self._csv.header}
 
 
-class JsonLinesSource(_TextSource):
+class JsonLinesSource(TextSource):
     """One JSON object a line."""
 
     def _records(self, line: str) -> list[Record]:
