@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def watch_command(
     config: Annotated[
-        str, typer.Argument(help="The configuration (TOML), or - for CSV on standard input.")
+        str, typer.Argument(help="The configuration (TOML), or - for standard input.")
     ] = "watch.toml",
     kind: Annotated[
         str | None,
@@ -33,6 +33,17 @@ def watch_command(
     state: Annotated[
         Path | None, typer.Option(help="With -: keep the state here; default: nowhere.")
     ] = None,
+    form: Annotated[
+        str,
+        typer.Option("--format", help="With -: csv, jsonl, or influx (line protocol, both ways)."),
+    ] = "csv",
+    step: Annotated[
+        str | None, typer.Option(help="With -: the time between rows; influx needs it.")
+    ] = None,
+    echo: Annotated[
+        bool,
+        typer.Option("--echo", help="With influx: write each line that came too, for Telegraf."),
+    ] = False,
     init: Annotated[bool, typer.Option("--init", help="Write a commented configuration.")] = False,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what would be read, learned and sent; stop.")
@@ -46,8 +57,10 @@ def watch_command(
     """Watch a source, raise alarms while they happen, and send them on.
 
     Start with `vace watch plant.toml --init`, or `vace watch service.toml --init prometheus`, then
-    `--dry-run`. It stops at SIGTERM and reads its
-    configuration again at SIGHUP.
+    `--dry-run`. It stops at SIGTERM and reads its configuration again at SIGHUP.
+
+    In a pipe: tail -f plant.csv | vace watch - --model plant.vace, or with line protocol in and out
+    ... | vace watch - --model plant.vace --format influx --step 10s
     """
     if init:
         _write(config, kind)
@@ -60,10 +73,13 @@ def watch_command(
     _log(log)
     if config == "-":
         with tempfile.TemporaryDirectory() as folder:
-            Service(_standard_input(model, state or Path(folder) / "state")).run()
+            Service(_standard_input(model, state or Path(folder) / "state", form, step, echo)).run()
         return
-    if model is not None or state is not None:
-        raise ConfigError("--model and --state go with -; a configuration has [model] and [state]")
+    if model is not None or state is not None or step is not None or echo or form != "csv":
+        raise ConfigError(
+            "--model, --state, --format, --step and --echo go with -; a configuration has [model], "
+            "[state], [source] and [align]"
+        )
     loaded = load_config(Path(config))
     if dry_run:
         typer.echo("\n".join(plan(loaded)))
@@ -94,18 +110,31 @@ def _write(config: str, kind: str | None) -> None:
     typer.echo(f"wrote {path}; edit it, then: vace watch {path} --dry-run")
 
 
-def _standard_input(model: Path | None, state: Path) -> Config:
+def _standard_input(
+    model: Path | None, state: Path, form: str, step: str | None, echo: bool
+) -> Config:
     from vace_ad.live.config import make_config
 
     if model is None:
         raise ConfigError("standard input needs a model: vace watch - --model plant.vace")
+    if form not in ("csv", "jsonl", "influx"):
+        raise ConfigError(f"--format {form}: must be csv, jsonl or influx")
+    if echo and form != "influx":
+        raise ConfigError("--echo goes with --format influx")
+    if form == "influx" and step is None:
+        raise ConfigError(
+            "--format influx needs --step, such as --step 10s: a row is made of the points of one "
+            "step"
+        )
+    source: dict[str, Any] = {"kind": form, "path": "-"}
     return make_config(
         {
-            "source": {"kind": "csv", "path": "-"},
+            "source": source | ({"echo": True} if echo else {}),
+            "align": {} if step is None else {"step": step, "fill": "hold"},
             "model": {"file": str(model)},
             "state": {"path": str(state)},
             "alarms": {"silence_after": "off"},
-            "sink": [{"kind": "stdout"}],
+            "sink": [{"kind": "influx" if form == "influx" else "stdout"}],
         }
     )
 

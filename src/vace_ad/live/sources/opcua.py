@@ -74,7 +74,7 @@ class OpcUaSource:
         self._inbox: queue.Queue[Record] = queue.Queue(_MOST)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
-        self._count = 0
+        self._count, self._ended = 0, ""
         self._last: dict[Any, tuple[str, str, float]] = {}  # by node: entity, channel, value
         self.problem: str | None = "not connected yet"
         self.notes: list[str] = []
@@ -108,29 +108,39 @@ class OpcUaSource:
 
     async def _session(self, backoff: Backoff) -> None:
         """One connection, from its begin to its loss."""
-        client = await self._client()
-        async with client:
-            places = await self._places(client)
-            if not places:
-                raise BadRecordError("has no variable where source.folder or nodes point to")
-            settings = self._settings
-            interval = settings["interval"] / 1e6
-            subscription = await client.create_subscription(interval, _Changes(self, places))
-            nodes = [client.get_node(node) for node in places]
-            if settings["deadband"]:
-                for node in nodes:  # 1: absolute, in the units of the value
-                    await subscription.deadband_monitor(node, settings["deadband"], 1, 10)
-            else:
-                await subscription.subscribe_data_change(nodes, queuesize=10)
-            backoff.worked()
-            self.problem = None
-            again = time.monotonic() + settings["repeat"] / 1e9
-            while not self._stop.is_set():
-                await asyncio.sleep(0.05)
-                if time.monotonic() >= again:
-                    await client.check_connection()  # raises what the connection died of
-                    self._repeat(time.time_ns())
-                    again += settings["repeat"] / 1e9
+        client, self._ended = await self._client(), ""
+        try:
+            async with client:
+                await self._subscribed(client, backoff)
+        finally:
+            client.disconnect_socket()  # also where the server is gone in the middle of a farewell
+            await asyncio.sleep(0)
+
+    async def _subscribed(self, client: Any, backoff: Backoff) -> None:
+        """Values of one connection, until it ends."""
+        places = await self._places(client)
+        if not places:
+            raise BadRecordError("has no variable where source.folder or nodes point to")
+        settings = self._settings
+        interval = settings["interval"] / 1e6
+        subscription = await client.create_subscription(interval, _Changes(self, places))
+        nodes = [client.get_node(node) for node in places]
+        if settings["deadband"]:
+            for node in nodes:  # 1: absolute, in the units of the value
+                await subscription.deadband_monitor(node, settings["deadband"], 1, 10)
+        else:
+            await subscription.subscribe_data_change(nodes, queuesize=10)
+        backoff.worked()
+        self.problem = None
+        again = time.monotonic() + settings["repeat"] / 1e9
+        while not self._stop.is_set():
+            await asyncio.sleep(0.05)
+            if self._ended:
+                raise ConnectionError(self._ended)
+            if time.monotonic() >= again:
+                await client.check_connection()  # raises what the connection died of
+                self._repeat(time.time_ns())
+                again += settings["repeat"] / 1e9
 
     async def _client(self) -> Any:
         from asyncua import Client
@@ -187,6 +197,10 @@ class OpcUaSource:
         self._last[node] = (*place, value)
         self._put(*place, _nanoseconds(data.SourceTimestamp or data.ServerTimestamp), value)
 
+    def end(self, words: str) -> None:
+        """The server gives no more values here: connect again."""
+        self._ended = words
+
     def _repeat(self, now: int) -> None:
         """A subscription that lives and says nothing says that nothing has changed."""
         for entity, channel, value in list(self._last.values()):
@@ -235,8 +249,8 @@ class _Changes:
             self._source.changed(node.nodeid, place, data.monitored_item.Value)
 
     def status_change_notification(self, status: Any) -> None:
-        """The subscription ended; the next check of the connection begins anew."""
-        self._source.problem = f"the server ended the subscription: {status}"
+        """The subscription ended: begin anew."""
+        self._source.end(f"ended the subscription: {getattr(status, 'Status', status)}")
 
 
 def _nanoseconds(moment: datetime | None) -> int:
