@@ -16,8 +16,8 @@ from vace_ad.live.sources.influx import InfluxSource
 
 MESSAGE = {
     "id": "a.1", "what": "open", "alarm": "a", "kind": "no data", "entity": "pump 1,x=\\",
-    "channel": "flow", "time": "2026-01-05T12:00:10.500Z", "severity": None, "score": None, "channels": [],
-    "summary": 'pump "1": no data',
+    "channel": "flow", "time": "2026-01-05T12:00:10.500Z", "severity": None, "score": None,
+    "channels": [], "summary": 'pump "1": no data',
 }  # fmt: skip
 
 
