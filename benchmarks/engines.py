@@ -59,6 +59,7 @@ class Plain(PushSource):
     """Records as they are."""
 
     def parse(self, body: list[Record]) -> list[Record]:
+        """Nothing is to be done."""
         return body
 
 
@@ -195,9 +196,9 @@ def one_key(rows: Any) -> int:
 def spark_lines(keys: int) -> Iterator[Line]:
     sys.path.insert(0, str(ROOT / "tests"))
     import pyspark.sql.functions as sql
-    from spark.conftest import frame, session
 
     import vace_ad.spark
+    from spark.conftest import frame, session
 
     rows = frame(1000, keys=keys)
     middle = rows["time"].iloc[500]

@@ -215,6 +215,8 @@ def test_a_restart_loses_nothing_and_doubles_no_row(adapter):
         if i < middle:
             kept = json.loads(json.dumps(position))
             source.acknowledge(kept)
+    if isinstance(adapter, Files):
+        source.close()
     source = opened(adapter, make(adapter), kept)  # killed: three were read and never kept
     adapter.again(source, READINGS[middle : middle + 3])
     got += drained(source)[0]
@@ -223,6 +225,8 @@ def test_a_restart_loses_nothing_and_doubles_no_row(adapter):
         got += drained(source)[0]
     assert got[-1] == READINGS[-1]
     assert rows_of(got)[0] == rows_of(READINGS)[0]
+    if isinstance(adapter, Files):
+        source.close()
 
 
 @pytest.mark.parametrize("kind", ["http", "remote-write", "otlp"])
@@ -241,4 +245,4 @@ def test_back_pressure_refuses_and_takes_what_comes_again(kind, tmp_path):
             adapter.send(source, record)
     got += drained(source)[0]
     assert refused == 2
-    assert got == READINGS[:6]
+    assert rows_of(got)[0] == rows_of(READINGS[:6])[0]
