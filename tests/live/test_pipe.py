@@ -50,6 +50,7 @@ def test_a_file_of_points(tmp_path, capsys):
     made = InfluxSource(check_table(settings, InfluxSource.FIELDS, "source"))
     made.open(None)
     batch = made.read(0.0)
+    made.close()
     assert [(one.entity, one.values) for one in batch.records] == [("a", {"0.idle": 3.0})]
     assert batch.bad == 1
     assert capsys.readouterr().out.startswith("cpu,host=a")

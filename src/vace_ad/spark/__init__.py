@@ -132,7 +132,7 @@ class SparkModels:
         """
         if tell not in ("alarms", "scores"):
             raise ConfigError(f"tell must be 'alarms' or 'scores', not {tell!r}")
-        from vace_ad.spark_stream import KeyStream
+        from vace_ad.spark.key_stream import KeyStream
 
         kind = dict(df.dtypes)[self.by]
         schema = f"`{self.time}` timestamp, score double" if tell == "scores" else ALARM
