@@ -79,7 +79,7 @@ def test_what_does_not_go_together_is_said(arguments, words):
 
 def test_a_pipe_from_points_to_scores_and_an_alarm(tmp_path):
     real.save_model(tmp_path / "plant.vace")
-    lines = feed(n_rows=240, faults=((150, 160, 1),), entities=("pump",))
+    lines = feed(n_rows=340, faults=((150, 160, 1),), entities=("pump",))
     cells = [",".join(f"{name}={line[name]!r}" for name in CHANNELS) for line in lines]
     pairs = zip(cells, lines, strict=True)
     text = "".join(f"plant,host=pump {cell} {line['time']}\n" for cell, line in pairs)
@@ -89,8 +89,8 @@ def test_a_pipe_from_points_to_scores_and_an_alarm(tmp_path):
     told = found.stdout.splitlines()
     assert [line for line in told if line.startswith("plant,")] == text.splitlines()
     scored = [line for line in told if line.startswith("vace,")]
-    assert len(scored) == 240
-    assert len({line.rsplit(" ", 1)[1] for line in scored}) == 240
+    assert len(scored) == 340
+    assert len({line.rsplit(" ", 1)[1] for line in scored}) == 340
     alarms = [line for line in told if line.startswith("vace_alarm,host=pump,kind=anomaly")]
     assert any("open=1i" in line and "level" in line for line in alarms)
     assert any("open=0i" in line for line in alarms)
