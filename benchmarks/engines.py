@@ -37,9 +37,8 @@ from vace_ad.live.sources.push import PushSource  # noqa: E402
 
 CHANNELS = tuple(f"c{i}" for i in range(10))
 STEP, START, SEED = 10 * 10**9, 1_767_614_400 * 10**9, 0
-ROWS = 20_000
 TOGETHER = 500  # rows of a request
-ENTITIES = (100, 10_000)
+ROWS = {100: 5_000, 10_000: 20_000}  # by entities
 NEEDS = {"remote-write": "cramjam", "otlp": "opentelemetry"}
 
 
@@ -51,7 +50,7 @@ def rows_of(entities: int) -> list[Record]:
             START + i // entities * STEP,
             dict(zip(CHANNELS, rng.normal(size=len(CHANNELS)).tolist(), strict=True)),
         )
-        for i in range(ROWS)
+        for i in range(ROWS[entities])
     ]
 
 
@@ -134,6 +133,7 @@ def configured(folder: Path, kind: str, path: Path | None) -> Any:
 def measured(kind: str, entities: int) -> Line:
     """A watch over all rows in one form."""
     rows = rows_of(entities)
+    n = len(rows)
     parts = [rows[a : a + TOGETHER] for a in range(0, len(rows), TOGETHER)]
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -162,16 +162,16 @@ def measured(kind: str, entities: int) -> Line:
         seconds, used = time.perf_counter() - clock, time.process_time() - cpu
         readings = watch.status.counts["readings"]
         watch.close()
-    if readings != ROWS * len(CHANNELS):
-        raise SystemExit(f"{kind}: {readings:,} readings were taken of {ROWS * len(CHANNELS):,}")
+    if readings != n * len(CHANNELS):
+        raise SystemExit(f"{kind}: {readings:,} readings were taken of {n * len(CHANNELS):,}")
     return {
-        "way": kind, "entities": entities, "rows": ROWS, "channels": len(CHANNELS),
-        "rows_a_second": round(ROWS / seconds), "rows_a_core": round(ROWS / used),
+        "way": kind, "entities": entities, "rows": n, "channels": len(CHANNELS),
+        "rows_a_second": round(n / seconds), "rows_a_core": round(n / used),
     }  # fmt: skip
 
 
 def lines() -> Iterator[Line]:
-    for entities in ENTITIES:
+    for entities in ROWS:
         for kind in ("plain", *FILES, *PUSHED):
             if find_spec(NEEDS.get(kind, "json")) is None:
                 print(f"{kind}: left out, {NEEDS[kind]} is not installed")
@@ -225,8 +225,11 @@ def main() -> None:
     given = parser.parse_args()
     if given.spark:
         write(list(spark_lines(given.spark)), RESULTS / "spark.csv", seed=SEED)
-    else:
-        write(list(lines()), RESULTS / "sources.csv", seed=SEED)
+        return
+    found: list[Line] = []
+    for line in lines():
+        found.append(line)
+        write(found, RESULTS / "sources.csv", seed=SEED)  # what is done is kept
 
 
 if __name__ == "__main__":
