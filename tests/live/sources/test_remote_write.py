@@ -185,8 +185,8 @@ def test_a_real_prometheus_writes_and_is_written_to(tmp_path):
             prometheus(tmp_path, port, write_to=write_to, port=there) as url,
             running(make_config(data), real.core) as (watch, _),
         ):
-            until(lambda: watch.status.counts["rows"] >= 6, 40)
-            until(lambda: query(url, "vace_score") and len(query(url, "vace_expected")) == 3, 90)
+            until(lambda: watch.status.counts["rows"] >= 6, 120)
+            until(lambda: query(url, "vace_score") and len(query(url, "vace_expected")) == 3, 180)
             entity = f"127.0.0.1:{port}"
             level = query(url, f'vace_value{{entity="{entity}",channel="level"}}')
             assert list(level.values()) == [-0.5]
