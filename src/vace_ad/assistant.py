@@ -124,6 +124,7 @@ class Desk:
         the model expected.
         """
         from vace_ad import load
+        from vace_ad.alarms.expected import expected_cells
         from vace_ad.app.loading import Reading, load_table
 
         detector = load(self._file(model))
@@ -134,7 +135,7 @@ class Desk:
         if not 0 <= start < end <= n:
             raise InputError(f"rows {start} to {end} came, the table has rows 0 to {n}")
         blame = detector.explain(loaded.table, start, end)
-        expected = detector._cells_of(loaded.table)[1]
+        _, expected = expected_cells(detector.model_, loaded.table, range(len(detector.channels_)))
         suspects = []
         for name, share in blame.top(5):
             i = detector.channels_.index(name)
