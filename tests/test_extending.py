@@ -14,9 +14,9 @@ from test_detector import waves
 from vace_ad import VACE, load
 from vace_ad.errors import ConfigError, ModelFileError
 from vace_ad.live.config import make_config
-from vace_ad.live.plugins import kinds
+from vace_ad.live.plugins import kinds, make_sink
 from vace_ad.live.runner import Watch
-from vace_ad.live.service import vace_core
+from vace_ad.live.service import make_detectors
 from vace_ad.stream import Stream
 
 GUIDE = Path(__file__).parents[1] / "docs" / "guides" / "extending.md"
@@ -112,13 +112,11 @@ def test_a_source_and_a_sink(tmp_path: Path) -> None:
             "sink": [{"kind": "tickets", "path": str(tickets)}],
         }
     )
-    watch = Watch(config, vace_core(config))
+    watch = Watch(config, make_detectors(config))
     watch.run()
     assert watch.status.counts["rows"] == 1000
     assert list(watch.entities) == ["pump"]
-    kinds("sink")["tickets"].load()({"path": str(tickets)}).send(
-        [{"what": "open", "summary": "level is high"}]
-    )
+    make_sink(config.sinks[0]).send([{"what": "open", "summary": "level is high"}])
     assert tickets.read_text().endswith("open: level is high\n")
 
 
