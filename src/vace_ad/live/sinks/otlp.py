@@ -42,9 +42,8 @@ class OtlpSink(Sink[OtlpSettings]):
         """Post them together."""
         request = self._service.ExportLogsServiceRequest()
         resource = request.resource_logs.add()
-        resource.resource.attributes.add(key="service.name").value.string_value = self._settings[
-            "service"
-        ]
+        name = resource.resource.attributes.add(key="service.name")
+        name.value.string_value = self.settings.service
         scope = resource.scope_logs.add()
         scope.scope.name = "vace_ad.live"
         for message in messages:
