@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint unit fuzz simulate docs dist bench reproduce lock machine clean
+.PHONY: help demo test lint unit fuzz simulate spark docs dist bench reproduce lock machine clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -23,7 +23,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 	if [ "$$(head -n 1 requirements.lock)" = "# $$($(BIN)/python tools/lock.py --here)" ]; then \
 	    $(PIP) --require-hashes --no-deps --requirement requirements.lock; fi
 	$(PIP) --constraint constraints.txt \
-	    --editable '.[paper,openvino,train,plot,ray,excel,sql,live,docs,dev]' --editable './study[xlstm]'
+	    --editable '.[paper,openvino,train,plot,ray,excel,sql,live,prometheus,otlp,opcua,mcp,docs,dev]' --editable './study[xlstm]'
 	$(PIP) --constraint constraints.txt --no-deps \
 	    TSB-AD==1.5 aeon pyod sktime scikit-base numba llvmlite Deprecated
 	touch $@
@@ -48,6 +48,10 @@ fuzz: .venv/ready  ## damaged inputs of every kind, MINUTES=5; findings go to te
 
 simulate: .venv/ready  ## vace watch in simulated worlds, MINUTES=5; a broken one prints its seed
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m live.simulation --minutes $(MINUTES)
+
+spark: .venv/ready  ## Spark on 200 keys; needs Java 17 or newer, installs pyspark (490 MB)
+	$(PIP) --constraint constraints.txt --editable '.[spark]'
+	OMP_NUM_THREADS=1 VACE_SPARK_KEYS=200 $(BIN)/pytest tests/spark
 
 docs: .venv/ready  ## the site, in runs/site; needs no network once .venv is there
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -128,6 +128,7 @@ def check_options(arguments, line):
 def test_the_watch_configurations_are_good(monkeypatch):
     import tomllib
 
+    from vace_ad.errors import MissingExtraError
     from vace_ad.live.config import make_config
     from vace_ad.live.service import plan
     from vace_ad.live.sources.prometheus import PrometheusSource
@@ -136,8 +137,14 @@ def test_the_watch_configurations_are_good(monkeypatch):
     found = [tomllib.loads(text) for page in PAGES for text in blocks(page, "toml")]
     watches = [data for data in found if "source" in data]
     assert watches
+    monkeypatch.setenv("OPCUA_PASSWORD", "not a real one")
     for data in watches:
-        assert any(line.startswith("trains") for line in plan(make_config(data)))
+        config = make_config(data)
+        try:
+            lines = plan(config)
+        except MissingExtraError:  # of one source; `make test` installs them
+            continue
+        assert any(line.startswith("trains") for line in lines)
 
 
 @pytest.fixture

@@ -143,6 +143,15 @@ class FakeStream:
         return json.dumps(state | {"model": self._model.identity}).encode()
 
 
+class FakeBand:
+    def __init__(self, model):
+        self._model = model
+
+    def add(self, rows):
+        middle, reach = np.zeros_like(rows) + self._model.mean, 3 * self._model.scale
+        return middle, middle - reach, middle + reach
+
+
 class FakeModel:
     reach = DELAY
 
@@ -174,6 +183,9 @@ class FakeModel:
         self.__dict__.setdefault("faults", {}).pop(alarm, None)
         if stretch is not None:
             self.faults[alarm] = entity, stretch
+
+    def band(self):
+        return FakeBand(self)
 
     def save(self, path: Path):
         path.parent.mkdir(parents=True, exist_ok=True)

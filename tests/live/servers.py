@@ -64,16 +64,18 @@ def mosquitto(folder, port=None):
 
 
 @contextmanager
-def prometheus(folder, target, interval="1s"):
-    port = free_port()
+def prometheus(folder, target, interval="1s", write_to=None, port=None):
+    """Scrapes a port; takes remote write, and writes to another address where one is given."""
+    port = port or free_port()
     (folder / "prometheus.yml").write_text(
         f"global: {{scrape_interval: {interval}, evaluation_interval: {interval}}}\n"
         "scrape_configs:\n- job_name: it\n  static_configs:\n"
         f"  - targets: ['127.0.0.1:{target}']\n"
+        + (f"remote_write:\n- {write_to}\n" if write_to else "")
     )
     arguments = (
         f"--config.file={folder / 'prometheus.yml'}", f"--storage.tsdb.path={folder / 'tsdb'}",
-        f"--web.listen-address=127.0.0.1:{port}",
+        f"--web.listen-address=127.0.0.1:{port}", "--web.enable-remote-write-receiver",
     )  # fmt: skip
     with server("prometheus", "prometheus", port, *arguments, cwd=folder):
         yield f"http://127.0.0.1:{port}"

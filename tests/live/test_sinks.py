@@ -37,7 +37,7 @@ def receiver():
     one.close()
 
 
-@pytest.fixture(params=["stdout", "webhook", "alertmanager", "mqtt", "prometheus"])
+@pytest.fixture(params=["stdout", "webhook", "alertmanager", "mqtt", "prometheus", "influx"])
 def sink(request, tmp_path, receiver):
     kind = request.param
     if kind == "mqtt":

@@ -14,6 +14,7 @@ from vace_ad.cli.demo import demo_command
 from vace_ad.cli.detect import detect_command
 from vace_ad.cli.evaluate import evaluate_command
 from vace_ad.cli.feedback import feedback_command, update_command
+from vace_ad.cli.mcp import mcp_command
 from vace_ad.cli.model import fit_command, inspect_command, score_command
 from vace_ad.cli.watch import watch_command
 from vace_ad.errors import MissingExtraError, VaceError
@@ -92,6 +93,7 @@ app.command("feedback")(feedback_command)
 app.command("update")(update_command)
 app.command("evaluate")(evaluate_command)
 app.command("watch")(watch_command)
+app.command("mcp")(mcp_command)
 
 
 def main() -> None:

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 def watch_command(
     config: Annotated[
-        str, typer.Argument(help="Configuration file (TOML), or - for CSV on standard input.")
+        str, typer.Argument(help="Configuration file (TOML), or - for standard input.")
     ] = "watch.toml",
     kind: Annotated[
         str | None,
@@ -31,6 +31,17 @@ def watch_command(
     state: Annotated[
         Path | None, typer.Option(help="With -: state file. By default the state is temporary.")
     ] = None,
+    form: Annotated[
+        str,
+        typer.Option("--format", help="With -: csv, jsonl, or influx (line protocol, both ways)."),
+    ] = "csv",
+    step: Annotated[
+        str | None, typer.Option(help="With -: time between rows. Required with influx.")
+    ] = None,
+    echo: Annotated[
+        bool,
+        typer.Option("--echo", help="With influx: also write each input line, for Telegraf."),
+    ] = False,
     init: Annotated[
         bool, typer.Option("--init", help="Write a commented configuration and exit.")
     ] = False,
@@ -49,6 +60,9 @@ def watch_command(
 
     Start with `vace watch plant.toml --init`, or `vace watch service.toml --init prometheus`, then
     `--dry-run`. SIGTERM stops the command; SIGHUP reloads the configuration.
+
+    In a pipe: tail -f plant.csv | vace watch - --model plant.vace, or with line protocol in and out
+    ... | vace watch - --model plant.vace --format influx --step 10s
     """
     if init:
         _write(config, kind)
@@ -61,10 +75,13 @@ def watch_command(
     _log(log)
     if config == "-":
         with tempfile.TemporaryDirectory() as folder:
-            Service(_standard_input(model, state or Path(folder) / "state")).run()
+            Service(_standard_input(model, state or Path(folder) / "state", form, step, echo)).run()
         return
-    if model is not None or state is not None:
-        raise ConfigError("--model and --state go with -; a configuration has [model] and [state]")
+    if model is not None or state is not None or step is not None or echo or form != "csv":
+        raise ConfigError(
+            "--model, --state, --format, --step and --echo go with -; a configuration has [model], "
+            "[state], [source] and [align]"
+        )
     loaded = load_config(Path(config))
     if dry_run:
         typer.echo("\n".join(plan(loaded)))
@@ -95,18 +112,31 @@ def _write(config: str, kind: str | None) -> None:
     typer.echo(f"wrote {path}; edit it, then: vace watch {path} --dry-run")
 
 
-def _standard_input(model: Path | None, state: Path) -> Config:
+def _standard_input(
+    model: Path | None, state: Path, form: str, step: str | None, echo: bool
+) -> Config:
     from vace_ad.live.config import make_config
 
     if model is None:
         raise ConfigError("standard input needs a model: vace watch - --model plant.vace")
+    if form not in ("csv", "jsonl", "influx"):
+        raise ConfigError(f"--format {form}: must be csv, jsonl or influx")
+    if echo and form != "influx":
+        raise ConfigError("--echo goes with --format influx")
+    if form == "influx" and step is None:
+        raise ConfigError(
+            "--format influx needs --step, such as --step 10s: a row is made of the points of one "
+            "step"
+        )
+    source: dict[str, Any] = {"kind": form, "path": "-"}
     return make_config(
         {
-            "source": {"kind": "csv", "path": "-"},
+            "source": source | ({"echo": True} if echo else {}),
+            "align": {} if step is None else {"step": step, "fill": "hold"},
             "model": {"file": str(model)},
             "state": {"path": str(state)},
             "alarms": {"silence_after": "off"},
-            "sink": [{"kind": "stdout"}],
+            "sink": [{"kind": "influx" if form == "influx" else "stdout"}],
         }
     )
 

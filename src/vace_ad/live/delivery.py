@@ -9,7 +9,7 @@ from typing import Any
 
 from vace_ad.errors import StateError
 from vace_ad.live.clock import Clock
-from vace_ad.live.sinks import Sink, SinkRefusedError
+from vace_ad.live.sinks import RowSink, Sink, SinkRefusedError
 from vace_ad.live.sources import Backoff
 from vace_ad.live.status import Status
 from vace_ad.live.store import Queued, Store
@@ -76,6 +76,19 @@ class Delivery:
                 return
         if self._backoff.until == 0.0:
             self._repeat(store)
+        if self._backoff.until == 0.0 or self._clock.monotonic() >= self._backoff.until:
+            self._flush()
+
+    def _flush(self) -> None:
+        """Send scored rows, where the sink takes them."""
+        if isinstance(self.sink, RowSink):
+            try:
+                sent = self.sink.flush()
+            except Exception as error:  # as above
+                self._failed(error)
+            else:
+                if sent:
+                    self._worked([])
 
     def _send(self, messages: list[Queued]) -> bool:
         """Send a few messages; one that is refused for good must not hold up the others."""

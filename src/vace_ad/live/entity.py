@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import logging
+import math
 import threading
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from vace_ad.stream import Stream
 
 log = logging.getLogger("vace_ad.live")
+# Who hears of scored rows: the entity, its rows, their cells, scores, and whether it is in alarm.
+Tell = Callable[["Entity", Sequence[Row], Rows, Sequence[float], Sequence[bool]], None]
 LEARNING, FITTING, WATCHING = "learning", "fitting", "watching"
 ELSEWHERE = "watched elsewhere"  # its partition moved to another member of the group
 _ACCEPTED = 50  # patterns kept of one entity, the newest ones
@@ -42,8 +45,10 @@ _RETRY = 10  # after a fit that failed, a tenth of the training time is added
 class Entity:
     """One entity in memory."""
 
-    def __init__(self, name: str, config: Config, model: LiveModel | None) -> None:
-        self.name, self._config, self.model = name, config, model
+    def __init__(
+        self, name: str, config: Config, model: LiveModel | None, tell: Tell | None = None
+    ) -> None:
+        self.name, self._config, self.model, self._tell = name, config, model, tell
         self.aligner = Aligner(config.align)
         self.life = Lifecycle(name, config.alarms)
         self.phase = LEARNING if model is None else WATCHING
@@ -148,9 +153,10 @@ class Entity:
                 cells[i, self._place[channel]] = value
         first, changes = self.n_rows, None
         if self.phase == WATCHING:
-            changes, scored = self._score(cells, [row.time for row in rows], first)
-            counts["unscored"] += scored.count(False)
+            changes, scores = self._score(cells, [row.time for row in rows], first)
+            counts["unscored"] += sum(map(math.isnan, scores))
         messages: list[Message] = []
+        alarming: list[bool] = []
         for i, row in enumerate(rows):
             line = JournalRow(self.name, self.n_rows, row.time, cells[i].tobytes())
             self._journal.append(line)
@@ -161,16 +167,19 @@ class Entity:
             if changes is not None:
                 self._count_accepted(changes[i])
                 messages += self.life.changes(changes[i], row.time, self.origin)
-                messages += self._watched(scored[i], row.time)
+                messages += self._watched(scores[i], row.time)
+                alarming.append((ANOMALY, "") in self.life.open)
                 continue
             self.start = row.time if self.start is None else self.start
             if self.phase == LEARNING and row.time - self.start >= self.learn:
                 self.phase, self.learned = FITTING, self.n_rows
+        if changes is not None and self._tell is not None:
+            self._tell(self, rows, cells, scores, alarming)
         return messages
 
-    def _watched(self, scored: bool, time: int) -> list[Message]:
+    def _watched(self, score: float, time: int) -> list[Message]:
         """Raise an alarm when none of many rows has a score."""
-        if scored:
+        if not math.isnan(score):
             self._blind = [0, 0]
             return self.life.scored(time)
         rows, since = self._blind
@@ -186,8 +195,8 @@ class Entity:
 
     def _score(
         self, cells: Rows, times: Sequence[int], number: int
-    ) -> tuple[list[list[Any]], list[bool]]:
-        """Changes by row, and whether each row has a score; `number` is that of the first row."""
+    ) -> tuple[list[list[Any]], list[float]]:
+        """Changes and scores by row, NaN for none; `number` is that of the first row."""
         if self.stream is None:
             assert self.model is not None
             self.stream, self._base, self.origin = self.model.stream(), number, times[0]
@@ -195,14 +204,14 @@ class Entity:
                 self.model.accept(self.stream, self.accepted)
         with self._looking:
             added = self.stream.add(cells, np.array(times, "datetime64[ns]"))
-        self.scores.extend(times, added.provisional.tolist())
-        scored = (~np.isnan(added.provisional)).tolist()
+        scores: list[float] = added.provisional.tolist()
+        self.scores.extend(times, scores)
         if len(times) == 1:
-            return [list(added.changes)], scored
+            return [list(added.changes)], scores
         changes: list[list[Any]] = [[] for _ in times]
         for change in added.changes:
             changes[(change.row or 0) - (number - self._base)].append(change)
-        return changes, scored
+        return changes, scores
 
     def latest(self, n: int) -> Latest | None:
         """The last n rows with what was expected, for those who look from another thread."""
@@ -275,10 +284,10 @@ class Entity:
         cells, times = journal_matrix(store.journal(self.name, self.learned), len(self.channels))
         messages = []
         for i, time in enumerate(times.astype(np.int64).tolist()):
-            (changes,), (scored,) = self._score(cells[i : i + 1], [time], self.learned + i)
+            (changes,), (score,) = self._score(cells[i : i + 1], [time], self.learned + i)
             self._count_accepted(changes)
             messages += self.life.changes(changes, time, self.origin)
-            messages += self._watched(scored, time)
+            messages += self._watched(score, time)
         return messages
 
     def learn_longer(self) -> None:
@@ -320,10 +329,16 @@ class Entity:
 
     @classmethod
     def restored(
-        cls, name: str, config: Config, model: LiveModel | None, small: dict[str, Any], store: Store
+        cls,
+        name: str,
+        config: Config,
+        model: LiveModel | None,
+        small: dict[str, Any],
+        store: Store,
+        tell: Tell | None = None,
     ) -> Entity:
         """The entity of the last checkpoint; rows since its snapshot are added again."""
-        entity = cls(name, config, model)
+        entity = cls(name, config, model, tell)
         entity.aligner = Aligner.restored(small["aligner"], config.align)
         entity.life.restore(small["life"])
         if small["channels"] is not None:

@@ -4,7 +4,7 @@ A plug-in is a subclass of `vace_ad.live.sources.Source` or `vace_ad.live.sinks.
 settings in `SETTINGS`. Its package registers it in the group `vace_ad.sources` or `vace_ad.sinks`:
 
     [project.entry-points."vace_ad.sources"]
-    opcua = "my_package:OpcUaSource"
+    modbus = "my_package:ModbusSource"
 """
 
 from __future__ import annotations
@@ -31,6 +31,10 @@ _BUILT_IN = {
         "sparkplug": "sparkplug:SparkplugSource",
         "prometheus": "prometheus:PrometheusSource",
         "kafka": "kafka:KafkaSource",
+        "remote-write": "remote_write:RemoteWriteSource",
+        "otlp": "otlp:OtlpSource",
+        "opcua": "opcua:OpcUaSource",
+        "influx": "influx:InfluxSource",
     },
     "sink": {
         "stdout": "stdout:StdoutSink",
@@ -38,6 +42,10 @@ _BUILT_IN = {
         "alertmanager": "alertmanager:AlertmanagerSink",
         "mqtt": "mqtt:MqttSink",
         "prometheus": "prometheus:PrometheusSink",
+        "remote-write": "remote_write:RemoteWriteSink",
+        "otlp": "otlp:OtlpSink",
+        "homeassistant": "homeassistant:HomeAssistantSink",
+        "influx": "influx:InfluxSink",
     },
 }
 

@@ -12,7 +12,7 @@ from vace_ad.live.alarms import Alarm
 from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.config import Config
 from vace_ad.live.detector import LiveModel
-from vace_ad.live.entity import FITTING, WATCHING, Entity
+from vace_ad.live.entity import FITTING, WATCHING, Entity, Tell
 from vace_ad.live.models import Models
 from vace_ad.live.store import Pending, Store
 
@@ -23,10 +23,15 @@ class Registry:
     """Every entity by name; those with recent records are in memory."""
 
     def __init__(
-        self, config: Config, models: Models, store: Store, checkpoint: Checkpoint
+        self,
+        config: Config,
+        models: Models,
+        store: Store,
+        checkpoint: Checkpoint,
+        tell: Tell | None = None,
     ) -> None:
         self._config, self._models, self._store = config, models, store
-        self._checkpoint = checkpoint
+        self._checkpoint, self._tell = checkpoint, tell
         self.entities: dict[str, Entity] = {}  # in memory, the longest idle first
         self.known: dict[str, str] = {}  # every entity and its phase, in words
         self._before: set[str] = set()  # not loaded since the start
@@ -53,7 +58,7 @@ class Registry:
             if model is None and self._config.model.learn is None:
                 counts["no_model"] += n
                 return None
-            entity = Entity(name, self._config, model)
+            entity = Entity(name, self._config, model, self._tell)
             log.info("new entity %s", ascii(name))
         self.entities[name] = entity  # at the end: the last to go to disk
         self.known[name] = entity.phase
@@ -78,11 +83,11 @@ class Registry:
         model = self._models.of(name)
         if model is None and small["phase"] == WATCHING:
             raise ModelFileError(f"the model of {name!r} is gone")
-        return Entity.restored(name, self._config, model, small, self._store)
+        return Entity.restored(name, self._config, model, small, self._store, self._tell)
 
     def renew(self, name: str, error: Exception) -> Entity:
         """Start an entity again whose state cannot be used; its alarms are resolved."""
-        entity = Entity(name, self._config, self._usable_model(name))
+        entity = Entity(name, self._config, self._usable_model(name), self._tell)
         log.error(
             "%s: its state cannot be used and is set aside, %s: %s", ascii(name),
             "its stream starts again" if entity.model else "its training starts again", error,

@@ -20,6 +20,7 @@ from vace_ad.live.models import Models, check_model
 from vace_ad.live.plugins import make_sink, make_source
 from vace_ad.live.records import Record
 from vace_ad.live.registry import Registry
+from vace_ad.live.scored import teller
 from vace_ad.live.silence import Silence
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.status import Status
@@ -66,7 +67,8 @@ class Watch:
         self._checkpoint = Checkpoint(
             config, self.store, self.status, self.deliveries, self._stopping, self.clock
         )
-        self.registry = Registry(config, self.models, self.store, self._checkpoint)
+        tell = teller([delivery.sink for delivery in self.deliveries])
+        self.registry = Registry(config, self.models, self.store, self._checkpoint, tell)
         self.entities, self.known = self.registry.entities, self.registry.known
         self._no_score: dict[str, str] = {}  # entities, and why
         self._to_fit: set[str] = set()  # entities with all training rows

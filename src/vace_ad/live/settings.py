@@ -6,6 +6,7 @@ that `vace watch --init` writes and the reference in the documentation are made 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -95,9 +96,8 @@ def keys_of(kind: type[Settings]) -> Iterator[Key]:
     """The keys of a section: the required ones, then the others, as they are declared."""
     fields = sorted(kind.model_fields.items(), key=lambda item: not item[1].is_required())
     for name, field in fields:
-        value = "" if field.is_required() or field.default is None else field.default
-        shown = str(value).lower() if isinstance(value, bool) else str(value)
-        default = f'"{value}"' if isinstance(value, str) and value else shown
+        none = field.is_required() or field.default in (None, "")
+        default = "" if none else json.dumps(field.default, ensure_ascii=False)  # as in TOML
         example = (field.examples or [""])[0]
         yield Key(name, field.description or "", field.is_required(), default, example)
 

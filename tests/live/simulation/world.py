@@ -30,7 +30,8 @@ from vace_ad.live.records import Record
 from vace_ad.live.runner import Watch
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.sources.files import JsonLinesSource
-from vace_ad.live.sources.http import FullError, HttpSource
+from vace_ad.live.sources.http import HttpSource
+from vace_ad.live.sources.push import FullError
 from vace_ad.live.store import Store
 
 LATE = 4  # steps by which records may come late and still find their place

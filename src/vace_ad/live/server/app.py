@@ -53,7 +53,8 @@ class Routes:
             "GET /api/entity": read.entity, "DELETE /api/entity": write.remove,
             "GET /api/alarms": read.alarms, "POST /api/alarms/{alarm}/{mark}": write.mark,
             "GET /api/events": read.events, "POST /api/rows": write.rows,
-            "POST /api/v2/write": write.write, "POST /score": write.score,
+            "POST /api/v2/write": write.write, "POST /api/v1/write": write.remote_write,
+            "POST /v1/metrics": write.otlp, "POST /score": write.score,
         }  # fmt: skip
         for name, handler in handlers.items():
             method, path = name.split()

@@ -16,6 +16,7 @@ from vace_ad.live.server.routes_write import MARKS
 
 _CELL = {"type": ["number", "null"]}
 _TEXT = {"schema": {"type": "string"}}
+_BINARY = {"schema": {"type": "string", "format": "binary"}}
 _RECORD = {
     "type": "object",
     "required": ["time"],
@@ -41,6 +42,8 @@ _BODIES: dict[str, dict[str, Any]] = {
         "text/plain": {"schema": {"type": "string", "description": "Influx line protocol"}},
     },
     "/api/v2/write": {"text/plain": _TEXT},
+    "/api/v1/write": {"application/x-protobuf": _BINARY},
+    "/v1/metrics": {"application/x-protobuf": _BINARY, "application/json": {"schema": {}}},
     "/score": {"application/json": {"schema": _SCORE}},
 }
 _QUERY = {  # of a path: parameters
@@ -62,6 +65,17 @@ _ANSWERS = {  # of a path, beside 200
     },
 }
 _ANSWERS["/api/v2/write"] = _ANSWERS["/api/rows"]
+_ANSWERS["/v1/metrics"] = {
+    "400": "not such a request; the answer says why",
+    "409": "the source is of another kind",
+    "413": "the body is too large",
+    "429": "too many records wait; send again later",
+}
+_ANSWERS["/api/v1/write"] = {
+    **{code: words for code, words in _ANSWERS["/v1/metrics"].items() if code != "429"},
+    "503": "too many records wait; send again later",
+}
+_EMPTY = ("/api/v2/write", "/api/v1/write")  # answered without a body
 _PAGES = ("/", "/docs", "/static/{name}", "/login", "/openapi.json")
 
 
@@ -81,7 +95,7 @@ def openapi(routes: Sequence[Route]) -> dict[str, Any]:
 
 
 def _operation(route: Route) -> dict[str, Any]:
-    good = "204" if route.path == "/api/v2/write" else "200"
+    good = "204" if route.path in _EMPTY else "200"
     answers = {good: "done", **_ANSWERS.get(route.path, {})}
     operation: dict[str, Any] = {
         "summary": (route.endpoint.__doc__ or "").splitlines()[0],

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import hmac
 import json
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import parse_qs
 
 import numpy as np
@@ -19,7 +20,8 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from vace_ad.live.records import BadRecordError
 from vace_ad.live.server.auth import COOKIE, Attempts, sender_of, session
 from vace_ad.live.server.limits import body_of, finite
-from vace_ad.live.sources.http import FullError, HttpSource
+from vace_ad.live.sources.http import HttpSource
+from vace_ad.live.sources.push import FullError, PushSource
 
 if TYPE_CHECKING:
     from vace_ad.live.runner import Watch
@@ -29,6 +31,7 @@ MARKS = {  # and the column of the store that each sets
     "acknowledge": "acknowledged", "normal": "normal", "fault": "fault", "undo": "normal",
 }  # fmt: skip
 _ROWS = 100_000  # of one request to score
+_Source = TypeVar("_Source", bound=PushSource[Any])
 
 
 class WriteRoutes:
@@ -98,35 +101,68 @@ class WriteRoutes:
     async def rows(self, request: Request) -> Response:
         """Push records; the answer comes when they are on disk."""
         kind = request.headers.get("content-type", "application/json").partition(";")[0].strip()
-        return await self._push(request, kind, request.query_params.get("precision", "ns"), 200)
+        n = await self._rows(request, kind)
+        return JSONResponse({"records": n})
 
     async def write(self, request: Request) -> Response:
         """Push records as to InfluxDB, for programs such as Telegraf."""
-        return await self._push(
-            request, "text/plain", request.query_params.get("precision", "ns"), 204
-        )
+        await self._rows(request, "text/plain")
+        return Response(status_code=204)
 
-    async def _push(self, request: Request, kind: str, precision: str, good: int) -> Response:
+    async def _rows(self, request: Request, kind: str) -> int:
+        precision = request.query_params.get("precision", "ns")
+        source = self._source("http", HttpSource)
+        return await self._push(request, source, lambda body: source.parse(body, kind, precision))
+
+    async def remote_write(self, request: Request) -> Response:
+        """Push series by Prometheus remote write."""
+        from vace_ad.live.sources.remote_write import RemoteWriteSource
+
+        source = self._source("remote-write", RemoteWriteSource)
+        # a Prometheus sends again after 503; after 429 it drops what it has
+        await self._push(request, source, source.parse, wrong=400, busy=503)
+        return Response(status_code=204)
+
+    async def otlp(self, request: Request) -> Response:
+        """Push metrics by OTLP over HTTP, as protobuf or JSON."""
+        from vace_ad.live.sources.otlp import OtlpSource
+
+        source = self._source("otlp", OtlpSource)
+        kind = request.headers.get("content-type", "").partition(";")[0].strip()
+        packed = request.headers.get("content-encoding", "")
+        await self._push(request, source, lambda body: source.parse(body, kind, packed), wrong=400)
+        return Response(source.answer(kind), media_type=kind)
+
+    def _source(self, kind: str, wanted: type[_Source]) -> _Source:
         source = self._watch.source
-        if not isinstance(source, HttpSource):
-            raise HTTPException(409, 'rows are taken with [source] kind = "http"')
+        if not isinstance(source, wanted):
+            raise HTTPException(409, f'this is taken with [source] kind = "{kind}"')
+        return source
+
+    async def _push(
+        self,
+        request: Request,
+        source: PushSource[Any],
+        parse: Callable[[bytes], Sequence[Any]],
+        wrong: int = 422,
+        busy: int = 429,
+    ) -> int:
+        """Hand over what a request brought; returns the number of records once they are stored."""
         body = await body_of(request, self._config.server.body)
         try:
-            records = await run_in_threadpool(source.parse, body, kind, precision)
+            items = await run_in_threadpool(parse, body)
         except BadRecordError as error:
-            raise HTTPException(422, str(error)) from None
-        if not records:
-            return Response(status_code=good) if good == 204 else JSONResponse({"records": 0})
+            raise HTTPException(wrong, str(error)) from None
+        if not items:
+            return 0
         try:
-            kept = source.push(records)
+            kept = source.push(items)
             await asyncio.wait_for(asyncio.wrap_future(kept), _KEPT_SECONDS)
         except FullError as error:
-            raise HTTPException(429, str(error), {"Retry-After": "1"}) from None
+            raise HTTPException(busy, str(error), {"Retry-After": "1"}) from None
         except TimeoutError:
             raise HTTPException(503, "not stored yet; send again", {"Retry-After": "5"}) from None
-        return (
-            Response(status_code=good) if good == 204 else JSONResponse({"records": len(records)})
-        )
+        return len(items)
 
     async def score(self, request: Request) -> Response:
         """Score rows; nothing is stored."""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar, Generic, TypeVar
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from vace_ad.errors import VaceError
+from vace_ad.live.detector import Rows
 from vace_ad.live.settings import Settings
 
 Body = Mapping[str, Any]  # as `vace_ad.live.alarms.body` makes it
@@ -36,3 +37,35 @@ class Sink(Generic[S]):
 
     def close(self) -> None:
         """Release sockets and threads."""
+
+
+class Scored(NamedTuple):
+    """Rows of one entity that have been scored."""
+
+    entity: str
+    channels: tuple[str, ...]
+    times: list[int]  # (n,), nanoseconds
+    values: Rows  # (n, n_channels)
+    scores: list[float]  # (n,), NaN where a row has none
+    alarming: list[bool]  # (n,), whether an anomaly was open
+    expected: Rows | None = None  # (n, n_channels), where the sink wants bands
+    lower: Rows | None = None
+    upper: Rows | None = None
+
+
+class RowSink(Sink[S]):
+    """A sink that also gets every scored row.
+
+    Rows come before they are on disk and are held in memory within a bound; if the receiver is away
+    for long, the oldest are dropped.
+    """
+
+    bands: bool = False  # whether it wants the expected values of every channel
+
+    def rows(self, scored: Scored) -> None:
+        """Take rows over, at once; called by the watch."""
+        raise NotImplementedError
+
+    def flush(self) -> bool:
+        """Send what there is, or raise; whether anything was sent. Called by the sink's thread."""
+        raise NotImplementedError

@@ -55,9 +55,10 @@ def cloud_event(message: Body, source: str) -> dict[str, Any]:
 
 
 def post(client: HttpClient, url: str, data: Any, headers: Mapping[str, str]) -> None:
-    """POST JSON; status 4xx is final, any other failure may pass."""
+    """POST JSON, or bytes as they are; status 4xx is final, any other failure may pass."""
+    body = data if isinstance(data, bytes) else json.dumps(data).encode()
     try:
-        client.send(url, json.dumps(data).encode(), headers)
+        client.send(url, body, headers)
     except RequestError as error:
         final = error.status and 400 <= error.status < 500 and error.status not in _TEMPORARY
         raise (SinkRefusedError if final else SinkError)(f"{host_of(url)} {error}") from None

@@ -9,10 +9,10 @@ import sys
 import time as clock
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, TypeVar
 
-from vace_ad.live.records import CsvRecords, Record, from_json
-from vace_ad.live.settings import FilePath, key
+from vace_ad.live.records import CsvRecords, Names, Record, from_json
+from vace_ad.live.settings import FilePath, Settings, key
 from vace_ad.live.sources import Batch, NameSettings, Source, parse_all
 
 _PIECE = 1 << 18  # bytes at a time
@@ -187,19 +187,28 @@ class _StandardInput:
         pass
 
 
-class FileSettings(NameSettings):
-    """Keys of the source."""
+class LineSettings(Settings):
+    """Keys of all sources of lines."""
 
     path: FilePath = key(..., 'the file; "-" is standard input', '"plant.csv"')
     follow: bool = key(True, "wait for more at the end of the file")
 
+    def names(self, default: str | None = None) -> Names:
+        """Which parts of a line hold what."""
+        raise NotImplementedError
 
-class _TextSource(Source[FileSettings]):
+
+L = TypeVar("L", bound=LineSettings)
+
+
+class FileSettings(NameSettings, LineSettings):
+    """Keys of the source."""
+
+
+class LineSource(Source[L]):
     """Lines of a file or of standard input."""
 
-    SETTINGS = FileSettings
-
-    def __init__(self, settings: FileSettings) -> None:
+    def __init__(self, settings: L) -> None:
         super().__init__(settings)
         self._stdin = str(settings.path) == "-"
         self.live = self._stdin or settings.follow
@@ -237,7 +246,7 @@ class _TextSource(Source[FileSettings]):
     def _position(self) -> dict[str, Any]:
         return {"file": self._lines.position()}
 
-    def look_back(self, start: int, end: int) -> Source[FileSettings]:
+    def look_back(self, start: int, end: int) -> Source[L]:
         """The whole file as it is now; standard input has no past."""
         if self._stdin:
             return super().look_back(start, end)
@@ -248,8 +257,10 @@ class _TextSource(Source[FileSettings]):
         self._lines.close()
 
 
-class CsvSource(_TextSource):
+class CsvSource(LineSource[FileSettings]):
     """Lines of CSV with a header."""
+
+    SETTINGS = FileSettings
 
     def __init__(self, settings: FileSettings) -> None:
         super().__init__(settings)
@@ -272,8 +283,10 @@ class CsvSource(_TextSource):
         return {**super()._position(), "header": self._csv.header}
 
 
-class JsonLinesSource(_TextSource):
+class JsonLinesSource(LineSource[FileSettings]):
     """One JSON object on each line."""
+
+    SETTINGS = FileSettings
 
     def _records(self, line: str) -> list[Record]:
         return list(from_json(line, self._names)) if line.strip() else []

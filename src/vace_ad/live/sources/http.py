@@ -2,44 +2,27 @@
 
 from __future__ import annotations
 
-import threading
 import time
-from collections import deque
-from concurrent.futures import Future
-from typing import Any
 
-from vace_ad.errors import InputError
 from vace_ad.live.records import BadRecordError, Record, from_csv, from_influx, from_json
-from vace_ad.live.settings import key
-from vace_ad.live.sources import Batch, NameSettings, Source
+from vace_ad.live.sources import NameSettings
+from vace_ad.live.sources.push import PushSettings, PushSource
 
 _UNITS = {"ns": 1, "us": 10**3, "u": 10**3, "ms": 10**6, "s": 10**9}
-_DRAINED = 20_000  # records of one batch, about
 
 
-class FullError(InputError):
-    """More came than can be kept in memory; the sender must wait."""
-
-
-class HttpPushSettings(NameSettings):
+class HttpPushSettings(PushSettings, NameSettings):
     """Keys of the source."""
 
-    pending: int = key(100_000, "most records that wait; more are refused", low=1, high=10**8)
 
-
-class HttpSource(Source[HttpPushSettings]):
-    """Records that the server hands over from requests; those not answered are sent again."""
+class HttpSource(PushSource[HttpPushSettings]):
+    """Records in the body of requests, in one of several formats."""
 
     SETTINGS = HttpPushSettings
-    needs_server, eager = True, True
 
     def __init__(self, settings: HttpPushSettings) -> None:
         super().__init__(settings)
         self._names = settings.names()
-        self._queue: deque[tuple[list[Record], Future[None]]] = deque()
-        self._waiting: deque[tuple[int, Future[None]]] = deque()
-        self._pending = self._count = 0
-        self._ready = threading.Condition()
 
     def parse(self, body: bytes, kind: str, precision: str = "ns") -> list[Record]:
         """The records of a request by its content type; the first bad one refuses it whole."""
@@ -55,45 +38,3 @@ class HttpSource(Source[HttpPushSettings]):
                 raise BadRecordError(f"precision must be one of {', '.join(_UNITS)}")
             return from_influx(text, self._names, now, _UNITS[precision])
         return list(from_json(text, self._names, now))
-
-    def push(self, records: list[Record]) -> Future[None]:
-        """Take records over; the future is done when they are kept."""
-        done: Future[None] = Future()
-        with self._ready:
-            if self._pending + len(records) > self.settings.pending and self._pending:
-                raise FullError(f"{self._pending:,} records wait already; send again later")
-            self._pending += len(records)
-            self._queue.append((records, done))
-            self._ready.notify()
-        return done
-
-    def read(self, timeout: float) -> Batch | None:
-        """What requests brought."""
-        with self._ready:
-            if not self._queue:
-                self._ready.wait(timeout)
-            records: list[Record] = []
-            while self._queue and len(records) < _DRAINED:
-                more, done = self._queue.popleft()
-                records += more
-                self._count += 1
-                self._waiting.append((self._count, done))
-            self._pending -= len(records)
-        return Batch(records, self._count) if records else None
-
-    def acknowledge(self, position: Any) -> None:
-        """Answer the requests whose records are kept."""
-        while self._waiting and self._waiting[0][0] <= position:
-            _, done = self._waiting.popleft()
-            if done.set_running_or_notify_cancel():
-                done.set_result(None)
-
-    def close(self) -> None:
-        """Requests that are not kept get no good answer."""
-        with self._ready:
-            left = [done for _, done in self._waiting] + [done for _, done in self._queue]
-            self._waiting.clear()
-            self._queue.clear()
-        for done in left:
-            if done.set_running_or_notify_cancel():
-                done.set_exception(FullError("the watch is stopping; send again later"))

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import re
-import statistics
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from math import fsum
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Literal
 from urllib.parse import urlencode
 
@@ -26,6 +24,7 @@ from vace_ad.live.settings import (
     key,
 )
 from vace_ad.live.sources import Backoff, Batch, Source
+from vace_ad.live.sources.rates import SEVERAL, Several
 from vace_ad.plain import plural
 
 _POINTS = 2000  # steps asked for at once; servers allow 11,000
@@ -34,12 +33,6 @@ _TRIES = 3  # of a look back and a check, which end with the server's answer
 _WIDTH = 4  # steps that the rate of a counter is taken over
 _COUNTER = re.compile(r"([a-zA-Z_:][\w:]*_(?:total|count|sum|bucket))\s*(\{[^{}]*\})?")
 _ALL = "all"  # the entity of a series without any label
-_SEVERAL: Mapping[str, Callable[[list[float]], float]] = {
-    "mean": statistics.fmean,
-    "sum": fsum,
-    "max": max,
-    "min": min,
-}
 
 
 # Query sets for `vace watch --init prometheus`: by the names that client libraries and the node
@@ -71,7 +64,7 @@ class PrometheusSettings(HttpSettings):
     )  # fmt: skip
     entity: Text = key("instance", "the label that names the entity")
     labels: Texts | None = key(None, "labels that are put before a channel's name", '["mode"]')
-    several: Literal["mean", "sum", "max", "min"] = key(
+    several: Several = key(
         "mean", "how several series of one cell are combined: mean, sum, max, min"
     )
     step: Duration = key("15s", "time between evaluations of the queries")
@@ -212,7 +205,7 @@ class PrometheusSource(Source[PrometheusSettings]):
                     f"({self.settings.entity}) (…), or tell them apart with source.labels"
                 )
             row = rows.setdefault((at, entity), {})
-            row[channel] = values[0] if len(values) == 1 else _SEVERAL[rule](values)
+            row[channel] = values[0] if len(values) == 1 else SEVERAL[rule](values)
 
     def _missing_label(self, unnamed: Iterable[str], named: bool) -> str | None:
         """What to say of series that do not have the label of the entity."""

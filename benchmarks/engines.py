@@ -1,0 +1,237 @@
+"""Rows a second through a watch, by the way in which they come, beside the plain path.
+
+    python benchmarks/engines.py                 # every source that is installed, a few minutes
+    python benchmarks/engines.py --spark 200     # Spark beside the same work in processes
+
+The same rows of ten channels come as records from memory ("plain") and in the form of each source,
+already encoded; the watch has the z-score detector of the tests, so that what is timed is the way
+in, the alignment and the state. `rows_a_core` counts processor time, all threads included. Writes
+sources.csv, and spark.csv, to benchmarks/results (engines.csv is that of weight.py).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT / "tests" / "live"))  # the z-score stream of the tests
+
+from fakes import FakeCore, FakeModel  # noqa: E402
+from record import RESULTS, Line, write  # noqa: E402
+
+from vace_ad.live.config import make_config  # noqa: E402
+from vace_ad.live.records import Record  # noqa: E402
+from vace_ad.live.runner import Watch  # noqa: E402
+from vace_ad.live.sources.push import PushSettings, PushSource  # noqa: E402
+
+CHANNELS = tuple(f"c{i}" for i in range(10))
+STEP, START, SEED = 10 * 10**9, 1_767_614_400 * 10**9, 0
+TOGETHER = 500  # rows of a request
+ROWS = {100: 5_000, 10_000: 20_000}  # by entities
+NEEDS = {"remote-write": "cramjam", "otlp": "opentelemetry"}
+
+
+def rows_of(entities: int) -> list[Record]:
+    rng = np.random.default_rng(SEED)
+    return [
+        Record(
+            f"entity-{i % entities:05d}",
+            START + i // entities * STEP,
+            dict(zip(CHANNELS, rng.normal(size=len(CHANNELS)).tolist(), strict=True)),
+        )
+        for i in range(ROWS[entities])
+    ]
+
+
+class Plain(PushSource[PushSettings]):
+    """Records as they are."""
+
+    def parse(self, body: list[Record]) -> list[Record]:
+        """Nothing is to be done."""
+        return body
+
+
+def json_lines(rows: list[Record]) -> str:
+    return "".join(
+        json.dumps({"entity": row.entity, "time": row.time, **row.values}) + "\n" for row in rows
+    )
+
+
+def influx(rows: list[Record]) -> str:
+    cells = (",".join(f"{name}={value!r}" for name, value in row.values.items()) for row in rows)
+    return "".join(
+        f"plant,host={row.entity} {cell} {row.time}\n"
+        for row, cell in zip(rows, cells, strict=True)
+    )
+
+
+def remote_write(rows: list[Record]) -> bytes:
+    from vace_ad.live import prompb
+
+    return prompb.encode(
+        ({"__name__": name, "instance": row.entity, "job": "b"}, [(row.time // 10**6, value)])
+        for row in rows
+        for name, value in row.values.items()
+    )
+
+
+def otlp(rows: list[Record]) -> bytes:
+    from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import (
+        ExportMetricsServiceRequest,
+    )
+
+    request = ExportMetricsServiceRequest()
+    for row in rows:
+        one = request.resource_metrics.add()
+        one.resource.attributes.add(key="service.name").value.string_value = row.entity
+        scope = one.scope_metrics.add()
+        for name, value in row.values.items():
+            point = scope.metrics.add(name=name).gauge.data_points.add()
+            point.time_unix_nano, point.as_double = row.time, value
+    return request.SerializeToString()
+
+
+PUSHED: dict[str, tuple[Callable[[list[Record]], Any], tuple[Any, ...]]] = {
+    "http": (lambda rows: json.dumps([{"entity": r.entity, "time": r.time, **r.values}
+                                      for r in rows]).encode(), ("application/json",)),
+    "remote-write": (remote_write, ()),
+    "otlp": (otlp, ("application/x-protobuf",)),
+}  # fmt: skip
+FILES = {"jsonl": json_lines, "influx": influx}
+
+
+def configured(folder: Path, kind: str, path: Path | None) -> Any:
+    FakeModel(CHANNELS, [0.0] * len(CHANNELS), [1.0] * len(CHANNELS)).save(folder / "model.json")
+    source: dict[str, Any] = {"kind": kind}
+    if path is not None:
+        source |= {"path": str(path), "follow": False}
+    elif kind != "http":
+        source |= {"pending": 10**7}
+    return make_config(
+        {
+            "source": source,
+            "align": {"step": "10s", "future": "36500d"},
+            "model": {"file": str(folder / "model.json")},
+            "alarms": {"silence_after": "off"},
+            "state": {"path": str(folder / "state")},
+            "server": {"address": "127.0.0.1:0"},
+        }
+    )
+
+
+def measured(kind: str, entities: int) -> Line:
+    """A watch over all rows in one form."""
+    rows = rows_of(entities)
+    n = len(rows)
+    parts = [rows[a : a + TOGETHER] for a in range(0, len(rows), TOGETHER)]
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        path = folder / "feed" if kind in FILES else None
+        if path is not None:
+            path.write_text(FILES[kind](rows))
+        config = configured(folder, "http" if kind == "plain" else kind, path)
+        bodies: list[Any] = []
+        more: tuple[Any, ...] = ()
+        if kind in PUSHED:
+            encode, more = PUSHED[kind]
+            bodies = [encode(part) for part in parts]
+        elif kind == "plain":
+            bodies = list(parts)
+        plain = Plain(PushSettings(pending=10**7)) if kind == "plain" else None
+        watch = Watch(config, FakeCore(), plain)
+        watch.start()
+        clock, cpu = time.perf_counter(), time.process_time()
+        if path is not None:
+            while watch.step():
+                pass
+        for body in bodies:
+            source: Any = watch.source
+            source.push(source.parse(body, *more))
+            watch.step()
+        watch.checkpoint()
+        seconds, used = time.perf_counter() - clock, time.process_time() - cpu
+        readings = watch.status.counts["readings"]
+        watch.close()
+    if readings != n * len(CHANNELS):
+        raise SystemExit(f"{kind}: {readings:,} readings were taken of {n * len(CHANNELS):,}")
+    return {
+        "way": kind, "entities": entities, "rows": n, "channels": len(CHANNELS),
+        "rows_a_second": round(n / seconds), "rows_a_core": round(n / used),
+    }  # fmt: skip
+
+
+def lines() -> Iterator[Line]:
+    for entities in ROWS:
+        for kind in ("plain", *FILES, *PUSHED):
+            if find_spec(NEEDS.get(kind, "json")) is None:
+                print(f"{kind}: left out, {NEEDS[kind]} is not installed")
+                continue
+            line = measured(kind, entities)
+            print(line, flush=True)
+            yield line
+
+
+# ------------------------------------------------------------------------- Spark
+
+
+def one_key(rows: Any) -> int:
+    """What Spark does for a key: learn from the first half, find events in the second."""
+    from vace_ad import VACE
+
+    half = len(rows) // 2
+    table = rows.drop(columns="machine").reset_index(drop=True)
+    return len(VACE().fit(table[:half]).detect(table[half:].reset_index(drop=True)).events)
+
+
+def spark_lines(keys: int) -> Iterator[Line]:
+    sys.path.insert(0, str(ROOT / "tests"))
+    import pyspark.sql.functions as sql
+
+    import vace_ad.spark
+    from spark.conftest import frame, session
+
+    rows = frame(1000, keys=keys)
+    middle = rows["time"].iloc[500]
+    parts = [part for _, part in rows.groupby("machine")]
+    began = time.perf_counter()
+    with ProcessPoolExecutor(2) as pool:
+        events = sum(pool.map(one_key, parts))
+    yield {"way": "processes", "keys": keys, "events": events,
+           "seconds": round(time.perf_counter() - began, 1)}  # fmt: skip
+    spark = session()
+    table = spark.createDataFrame(rows)
+    table.count()
+    began = time.perf_counter()
+    models = vace_ad.spark.fit(table.where(sql.col("time") < middle), by="machine", time="time")
+    found = models.detect(table.where(sql.col("time") >= middle)).count()
+    yield {"way": "spark", "keys": keys, "events": found,
+           "seconds": round(time.perf_counter() - began, 1)}  # fmt: skip
+    spark.stop()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--spark", type=int, metavar="KEYS", help="Spark alone, with so many keys")
+    given = parser.parse_args()
+    if given.spark:
+        write(list(spark_lines(given.spark)), RESULTS / "spark.csv", seed=SEED)
+        return
+    found: list[Line] = []
+    for line in lines():
+        found.append(line)
+        write(found, RESULTS / "sources.csv", seed=SEED)  # what is done is kept
+
+
+if __name__ == "__main__":
+    main()

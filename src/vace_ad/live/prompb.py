@@ -1,0 +1,120 @@
+"""Prometheus's remote write, version 1: its messages, and the snappy around them.
+
+The messages are those of Prometheus's `prompb/remote.proto` and `types.proto`, as far as they are
+used here; fields that are left out are skipped by the reader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import cache
+from typing import Any, NamedTuple
+
+from vace_ad.errors import needs
+from vace_ad.live.records import BadRecordError
+
+HEADERS = {
+    "Content-Type": "application/x-protobuf",
+    "Content-Encoding": "snappy",
+    "X-Prometheus-Remote-Write-Version": "0.1.0",
+}
+_PACKAGE = "vace_ad.prometheus"
+_DOUBLE, _INT64, _ENUM_AS_INT, _STRING = 1, 3, 5, 9  # types of fields in a descriptor
+_MESSAGES: Mapping[str, Mapping[str, tuple[int, int | str]]] = {  # number, and type or message
+    "Label": {"name": (1, _STRING), "value": (2, _STRING)},
+    "Sample": {"value": (1, _DOUBLE), "timestamp": (2, _INT64)},
+    "TimeSeries": {"labels": (1, "Label"), "samples": (2, "Sample")},
+    "Metadata": {"type": (1, _ENUM_AS_INT), "metric_family_name": (2, _STRING)},
+    "WriteRequest": {"timeseries": (1, "TimeSeries"), "metadata": (3, "Metadata")},
+}
+_COUNTER_TYPE = 1  # of a metric's metadata
+_LARGEST = 64 << 20  # bytes that a request may become
+
+
+class Written(NamedTuple):
+    """What a request brought."""
+
+    # labels as pairs; samples as (milliseconds, value)
+    series: list[tuple[tuple[tuple[str, str], ...], list[tuple[int, float]]]]
+    types: dict[str, bool]  # by metric: whether its metadata call it a counter
+
+
+@cache
+def _request() -> Any:
+    """The class of a request, compiled by protobuf from the table above."""
+    with needs("protobuf", "prometheus", "remote write"):
+        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+    file = descriptor_pb2.FileDescriptorProto(
+        name="vace_ad_remote_write.proto", package=_PACKAGE, syntax="proto3"
+    )
+    for name, fields in _MESSAGES.items():
+        message = file.message_type.add(name=name)
+        for key, (number, kind) in fields.items():
+            one = message.field.add(name=key, number=number, label=1)
+            if isinstance(kind, str):  # every message inside is repeated
+                one.label, one.type, one.type_name = 3, 11, f".{_PACKAGE}.{kind}"
+            else:
+                one.type = kind
+    pool = descriptor_pool.DescriptorPool()
+    pool.Add(file)
+    found = pool.FindMessageTypeByName(f"{_PACKAGE}.WriteRequest")
+    return message_factory.GetMessageClass(found)
+
+
+def _snappy() -> Any:
+    with needs("cramjam", "prometheus", "remote write"):
+        from cramjam import snappy
+    return snappy
+
+
+def check_installed() -> None:
+    """Say now, not at the first request, what is missing."""
+    _request()
+    _snappy()
+
+
+def decode(body: bytes) -> Written:
+    """The series of a request; a body that is none is a BadRecordError."""
+    try:
+        size = _length(body)
+        if size > _LARGEST:
+            raise BadRecordError(f"the request is {size:,} bytes unpacked, more than {_LARGEST:,}")
+        plain = bytes(_snappy().decompress_raw(body))
+        request = _request().FromString(plain)
+    except BadRecordError:
+        raise
+    except Exception as error:  # cramjam and protobuf raise their own kinds
+        raise BadRecordError(f"not a remote write request in snappy: {error}") from None
+    return Written(
+        [
+            (
+                tuple((label.name, label.value) for label in series.labels),
+                [(sample.timestamp, sample.value) for sample in series.samples],
+            )
+            for series in request.timeseries
+        ],
+        {one.metric_family_name: one.type == _COUNTER_TYPE for one in request.metadata},
+    )
+
+
+def _length(body: bytes) -> int:
+    """The length that a snappy block announces: a number in groups of seven bits."""
+    size = shift = 0
+    for byte in body[:5]:
+        size |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return size
+        shift += 7
+    raise BadRecordError("not a remote write request in snappy: it does not begin with a length")
+
+
+def encode(series: Iterable[tuple[Mapping[str, str], Iterable[tuple[int, float]]]]) -> bytes:
+    """A request of series: labels, and samples as (milliseconds, value)."""
+    request = _request()()
+    for labels, samples in series:
+        one = request.timeseries.add()
+        for name, value in sorted(labels.items()):  # Prometheus wants them in this order
+            one.labels.add(name=name, value=value)
+        for time, number in samples:
+            one.samples.add(timestamp=time, value=number)
+    return bytes(_snappy().compress_raw(request.SerializeToString()))

@@ -1,0 +1,156 @@
+"""Histograms of OpenTelemetry: what was added since the last one, and its quantiles.
+
+Both kinds become counts by bucket: explicit ones by the number of the bucket, exponential ones by
+their index, where index i of scale s covers (b^i, b^(i+1)] with b = 2^(2^-s).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Mapping
+from dataclasses import dataclass, replace
+from math import inf, nan
+from typing import Any
+
+_MOST = 200_000  # histograms remembered
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts by bucket; `bounds` for explicit buckets, `scale` for exponential ones."""
+
+    count: int
+    buckets: Mapping[int, int]
+    bounds: tuple[float, ...] = ()
+    scale: int | None = None
+    zero: int = 0  # exponential: observations at zero
+    negative: Mapping[int, int] | None = None  # exponential: by the index of the magnitude
+
+
+def explicit(point: Any) -> Histogram:
+    """A point of a histogram with explicit bounds."""
+    counts = {i: n for i, n in enumerate(point.bucket_counts) if n}
+    return Histogram(point.count, counts, tuple(point.explicit_bounds))
+
+
+def exponential(point: Any) -> Histogram:
+    """A point of an exponential histogram."""
+
+    def indexed(side: Any) -> dict[int, int]:
+        return {side.offset + i: n for i, n in enumerate(side.bucket_counts) if n}
+
+    return Histogram(
+        point.count,
+        indexed(point.positive),
+        scale=point.scale,
+        zero=point.zero_count,
+        negative=indexed(point.negative),
+    )
+
+
+class Histograms:
+    """The last state of each cumulative histogram."""
+
+    def __init__(self) -> None:
+        self._last: dict[Hashable, tuple[int, int, Histogram]] = {}
+
+    def since(
+        self, key: Hashable, time: int, start: int, whole: Histogram
+    ) -> tuple[Histogram, float] | None:
+        """What was observed since the last point, and in how many seconds; None for a first one.
+
+        One that began anew, or that has other buckets, counts from its own start.
+        """
+        before = self._last.pop(key, None)
+        if before is not None and time <= before[0]:
+            self._last[key] = before
+            return None
+        if len(self._last) >= _MOST:
+            del self._last[next(iter(self._last))]
+        self._last[key] = time, start, whole
+        if before is None:
+            return None
+        then, since, old = before
+        other = (old.bounds, old.scale is None) != (whole.bounds, whole.scale is None)
+        if other or since != start or whole.count < old.count:
+            begun = max(start, then) if since != start else then
+            return whole, (time - begun) / 1e9
+        return _less(whole, old), (time - then) / 1e9
+
+
+def _less(new: Histogram, old: Histogram) -> Histogram:
+    """The difference of two, at the coarser of two scales."""
+    if new.scale is not None and old.scale is not None:
+        scale = min(new.scale, old.scale)
+        new, old = _coarser(new, scale), _coarser(old, scale)
+    return replace(
+        new,
+        count=new.count - old.count,
+        buckets=_minus(new.buckets, old.buckets),
+        zero=max(0, new.zero - old.zero),
+        negative=_minus(new.negative or {}, old.negative or {}),
+    )
+
+
+def _coarser(one: Histogram, scale: int) -> Histogram:
+    """Each step down in scale joins buckets by two."""
+    assert one.scale is not None
+    down = one.scale - scale
+
+    def joined(counts: Mapping[int, int]) -> dict[int, int]:
+        found: dict[int, int] = {}
+        for index, n in counts.items():
+            found[index >> down] = found.get(index >> down, 0) + n
+        return found
+
+    return replace(
+        one, scale=scale, buckets=joined(one.buckets), negative=joined(one.negative or {})
+    )
+
+
+def _minus(new: Mapping[int, int], old: Mapping[int, int]) -> dict[int, int]:
+    rest = {key: n - old.get(key, 0) for key, n in new.items()}
+    return {key: n for key, n in rest.items() if n > 0}
+
+
+def quantile(one: Histogram, level: float) -> float:
+    """The quantile, linear within its bucket; NaN of nothing, as of what no bucket counts."""
+    spans = _spans(one)
+    total = sum(n for _, _, n in spans)
+    if not total:
+        return nan
+    left = level * total
+    for low, high, n in spans:
+        if left <= n:
+            if low == -inf or high == inf:  # open at one end: the bound that is known
+                return high if low == -inf else low
+            return low + (high - low) * left / n
+        left -= n
+    return spans[-1][1] if spans[-1][1] != inf else spans[-1][0]
+
+
+def _spans(one: Histogram) -> list[tuple[float, float, int]]:
+    """Buckets in order, as (lower, upper, count)."""
+    if one.scale is None:
+        bounds = one.bounds
+        if not bounds:
+            return []
+        first = 0.0 if bounds[0] > 0 else -inf
+        edges = [first, *bounds, inf]
+        return [
+            (edges[i], edges[i + 1], n)
+            for i, n in sorted(one.buckets.items())
+            if i < len(edges) - 1
+        ]
+
+    def edge(index: int) -> float:
+        assert one.scale is not None
+        try:
+            return float(2.0 ** (index * 2.0**-one.scale))
+        except OverflowError:
+            return inf
+
+    below = sorted((one.negative or {}).items(), reverse=True)
+    spans = [(-edge(i + 1), -edge(i), n) for i, n in below]
+    if one.zero:
+        spans.append((0.0, 0.0, one.zero))
+    return spans + [(edge(i), edge(i + 1), n) for i, n in sorted(one.buckets.items())]

@@ -1,0 +1,91 @@
+"""What sources share to which programs push: a bounded queue, and an answer when rows are kept."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import Future
+from typing import Any, TypeVar
+
+from vace_ad.errors import InputError
+from vace_ad.live.records import Record
+from vace_ad.live.settings import Settings, key
+from vace_ad.live.sources import Batch, Source
+
+_DRAINED = 20_000  # records of one batch, about
+
+
+class FullError(InputError):
+    """More came than can be kept in memory; the sender must wait."""
+
+
+class PushSettings(Settings):
+    """Keys that all sources of pushed records have."""
+
+    pending: int = key(100_000, "most records that wait; more are refused", low=1, high=10**8)
+
+
+P = TypeVar("P", bound=PushSettings)
+
+
+class PushSource(Source[P]):
+    """Items that the server hands over from requests; those not answered are sent again."""
+
+    needs_server, eager = True, True
+
+    def __init__(self, settings: P) -> None:
+        super().__init__(settings)
+        self._queue: deque[tuple[Sequence[Any], Future[None]]] = deque()
+        self._waiting: deque[tuple[int, Future[None]]] = deque()
+        self._pending = self._count = 0
+        self._ready = threading.Condition()
+
+    def push(self, items: Sequence[Any]) -> Future[None]:
+        """Take items over; the future is done when they are kept."""
+        done: Future[None] = Future()
+        with self._ready:
+            if self._pending + len(items) > self.settings.pending and self._pending:
+                raise FullError(f"{self._pending:,} records wait already; send again later")
+            self._pending += len(items)
+            self._queue.append((items, done))
+            self._ready.notify()
+        return done
+
+    def read(self, timeout: float) -> Batch | None:
+        """What requests brought."""
+        with self._ready:
+            if not self._queue:
+                self._ready.wait(timeout)
+            items: list[Any] = []
+            while self._queue and len(items) < _DRAINED:
+                more, done = self._queue.popleft()
+                items += more
+                self._count += 1
+                self._waiting.append((self._count, done))
+            self._pending -= len(items)
+        return Batch(self._records(items), self._position()) if items else None
+
+    def _records(self, items: list[Any]) -> list[Record]:
+        """Items as records, in the order in which they were taken: here a rate can be made."""
+        return items
+
+    def _position(self) -> Any:
+        return self._count
+
+    def acknowledge(self, position: Any) -> None:
+        """Answer the requests whose records are kept."""
+        while self._waiting and self._waiting[0][0] <= position:
+            _, done = self._waiting.popleft()
+            if done.set_running_or_notify_cancel():
+                done.set_result(None)
+
+    def close(self) -> None:
+        """Requests that are not kept get no good answer."""
+        with self._ready:
+            left = [done for _, done in self._waiting] + [done for _, done in self._queue]
+            self._waiting.clear()
+            self._queue.clear()
+        for done in left:
+            if done.set_running_or_notify_cancel():
+                done.set_exception(FullError("the watch is stopping; send again later"))
