@@ -25,6 +25,8 @@ from vace_ad.alarms.severity import chance, severity
 from vace_ad.alarms.tracker import KEPT, Told, Tracked
 from vace_ad.alarms.watch import AlarmModel, AlarmStream
 from vace_ad.config import VACEConfig
+from vace_ad.frames.idle import IdleRule
+from vace_ad.frames.segments import Piece
 from vace_ad.frames.steps import StepRule
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.rows import RowBuffer
@@ -65,6 +67,10 @@ class Learned(Protocol):
     @property
     def step_rule(self) -> StepRule:
         """How times cut a series into stretches."""
+
+    @property
+    def idle(self) -> IdleRule:
+        """Which rows are not judged."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +117,8 @@ class AlarmFeed:
         self._open: dict[int, Event] = {}  # by the internal row that opened it
         self._hushed: set[int] = set()
         self._quiet_until = -1
+        self._wait = model.idle.run_down
+        self._held = np.empty((0, len(model.channels)))  # rows that may turn out a run-down
 
     # -------------------------------------------------------------------- rows
 
@@ -129,7 +137,26 @@ class AlarmFeed:
         self._queue = queue if not len(self._queue) else np.concatenate([self._queue, queue])
         self._times_queue = np.concatenate([self._times_queue, stamps])
 
-    def take(self, rows: Array | None, n: int) -> Taken:
+    def take(self, piece: Piece) -> Taken:
+        """What comes next; rows wait until it is known that no standstill follows them."""
+        if not self._wait:
+            return self._judge(piece.rows, piece.n)
+        if piece.rows is not None:
+            rows = np.concatenate([self._held, piece.rows])
+            ready = max(len(rows) - self._wait, 0)
+            self._held = rows[ready:]
+            return self._judge(rows[:ready], ready)
+        if piece.off:
+            n, self._held = piece.n + len(self._held), self._held[:0]
+            return self._judge(None, n)
+        return _joined(self._let_go(), self._judge(None, piece.n))
+
+    def _let_go(self) -> Taken:
+        """Judge the rows that wait: no standstill follows them."""
+        rows, self._held = self._held, self._held[:0]
+        return self._judge(rows, len(rows))
+
+    def _judge(self, rows: Array | None, n: int) -> Taken:
         """Rows (n, n_channels) that are decided; None: n rows without evidence, or a cut."""
         queue, self._queue = self._queue[:n], self._queue[n:]
         times, self._times_queue = self._times_queue[:n], self._times_queue[n:]
@@ -156,16 +183,20 @@ class AlarmFeed:
         changes = [change for each in told for change in self._changes(each)]
         return Taken(tuple(changes), evidence[came], surprise[came])
 
-    def finish(self) -> tuple[Change, ...]:
-        """Resolve what is open at the end."""
+    def finish(self) -> Taken:
+        """Judge what waits, and resolve what is open at the end."""
+        last = self._let_go()
         self._at = self._n - 1
         told = self._stream.tracker.finish()
-        return tuple(change for each in told for change in self._changes(each))
+        changes = tuple(change for each in told for change in self._changes(each))
+        return last._replace(changes=last.changes + changes)
 
-    def restart(self) -> None:
+    def restart(self) -> Taken:
         """Judge what follows afresh: limits and events start anew, rows go on."""
+        last = self._let_go()
         self._stream.restart()
         self._open, self._hushed = {}, set()
+        return last._replace(changes=())
 
     # ------------------------------------------------------------------ events
 
@@ -238,7 +269,7 @@ class AlarmFeed:
         weight = np.ones(len(self._model.channels))
         for channel, margin in self._stream.tracker.kinds(tracked).items():
             weight[channel] += max(margin, 0.0)
-        found = tracked.shares * weight * self._model.alarm.cells.varies
+        found = tracked.shares * weight * self._model.alarm.watched
         total = float(found.sum())
         if not total > 0:
             return ()
@@ -324,6 +355,7 @@ class AlarmFeed:
             "times": self._times.last(KEPT)[:, 0].copy().view(np.int64),
             "surprise": self._surprise.last(KEPT).copy(),
             "rows": self._rows.last(KEPT).copy(),
+            "held": self._held,
         }
 
     def description(self) -> dict[str, Any]:
@@ -345,11 +377,17 @@ class AlarmFeed:
         rows = state["rows"]
         if rows.shape[1:] != (len(self._model.channels),):
             raise ValueError(f"its last rows have the shape {rows.shape}")
+        self._held = state["held"].reshape(-1, rows.shape[1]).copy()
         self._rows.refill(rows.copy())
         self._times.refill(state["times"].view("datetime64[ns]")[:, None].copy())
         self._surprise.refill(state["surprise"].copy())
         self._open = {int(key): restored_event(event) for key, event in events["open"]}
         self._hushed = {int(key) for key in events["hushed"]}
+
+
+def _joined(a: Taken, b: Taken) -> Taken:
+    both = zip(a[1:], b[1:], strict=True)
+    return Taken(a.changes + b.changes, *(np.concatenate(pair) for pair in both))
 
 
 def accepted_change(stretch: Stretch, feed: AlarmFeed | None) -> Change:

@@ -37,29 +37,33 @@ class AlarmModel:
     row_surprise: Surprise  # of whole rows, one column
     stuck: Nats  # (n_channels,), of a value that is repeated
     tails: Tails
+    watched: NDArray[np.bool_]  # (n_channels,), those that vary and are no context
 
     @classmethod
-    def fit(cls, parts: Sequence[Array]) -> Self:
-        """Learn from complete training stretches."""
+    def fit(cls, parts: Sequence[Array], watched: NDArray[np.bool_] | None = None) -> Self:
+        """Learn from complete training stretches; channels that are not `watched` never alarm."""
         cells, held_out = learn(parts)
+        watched = cells.varies if watched is None else cells.varies & watched
         d = cells.n_channels
         judged = [_judged(Baseline(2 * d), part) for part in held_out]
         surprise = Surprise.fit(judged)
         nats = [surprise.of(part) for part in judged]
-        rows = [_row_distance(part, cells.varies) for part in nats]
+        rows = [_row_distance(part, watched) for part in nats]
         row_surprise = Surprise.fit(rows)
         repeated = [part[1:] == part[:-1] for part in parts]
         n = sum(map(len, repeated))
         share = np.add.reduce([part.sum(axis=0) for part in repeated]) / max(n, 1)
-        stuck = whole(np.minimum(-np.log(np.clip(share, 1 / (n + 2), 1.0)), MOST_STUCK_NATS))
+        stuck = (
+            whole(np.minimum(-np.log(np.clip(share, 1 / (n + 2), 1.0)), MOST_STUCK_NATS)) * watched
+        )
         same = np.concatenate([_repeated(part, None) for part in parts])
         edges = np.cumsum([len(part) for part in nats])[:-1]
         lines = [
             _lines(part, row_surprise.of(row), stuck * same_part)
             for part, row, same_part in zip(nats, rows, np.split(same, edges), strict=True)
         ]
-        idle = np.concatenate([np.tile(~cells.varies, 4), np.full(2, not cells.varies.any())])
-        return cls(cells, surprise, row_surprise, stuck, Tails.fit(lines, idle, d))
+        idle = np.concatenate([np.tile(~watched, 4), np.full(2, not watched.any())])
+        return cls(cells, surprise, row_surprise, stuck, Tails.fit(lines, idle, d), watched)
 
     @property
     def n_channels(self) -> int:
@@ -74,6 +78,7 @@ class AlarmModel:
             "row_surprise": self.row_surprise.table,
             "stuck": self.stuck,
             **prefixed("tails", self.tails.arrays()),
+            "watched": self.watched,
         }
 
     @staticmethod
@@ -82,7 +87,7 @@ class AlarmModel:
         f = d * (1 if d > WIDE else 1 + len(HALF_LIVES))
         return {
             **dict.fromkeys(("cells.mean", "cells.scale", "cells.spread"), ("F64", (d,))),
-            "cells.varies": ("BOOL", (d,)),
+            **dict.fromkeys(("cells.varies", "watched"), ("BOOL", (d,))),
             "cells.partner": ("I64", (d,)),
             "cells.matrix": ("F64", (f, f + d)),
             "cells.offset": ("F64", (f + d,)),
@@ -109,6 +114,7 @@ class AlarmModel:
             Surprise(arrays["row_surprise"]),
             arrays["stuck"],
             Tails.restored(under("tails", arrays)),
+            arrays["watched"],
         )
 
     def cells_of(self, rows: Array) -> tuple[Nats, Expected]:
@@ -199,7 +205,7 @@ class AlarmStream:
             more, ratio = self.tracker.add(lines, whole(within(left.share, MOST_SHARE)))
             told += more
             ratios.append(ratio)
-            varies = np.tile(self.model.cells.varies, 2)
+            varies = np.tile(self.model.watched, 2)
             most = np.max(nats[: len(ratio)], axis=1, where=varies, initial=0)
             surprises.append(np.maximum(most, stuck[: len(ratio)].max(axis=1)) / UNIT)
             at += len(ratio)
@@ -211,7 +217,7 @@ class AlarmStream:
 
     def _nats(self, residuals: Residuals) -> tuple[Nats, Nats]:
         nats = self.model.surprise.of(_judged(self._baseline, residuals))
-        return nats, self.model.row_surprise.of(_row_distance(nats, self.model.cells.varies))
+        return nats, self.model.row_surprise.of(_row_distance(nats, self.model.watched))
 
     def _stuck(self, same: NDArray[np.bool_]) -> Nats:
         """Nats of repeated values; none while a channel's standstill is taken as normal."""
