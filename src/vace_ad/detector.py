@@ -43,6 +43,7 @@ from vace_ad.frames.chunks import as_chunks, gathered
 from vace_ad.frames.columns import clean_frame
 from vace_ad.frames.idle import idle_rows
 from vace_ad.frames.segments import missing_cells, run_edges
+from vace_ad.frames.spans import as_spans
 from vace_ad.frames.steps import StepTracker
 from vace_ad.frames.table import Table, as_table
 from vace_ad.frames.training import training_tables
@@ -312,20 +313,28 @@ class VACE:
         return self
 
     def fit(
-        self, data: Any, y: Any = None, *, sort: bool = False, progress: Progress | bool = False
+        self,
+        data: Any,
+        y: Any = None,
+        *,
+        sort: bool = False,
+        labels: Any = None,
+        progress: Progress | bool = False,
     ) -> Self:
         """Learn normal operation from one table or the path of a Parquet file, or a list of them.
 
         Nothing reaches across the border between two tables, or a jump in time. Of a file with
         more than `max_fit_rows` rows, only evenly spaced pieces are read. Columns of a table that
         cannot be channels (text, row counters, labels) are left out with a warning. `sort` puts
-        rows in order of time and averages those of the same time. `y` is ignored; it is there
-        for scikit-learn's tools. A fit that fails leaves the detector as it was. Here and in
-        `score`, `signals`, `embed` and `detect`, `progress=True` shows bars in notebooks and
-        terminals.
+        rows in order of time and averages those of the same time. `labels` are past faults, whose
+        rows are left out: a CSV file of `start,end`, or a list of pairs of times. `y` is ignored;
+        it is there for scikit-learn's tools. A fit that fails leaves the detector as it was. Here
+        and in `score`, `signals`, `embed` and `detect`, `progress=True` shows bars in notebooks
+        and terminals.
         """
         with shown(progress) as report:
-            model = Model.fit(data, self._asked, report, sort=sort)
+            faults = () if labels is None else as_spans(labels)
+            model = Model.fit(data, self._asked, report, sort=sort, faults=faults)
         self._take(model)
         return self
 

@@ -24,6 +24,7 @@ from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import CHANGEABLE, VACEConfig
 from vace_ad.errors import ConfigError, ModelFileError
 from vace_ad.frames.idle import IdleRule, watched
+from vace_ad.frames.spans import Span
 from vace_ad.frames.steps import StepRule
 from vace_ad.frames.table import Table
 from vace_ad.frames.training import (
@@ -63,9 +64,15 @@ class Model:
 
     @classmethod
     def fit(
-        cls, data: Any, config: VACEConfig, progress: Progress = silent, *, sort: bool = False
+        cls,
+        data: Any,
+        config: VACEConfig,
+        progress: Progress = silent,
+        *,
+        sort: bool = False,
+        faults: Sequence[Span] = (),
     ) -> Self:
-        """Learn normal operation from tables or Parquet files."""
+        """Learn normal operation from tables or Parquet files, without the rows of past faults."""
         watch = Stopwatch()
         tables, n_rows = training_tables(data, config, sort)
         channels = tables[0].names
@@ -78,7 +85,7 @@ class Model:
             config,
             learn=lambda rows: Normal.fit(rows)[0].rebuild,
             rule=rule,
-            idle=IdleRule(config, channels),
+            idle=IdleRule(config, channels, faults),
         )
         learned = learn(parts, config, progress, watch, mine)
         step = None if rule.step is None else rule.step / 1e9

@@ -14,6 +14,8 @@ from vace_ad.alarms.feed import AlarmFeed, Change
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import VACEConfig
+from vace_ad.frames.idle import IdleRule
+from vace_ad.frames.segments import Piece
 from vace_ad.frames.steps import StepRule
 from vace_ad.signals.normal import Normal
 
@@ -33,6 +35,7 @@ class Toy:
         self.normal, _ = Normal.fit([self.train])
         self.wander = Wander.fit([self.train])
         self.alarm = AlarmModel.fit([self.train])
+        self.idle = IdleRule(self.config, self.channels)
 
     @property
     def step_rule(self) -> StepRule:
@@ -60,7 +63,7 @@ def add(alarms: AlarmFeed, rows: np.ndarray, run: Run, came: np.ndarray | None =
     """The next rows, all decided at once."""
     came = np.ones(len(rows), bool) if came is None else came
     alarms.expect(came, None, None)
-    taken = alarms.take(rows, len(rows))
+    taken = alarms.take(Piece(rows, len(rows)))
     run.changes += taken.changes
     run.evidence = np.concatenate([run.evidence, taken.evidence])
     run.surprise = np.concatenate([run.surprise, taken.surprise])
@@ -71,5 +74,5 @@ def run_feed(toy: Toy, rows: np.ndarray, cuts: Sequence[int] = (), **how) -> Run
     alarms, run = feed(toy, **how), Run()
     for part in np.split(rows, list(cuts)):
         add(alarms, part, run)
-    run.changes += alarms.finish()
+    run.changes += alarms.finish().changes
     return run

@@ -11,6 +11,7 @@ from alarms.plants import coupled
 from vace_ad.alarms.feed import plain_event, restored_event
 from vace_ad.alarms.runs import Rules
 from vace_ad.config import VACEConfig
+from vace_ad.frames.segments import Piece
 
 TRAIN, D, N = 3000, 6, 2000
 VALUES = coupled(TRAIN + N, D, seed=0)
@@ -108,7 +109,7 @@ def test_a_cut_or_rows_without_evidence_end_an_event(toy: Toy, n: int) -> None:
     add(alarms, rows[:930], run)
     assert [change.what for change in run.changes] == ["open"]
     alarms.expect(np.ones(n, bool), None, None)
-    taken = alarms.take(None, n)
+    taken = alarms.take(Piece(None, n))
     (change,) = taken.changes
     assert change.what == "resolve"
     assert abs(change.event.end - 930) <= 1
@@ -153,7 +154,7 @@ def test_events_have_the_times_of_their_rows(toy: Toy) -> None:
     times = np.datetime64("2026-01-01", "ns") + np.arange(N) * np.timedelta64(60, "s")
     alarms = feed(toy)
     alarms.expect(np.ones(N, bool), times, None)
-    taken = alarms.take(broken(toy, SHIFT), N)
+    taken = alarms.take(Piece(broken(toy, SHIFT), N))
     event = taken.changes[-1].event
     assert event.start_time == times[event.start]
     assert event.end_time == times[event.end - 1]

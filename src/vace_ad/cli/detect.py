@@ -62,6 +62,13 @@ def detect_command(
     patch_length: fit.PatchLength = None,
     seed: fit.Seed = 0,
     settings: fit.Set = None,
+    off: fit.Off = None,
+    run_up: fit.RunUp = None,
+    run_down: fit.RunDown = None,
+    context: fit.Context = None,
+    watch: fit.Watch = None,
+    maintenance: fit.Maintenance = None,
+    labels: fit.Labels = None,
     time_column: read.TimeColumn = None,
     time_zone: read.TimeZone = None,
     sort: read.Sort = False,
@@ -108,12 +115,13 @@ def detect_command(
     from vace_ad.app.results import check_out
     from vace_ad.app.run import fit_and_detect
     from vace_ad.app.training import choose_training
+    from vace_ad.frames.idle import word_columns
 
     started = time.perf_counter()
     output = say.Output(as_json=as_json, quiet=quiet)
     end.check_excel(excel, out, by)
-    how = Reading.at_the_command_line(locals())
-    config = fit.make_config(preset, patch_length, seed, settings)
+    config = fit.make_config(preset, patch_length, seed, settings, locals())
+    how = Reading.at_the_command_line({**locals(), "states": word_columns(config)})
     alarming = alarm.make_alarming(
         alarm.make_budget(budget, false_alarm_rate, threshold), join, min_length, cooldown, step
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -16,6 +16,8 @@ from vace_ad.errors import ConfigError, InputError, needs
 
 if TYPE_CHECKING:
     from vace_ad.app.run import Run
+    from vace_ad.frames.idle import Stretch
+    from vace_ad.metrics.forewarning import Forewarning
 
 EVENTS_FOUND = 3  # exit status under --fail-on-events
 
@@ -106,6 +108,30 @@ def write_scores(place: str, run: Run) -> None:
         write_frame(frame, Path(place))
 
 
+def idle_words(stretches: Sequence[Stretch]) -> str:
+    """How long a machine was off or under maintenance."""
+    words = []
+    for kind in dict.fromkeys(one.kind for one in stretches):
+        own = [one for one in stretches if one.kind == kind]
+        rows = sum(one.end - one.start for one in own)
+        words.append(f"{kind}: {rows:,} rows in {len(own)} stretch{'es' * (len(own) > 1)}")
+    return f"not judged: {'; '.join(words)}"
+
+
+def forewarning_words(found: Forewarning) -> str:
+    """What events were worth against labels."""
+    from vace_ad.frames.time import duration_words
+
+    words = f"labels: {found.found} of {len(found.faults)} faults found"
+    if found.median_seconds is not None:
+        lead = duration_words(round(found.median_seconds * 1e9))
+        words += f", known {lead} before the failure (median)"
+    words += f"; {found.false_alarms} false alarm{'s' * (found.false_alarms != 1)}"
+    if found.false_alarms_per_week is not None:
+        words += f", {found.false_alarms_per_week:.2g} a week"
+    return words
+
+
 def _say(run: Run, out: Path | None, output: Output) -> None:
     from vace_ad.frames.time import duration_words
     from vace_ad.frames.zones import time_words, zone_words
@@ -120,6 +146,8 @@ def _say(run: Run, out: Path | None, output: Output) -> None:
     output.say(f"{name}: {', '.join(parts)}", "bold")
     output.say(f"  trained on {run.training.words}")
     output.say(f"  alarms: {found.threshold.words}")
+    if found.idle:
+        output.say(f"  {idle_words(found.idle)}")
     output.notes(run.notes)
     output.sparkline(found.evidence, 1.0, found.predictions)
     silent = len(found.events) - len(found.anomalies)
@@ -127,5 +155,7 @@ def _say(run: Run, out: Path | None, output: Output) -> None:
     words += f", {silent} time{'s' * (silent != 1)} without data" if silent else ""
     output.say(words if found.events else "nothing found", "bold")
     output.events(found.events, clock.step, clock.zone)
+    if run.forewarning is not None:
+        output.say(forewarning_words(run.forewarning))
     if out is not None:
         output.say(f"results in {out}; open {out / 'report.html'}")

@@ -50,6 +50,13 @@ def fit_command(
     patch_length: fit.PatchLength = None,
     seed: fit.Seed = 0,
     settings: fit.Set = None,
+    off: fit.Off = None,
+    run_up: fit.RunUp = None,
+    run_down: fit.RunDown = None,
+    context: fit.Context = None,
+    watch: fit.Watch = None,
+    maintenance: fit.Maintenance = None,
+    labels: fit.Labels = None,
     train_skip: read.TrainSkip = None,
     where: read.Where = None,
     time_column: read.TimeColumn = None,
@@ -84,10 +91,11 @@ def fit_command(
     """
     from vace_ad.app.loading import Reading, load_tables
     from vace_ad.app.training import Training, fit_detector, within
+    from vace_ad.frames.idle import word_columns
 
     output = say.Output(as_json=as_json, quiet=quiet)
-    how = Reading.at_the_command_line(locals())
-    config = fit.make_config(preset, patch_length, seed, settings)
+    config = fit.make_config(preset, patch_length, seed, settings, locals())
+    how = Reading.at_the_command_line({**locals(), "states": word_columns(config)})
     if _one_of(model, models, by) is None:
         assert models is not None
         many.fit_fleet(
@@ -141,6 +149,8 @@ def score_command(
     join: alarm.Join = 0,
     min_length: alarm.MinLength = 1,
     cooldown: alarm.Cooldown = 0,
+    maintenance: fit.Maintenance = None,
+    labels: fit.Labels = None,
     time_column: read.TimeColumn = None,
     time_zone: read.TimeZone = None,
     sort: read.Sort = False,
@@ -185,6 +195,7 @@ def score_command(
     alarming = alarm.make_alarming(
         alarm.make_budget(budget, false_alarm_rate, threshold), join, min_length, cooldown, step
     )
+    planned = () if maintenance is None else fit.windows(maintenance)
     if _one_of(model, models, by) is None:
         from vace_ad.config import VACEConfig
         from vace_ad.fleet.task import Choice
@@ -194,7 +205,7 @@ def score_command(
         many.detect_fleet(
             paths,
             how,
-            VACEConfig(),
+            VACEConfig(maintenance=planned),
             alarming,
             Choice(),
             out=out,
@@ -212,7 +223,7 @@ def score_command(
         check_out(out, paths)
     if scores is not None:
         end.check_scores(scores, paths)
-    detector = load(existing(model))
+    detector = load(existing(model), **({"maintenance": planned} if planned else {}))
     alarming.rules()  # refuses nonsense before the table is read
     if detector.feedback.active:
         output.say(f"  with {len(detector.feedback.active)} verdicts of {detector.feedback.path}")

@@ -23,6 +23,7 @@ from vace_ad.fleet.rows import MachineRow, Status
 from vace_ad.fleet.runner import group_column, per_machine
 from vace_ad.fleet.shared import MACHINES, fit_on
 from vace_ad.fleet.task import Job, row_of
+from vace_ad.frames.idle import word_columns
 from vace_ad.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -220,7 +221,9 @@ class Fleet:
         from vace_ad.frames.read import ReadReport
 
         report = ReadReport(one.name, "table", one.rows.height, one.rows.width, "")
-        return load_frame(one.rows, report, Reading(by=self.by), channels)
+        return load_frame(
+            one.rows, report, Reading(by=self.by, states=word_columns(self.config)), channels
+        )
 
     def _machines(self, data: Any) -> Iterator[Machine]:
         at = group_column(self.group, self.by)

@@ -172,7 +172,8 @@ def _judge(task: Task, learned: VACE | None = None) -> Run:
     if task.model is not None:
         from vace_ad.detector import load
 
-        detector = load(task.model)
+        planned = job.config.maintenance  # newer than what the model knows of
+        detector = load(task.model, **({"maintenance": planned} if planned else {}))
         loaded = load_entity(task.entity, job.how, detector.channels_)
         alarming = _alarming(task, detector.model_.step, detector.calibration_.n_rows)
         return _with_model(detector, loaded, task, alarming)

@@ -18,6 +18,7 @@ from vace_ad.caller import option
 from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.frames.segments import LARGEST, run_edges
+from vace_ad.frames.spans import Span, rows_of
 from vace_ad.frames.states import column_of, words_of
 from vace_ad.frames.where import Answer, Rows, columns_of, condition
 
@@ -37,8 +38,11 @@ class Stretch(NamedTuple):
 class IdleRule:
     """When a machine is off or under maintenance, by the settings."""
 
-    def __init__(self, config: VACEConfig, channels: Sequence[str]) -> None:
-        self.channels, self._config = tuple(channels), config
+    def __init__(
+        self, config: VACEConfig, channels: Sequence[str], faults: Sequence[Span] = ()
+    ) -> None:
+        """`faults` are past ones, whose rows are left out too: for training."""
+        self.channels, self._config, self._faults = tuple(channels), config, tuple(faults)
         self._off: Rows | None = None
         if config.off is not None:
             states = {column_of(name): True for name in channels if column_of(name)}
@@ -49,7 +53,7 @@ class IdleRule:
     @property
     def given(self) -> bool:
         """Whether any row can be idle."""
-        return self._off is not None or bool(self._config.maintenance)
+        return self._off is not None or bool(self._config.maintenance or self._faults)
 
     def off(self, rows: Array) -> Answer:
         """Which of these rows say that the machine stands still, and which that it runs."""
@@ -64,14 +68,14 @@ class IdleRule:
         return np.where(np.abs(values) <= LARGEST, values, np.nan)
 
     def maintenance(self, time: NDArray[np.datetime64] | None, n: int, zone: str | None) -> Bools:
-        """Which of these rows lie in a planned window, (n,)."""
+        """Which of these rows lie in a planned window, or in a past fault, (n,)."""
         windows = self._config.maintenance
-        if not windows:
+        if not windows and not self._faults:
             return np.zeros(n, bool)
         if time is None:
             raise InputError(
-                f"{option('maintenance')} needs times, and these rows have none; give them a time "
-                "column"
+                f"{option('maintenance')} and labels need times, and these rows have none; give "
+                "them a time column"
             )
         if zone not in self._windows:
             self._windows[zone] = window_times(windows, zone)
@@ -79,6 +83,8 @@ class IdleRule:
         inside = np.zeros(n, bool)
         for start, end in edges:
             inside |= (time >= start) & (time < end)
+        for a, b in rows_of(self._faults, time, zone):
+            inside[a:b] = True
         return inside
 
     @cached_property

@@ -49,7 +49,16 @@ MODEL = {
     ),
     "learn": Field(f.duration, None, "or: learn each entity from its first rows, so long", '"14d"'),
     "random_state": Field(f.whole(0, 2**31 - 1), 0, "the random seed of what is learned"),
+    "off": Field(f.text, None, "with learn: the machine stands still", '"pump_speed < 5"'),
+    "run_up": Field(f.whole(0, 100_000), 5, "with learn: rows after that which are off too"),
+    "run_down": Field(f.whole(0, 4_096), 5, "with learn: rows before that without alarms"),
+    "context": Field(f.texts, (), "with learn: explain others, never blamed", '["ambient"]'),
+    "watch": Field(f.texts, (), "with learn: the only channels that alarm", '["flow"]'),
+    "maintenance": Field(
+        f.path, None, "planned windows: CSV of start,end or iCalendar", '"windows.csv"'
+    ),
 }
+LEARNED = ("off", "run_up", "run_down", "context", "watch")  # settings of what is learned here
 ALARMS = {
     "budget": Field(
         budget, None, "false alarms that an entity may raise; by default this", '"1 per week"'
@@ -180,6 +189,12 @@ def make_config(data: Mapping[str, Any], file: Path | None = None) -> Config:
     }
     if (checked["model"]["file"] is None) == (checked["model"]["learn"] is None):
         raise ConfigError('[model] needs one of file = "pump.vace" or learn = "14d"')
+    given = [key for key in LEARNED if checked["model"][key] != MODEL[key].default]
+    if given and checked["model"]["learn"] is None:
+        raise ConfigError(
+            f"model.{given[0]} goes with model.learn; the model file has its own: set it with "
+            "`vace fit`"
+        )
     if checked["align"]["fill"] == "hold" and checked["align"]["step"] is None:
         raise ConfigError('align.fill = "hold" needs align.step, such as step = "10s"')
     kind = data["source"].get("kind")

@@ -27,6 +27,11 @@ class Added(Protocol):
         ...
 
     @property
+    def idle(self) -> NDArray[np.bool_]:
+        """Whether each row just added is off or under maintenance, (n,)."""
+        ...
+
+    @property
     def changes(self) -> Sequence[Any]:
         """What became of events: objects with `what` and `event`."""
         ...

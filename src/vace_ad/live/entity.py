@@ -68,6 +68,7 @@ class Entity:
         self.accepted: list[tuple[str, Any]] = []  # the alarm and how it looked, called normal
         self._hushed: str | None = None  # the alarm whose event is still going on, called normal
         self.n_accepted = 0  # stretches that looked like something accepted
+        self.idle = False  # whether the last row is off or under maintenance
         self._blind = 0  # the last rows, none of which has a score
         self._blind_since = 0  # time of the first of them
         self._again: int | None = None  # after a restart: records up to this time may come again
@@ -200,12 +201,14 @@ class Entity:
                 self.model.accept(self.stream, self.accepted)
         added = self.stream.add(cells, np.array(times, "datetime64[ns]"))
         self.scores.extend(times, added.provisional.tolist())
-        scored = (~np.isnan(added.provisional)).tolist()
+        scored = (~np.isnan(added.provisional) | added.idle).tolist()  # idle rows need no score
+        self.idle = bool(added.idle[-1])
         if len(times) == 1:
             return [list(added.changes)], scored
         changes: list[list[Any]] = [[] for _ in times]
         for change in added.changes:
-            changes[change.row - (number - self._base)].append(change)
+            row = change.row - (number - self._base)  # before these where rows waited
+            changes[max(row, 0)].append(change)
         return changes, scored
 
     def _count_accepted(self, changes: Sequence[Any]) -> None:
@@ -265,7 +268,9 @@ class Entity:
             self._heard[channel] = row.time
             if self.life.open:
                 messages += self.life.heard(row.time, channel)
-        if 0 < len(row.read) < len(self._heard):  # an empty row is the entity's silence, not theirs
+        if (
+            0 < len(row.read) < len(self._heard) and not self.idle
+        ):  # an empty row is the entity's silence, not theirs
             for channel, time in self._heard.items():
                 if row.time - time >= after:
                     messages += self.life.silent(time, row.time, channel)
@@ -285,7 +290,9 @@ class Entity:
     @property
     def words(self) -> str:
         """What the entity is doing."""
-        return f"learning, {self.progress:.0%}" if self.phase == LEARNING else self.phase
+        if self.phase == LEARNING:
+            return f"learning, {self.progress:.0%}"
+        return "off" if self.idle and self.phase == WATCHING else self.phase
 
     def training(self, store: Store) -> tuple[Rows, Times]:
         """The rows to learn from."""

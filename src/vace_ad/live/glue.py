@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from vace_ad.errors import ConfigError, FeedbackError, InputError, ModelFileError
+from vace_ad.frames.idle import window_times
+from vace_ad.frames.spans import read_spans
 from vace_ad.live.core import Model, Rows, Stream, Times
 
 if TYPE_CHECKING:
@@ -88,9 +90,26 @@ class VaceModel:
 class VaceCore:
     """Loads and fits VACE detectors."""
 
-    def __init__(self, budget: Budget, random_state: int = 0, step: int | None = None) -> None:
-        """`step` is the time between aligned rows, for models whose rows had no time."""
-        self._budget, self._random_state, self._step = budget, random_state, step
+    def __init__(
+        self,
+        budget: Budget,
+        random_state: int = 0,
+        step: int | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        maintenance: Path | None = None,
+    ) -> None:
+        """`step` is the time between aligned rows, for models whose rows had no time.
+
+        `settings` are those of what is learned here; `maintenance` a file of planned windows.
+        """
+        self._budget, self._step = budget, step
+        self._settings = {"random_state": random_state, **(settings or {})}
+        self._planned: dict[str, Any] = {}
+        if maintenance is not None:
+            windows = tuple(span.window for span in read_spans(maintenance))
+            window_times(windows, "UTC")  # refused now, not at the first row
+            self._planned = {"maintenance": windows}
 
     def load(self, path: Path) -> Model:
         """Read a model file."""
@@ -102,14 +121,15 @@ class VaceCore:
             raise ModelFileError(
                 f"the model {path} cannot be read ({error.strerror}); make it with `vace fit`"
             ) from None
-        return VaceModel(load(path), digest, self._budget, self._step)
+        return VaceModel(load(path, **self._planned), digest, self._budget, self._step)
 
     def fit(self, rows: Rows, channels: tuple[str, ...], time: Times, path: Path) -> Model:
         """Learn normal operation from rows; the file is there whole or not at all."""
         from vace_ad import VACE
         from vace_ad.frames import Table
 
-        detector = VACE(random_state=self._random_state).fit(Table(rows, channels, time))
+        settings = {**self._settings, **self._planned}
+        detector = VACE(**settings).fit(Table(rows, channels, time))
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         partial = path.with_suffix(".partial")
         detector.save(partial)

@@ -18,7 +18,7 @@ from vace_ad.errors import ConfigError, InputError
 from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import iso
 from vace_ad.live.clock import SetClock
-from vace_ad.live.config import MINUTE, Config, load_config
+from vace_ad.live.config import LEARNED, MINUTE, Config, load_config
 from vace_ad.live.core import Core
 from vace_ad.live.fields import Field, duration, pause, shown_url, switch_off
 from vace_ad.live.parts import make_source
@@ -48,7 +48,14 @@ def vace_core(config: Config) -> Core:
     """The real detector."""
     from vace_ad.live.glue import VaceCore
 
-    return VaceCore(config.budget, config.model["random_state"], config.align["step"])
+    model = config.model
+    return VaceCore(
+        config.budget,
+        model["random_state"],
+        config.align["step"],
+        settings={key: model[key] for key in LEARNED},
+        maintenance=model["maintenance"],
+    )
 
 
 class Service:

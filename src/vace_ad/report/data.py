@@ -67,6 +67,7 @@ class ReportData:
     what_if: Sequence[WhatIf] = ()  # by rising shift
     trust: Sequence[str] = ()  # whether the detector can be trusted here, in sentences
     training: tuple[int, int] | None = None  # rows [start, end) that the fit saw, if any here
+    idle: Sequence[tuple[str, int, int]] = ()  # why, and rows [start, end) that were not judged
     trajectory: NDArray[np.floating] | None = None  # (k, 2), the embedding in two dimensions
     trajectory_rows: NDArray[np.integer] | None = None  # (k,), the row each point stands for
     geometry: Mapping[str, float] = field(default_factory=dict)  # diagnostic -> value

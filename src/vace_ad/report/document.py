@@ -47,6 +47,7 @@ def document(
         "whatIf": [[float(w.shift), int(w.events), w.words] for w in data.what_if],
         "file": data.title,
         "training": None if data.training is None else [int(row) for row in data.training],
+        "idle": [{"kind": k, "start": int(a), "end": int(b)} for k, a, b in data.idle],
         "time": {
             "origin": clock.origin_ms, "zone": data.time_zone, "step": clock.step,
             "gap": clock.gap, "knots": len(clock.rows),

@@ -72,6 +72,7 @@ def report_data(
         what_if=_what_if(detector, found, first, rules),
         trust=trust(detector, table, found),
         training=training,
+        idle=found.idle,
         trajectory=points,
         trajectory_rows=rows,
         geometry=geometry,
@@ -138,6 +139,7 @@ def plain_report_data(title: str, found: Detection, *, first: int = 0) -> Report
         events=_events(found.events, table, wander, usual),
         near_misses=_events(nearly, table, wander, usual, near_miss=True),
         training=(0, first) if first else None,
+        idle=found.idle,
         alarm_words=found.threshold.words,
         notes=found.notes,
     )
