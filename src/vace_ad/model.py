@@ -16,6 +16,7 @@ from vace_ad import files
 from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.budget import Budget, Threshold, choose_threshold
 from vace_ad.alarms.calibration import Calibration
+from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.pattern import Pattern
 from vace_ad.alarms.recognise import Recogniser
 from vace_ad.alarms.runs import Rules
@@ -60,6 +61,7 @@ class Model:
     seen_scores: Array  # (2, n), final and provisional, of the last rows, by the finished signals
     wander: Wander  # of channels in training, by which rows are blamed on them
     alarm: AlarmModel  # what every channel should be, and how surprising it is where it is not
+    conditions: Conditions  # the range of every channel
     facts: Mapping[str, Any] = field(default_factory=dict)  # what happened in the fit
 
     @classmethod
@@ -132,6 +134,7 @@ class Model:
             seen,
             Wander.fit(used),
             alarm,
+            Conditions.fit(used),
             facts,
         )
 
@@ -172,6 +175,7 @@ class Model:
             calibration_scores=thinned([self.calibration_scores, *held_out], config.max_fit_rows),
             wander=self.wander.merged(Wander.fit([*all_parts, *all_named]), update.weight),
             alarm=self.alarm.updated([*all_parts, *all_named]),
+            conditions=self.conditions.merged([*all_parts, *all_named]),
             facts=facts,
         )
 
@@ -299,6 +303,7 @@ class Model:
             arrays |= prefixed("scored", self.scored.arrays())
         arrays |= prefixed("wander", self.wander.arrays())
         arrays |= prefixed("alarm", self.alarm.arrays())
+        arrays |= prefixed("conditions", self.conditions.arrays())
         for signal in self.signals:
             arrays |= prefixed(signal.key, signal.arrays())
         return arrays
@@ -334,6 +339,7 @@ class Model:
                 arrays["seen_scores"],
                 Wander(**under("wander", arrays)),
                 AlarmModel.restored(under("alarm", arrays)),
+                Conditions(**under("conditions", arrays)),
                 description["facts"],
             )
             plain = replace(config, engine="numpy", precision="float32", device="cpu")

@@ -37,7 +37,7 @@ def layout(description: dict[str, Any]) -> files.Layout:
         "calibration_scores": ("F64", (None,)),
         "seen_scores": ("F64", (2, None)),
         "wander.usual": ("F64", (len(LENGTHS), d)),
-        "wander.deviation": ("F64", (d,)),
+        **dict.fromkeys(("wander.deviation", "conditions.low", "conditions.high"), ("F64", (d,))),
         **{f"alarm.{name}": shape for name, shape in AlarmModel.layout(d).items()},
     }
     for name in ("normal",) if watched(config, channels).all() else ("normal", "scored"):

@@ -9,6 +9,7 @@ import numpy as np
 
 from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.feed import AlarmFeed, Change
 from vace_ad.alarms.runs import Rules
@@ -36,6 +37,8 @@ class Toy:
         self.wander = Wander.fit([self.train])
         self.alarm = AlarmModel.fit([self.train])
         self.idle = IdleRule(self.config, self.channels)
+        self.watched = np.ones(len(self.channels), bool)
+        self.conditions = Conditions.fit([self.train])
 
     @property
     def step_rule(self) -> StepRule:

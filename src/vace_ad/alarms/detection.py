@@ -57,8 +57,12 @@ class Found:
 
     @property
     def anomalies(self) -> tuple[Event, ...]:
-        """The events without those of missing data."""
+        """The events without those of missing data and of conditions outside training."""
         return tuple(event for event in self.events if event.kind == ANOMALY)
+
+    def count(self, kind: str) -> int:
+        """How many events there are of a kind."""
+        return sum(event.kind == kind for event in self.events)
 
     @property
     def predictions(self) -> NDArray[np.int8]:
@@ -123,10 +127,23 @@ def find_events(
         threshold,
         tuple(events),
         tuple(missed),
-        (threshold.note,) if threshold.note else (),
+        (*((threshold.note,) if threshold.note else ()), *_outside(model, table, first)),
         accepted=accepted_events(accepted, table, first),
         idle=idle.stretches(),
     )
+
+
+def _outside(model: Learned, table: Table, first: int) -> list[str]:
+    """That conditions were outside training, in words."""
+    if model.watched.all():
+        return []
+    rows = table.block(first, len(table))
+    outside = model.conditions.outside(rows, model.channels, model.watched).any(axis=1)
+    n = int(outside.sum())
+    if not n:
+        return []
+    words = model.conditions.words(rows, model.channels, model.watched)
+    return [f"conditions outside training in {n:,} rows: {words}; alarms there are told apart"]
 
 
 def near_misses(evidence: Array, runs: NDArray[np.intp], apart: int) -> NDArray[np.intp]:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.budget import Budget
-from vace_ad.alarms.events import ACCEPTED, Event
+from vace_ad.alarms.conditions import LINGER, Conditions
+from vace_ad.alarms.events import ACCEPTED, ANOMALY, CONDITIONS, Event
 from vace_ad.alarms.pattern import BEFORE, Pattern
 from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.runs import Rules
@@ -67,6 +68,14 @@ class Learned(Protocol):
     @property
     def step_rule(self) -> StepRule:
         """How times cut a series into stretches."""
+
+    @property
+    def watched(self) -> NDArray[np.bool_]:
+        """Which channels are no context, (n_channels,)."""
+
+    @property
+    def conditions(self) -> Conditions:
+        """The range of every channel in training."""
 
     @property
     def idle(self) -> IdleRule:
@@ -242,6 +251,11 @@ class AlarmFeed:
         if line.kind == "relation" and line.channel is not None:
             other = int(model.alarm.cells.partner[line.channel])
             partner = None if other == line.channel else model.channels[other]
+        if known is None:
+            outside = self._conditions(tracked.alarm)
+            kind = CONDITIONS if outside else ANOMALY
+        else:
+            kind, outside = known.kind, known.conditions
         start_time = self._time(first)
         if start_time is None and known is not None:
             start_time = known.start_time
@@ -249,6 +263,7 @@ class AlarmFeed:
             start,
             end,
             self._number(peak),
+            kind,
             score=score,
             ratio=1 + margin / needed,
             probability=rare,
@@ -261,8 +276,17 @@ class AlarmFeed:
             signal=line.kind,
             shares=shares,
             partner=partner,
+            conditions=outside,
             lasting=tracked.lasting,
         )
+
+    def _conditions(self, row: int) -> str:
+        """What was outside training at a row or shortly before; empty: nothing."""
+        model = self._model
+        kept, begin = self._recent(self._rows)
+        rows = kept[max(row - LINGER - begin, 0) : max(row + 1 - begin, 0)]
+        rows = rows[~np.isnan(rows).any(axis=1)]
+        return model.conditions.words(rows, model.channels, model.watched)
 
     def _shares(self, tracked: Tracked) -> tuple[tuple[str, float], ...]:
         """Channels by their share of the suspicion, highest first."""
@@ -398,7 +422,7 @@ def accepted_change(stretch: Stretch, feed: AlarmFeed | None) -> Change:
 
 _PLAIN = (
     "start", "end", "peak", "kind", "score", "ratio", "probability", "severity", "alarm", "signal",
-    "partner", "lasting",
+    "partner", "conditions", "lasting",
 )  # fmt: skip
 _STAMPS = ("start_time", "end_time", "peak_time", "alarm_time")
 

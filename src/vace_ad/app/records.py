@@ -29,6 +29,7 @@ def event_record(event: Event, zone: str | None = None) -> dict[str, Any]:
         "severity": event.severity,
         "probability": event.probability,
         "signal": event.signal,
+        "conditions": event.conditions,
         "shares": dict(event.shares),
     }
 

@@ -150,9 +150,10 @@ def _say(run: Run, out: Path | None, output: Output) -> None:
         output.say(f"  {idle_words(found.idle)}")
     output.notes(run.notes)
     output.sparkline(found.evidence, 1.0, found.predictions)
-    silent = len(found.events) - len(found.anomalies)
+    silent, outside = found.count("no data"), found.count("conditions")
     words = f"{len(found.anomalies)} anomal{'y' if len(found.anomalies) == 1 else 'ies'}"
     words += f", {silent} time{'s' * (silent != 1)} without data" if silent else ""
+    words += f", {outside} under conditions outside training" if outside else ""
     output.say(words if found.events else "nothing found", "bold")
     output.events(found.events, clock.step, clock.zone)
     if run.forewarning is not None:

@@ -179,4 +179,5 @@ def _cells(number: int, event: Event, step: int | None, named: int, zone: str | 
         strength = [f"{event.severity:.0f}", odds(event.probability)]
     sensors = ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:named])
     signal = event.signal or ("" if event.kind == "anomaly" else event.kind)
+    signal = f"conditions: {event.conditions}" if event.conditions else signal
     return [f"{number}", start, lasts, *strength, signal, sensors]

@@ -265,6 +265,8 @@ def summary(alarm: Alarm) -> str:
         what = f"anomaly{f' in {blamed}' if blamed else ''}"
         if alarm.severity is not None:
             what += f", severity {alarm.severity:.0f}"
+        if alarm.reason:
+            what += f" ({alarm.reason})"
     end = "" if alarm.resolved is None else f", resolved {iso(alarm.resolved)}"
     return f"{who}: {what}, since {iso(alarm.onset)}{end}"
 
@@ -281,6 +283,8 @@ def iso(time: int) -> str:
 def _merge(alarm: Alarm, event: Any) -> None:
     """Take over what the strongest event says."""
     severity = _number(event.severity)
+    if conditions := getattr(event, "conditions", ""):
+        alarm.reason = f"conditions outside training: {conditions}"
     stronger = alarm.severity is None or (severity is not None and severity >= alarm.severity)
     if stronger or not alarm.shares:
         alarm.severity = severity if stronger else alarm.severity

@@ -36,6 +36,7 @@ class ReportEvent:
     signal: str | None = None  # the leading one, a key of ReportData.signals
     shares: Sequence[tuple[str, float]] = ()  # (channel, share of the score), highest first
     band: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # channel -> low, high
+    conditions: str = ""  # what was outside training then
     near_miss: bool = False  # stayed below the limit
 
 

@@ -92,6 +92,7 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
         "around": [int(row) for row in surroundings(event, data.n_rows)],
         "kind": event.kind,
         "signal": event.signal,
+        "conditions": event.conditions,
         "severity": round(float(event.severity)) if np.isfinite(event.severity) else None,
         "from": stamp(data, first, clock),
         "to": stamp(data, last, clock),

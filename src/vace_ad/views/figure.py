@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.alarms.events import CONDITIONS, NO_DATA
 from vace_ad.errors import MissingExtraError
 from vace_ad.frames.write import zone_of
 from vace_ad.frames.zones import time_words
@@ -57,10 +58,12 @@ def plot(found: Detection, ax: Any = None) -> Any:
 def headline(found: Detection) -> str:
     """Return what was found in one line."""
     anomalies = len(found.anomalies)
-    silent = len(found.events) - anomalies
+    silent, outside = found.count(NO_DATA), found.count(CONDITIONS)
     words = "1 anomaly" if anomalies == 1 else f"{anomalies:,} anomalies"
     if silent:
         words += f" and {silent:,} without data"
+    if outside:
+        words += f" and {outside:,} under conditions outside training"
     return f"{words} in {plural(len(found.scores), 'row')} ({found.threshold.words})"
 
 

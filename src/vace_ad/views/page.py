@@ -216,6 +216,7 @@ def _events(
             probability=event.probability,
             kind="no data" if event.kind == "no data" else "anomaly",
             signal=event.signal,
+            conditions=event.conditions,
             shares=event.shares,
             band=expected_band(table.values, table.names, event, wander, usual),
             near_miss=near_miss,

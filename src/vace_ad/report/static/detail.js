@@ -42,6 +42,7 @@ class Detail {
     let text = `${when}, strongest at ${sameDay(peak, from)}.`;
     if (event.near) text += " It stayed below the limit, so it is no event.";
     if (severity !== null) text += ` Severity ${severity} of 100.`;
+    if (event.conditions) text += ` Conditions were outside training then: ${event.conditions}. It may be no fault.`;
     if (what) text += ` What stood out: ${what}.`;
     if (odds) text += odds.startsWith("less") ? ` In normal operation ${odds.replace("less", "fewer")} rows look as strange.` : ` In normal operation about ${odds}${odds.endsWith("%") ? " of rows look" : " rows looks"} as strange.`;
     return text;
