@@ -2,6 +2,7 @@
 
 from vace_ad.metrics.dqe import dqe
 from vace_ad.metrics.evaluate import evaluate
+from vace_ad.metrics.forewarning import Forewarning, forewarning
 from vace_ad.metrics.operating import Operating, blame_hits, operating
 from vace_ad.metrics.operational import Operational, operational
 from vace_ad.metrics.pate import pate
@@ -10,12 +11,14 @@ from vace_ad.metrics.window import sliding_window
 
 __all__ = [
     "VUS",
+    "Forewarning",
     "Operating",
     "Operational",
     "Surfaces",
     "blame_hits",
     "dqe",
     "evaluate",
+    "forewarning",
     "operating",
     "operational",
     "pate",
