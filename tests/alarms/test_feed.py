@@ -89,7 +89,7 @@ def test_a_feed_resumes_in_the_middle_of_an_event(toy: Toy, at: int) -> None:
     state = {name: array.copy() for name, array in first.state().items()}
     second.resume(state, json.loads(json.dumps(first.description())))
     add(second, rows[at:], resumed)
-    resumed.changes += second.finish()
+    resumed.changes += second.finish().changes
     assert len(whole.events) == 2
     assert resumed.changes == whole.changes
     np.testing.assert_array_equal(resumed.evidence, whole.evidence)
@@ -126,7 +126,7 @@ def test_rows_put_in_for_missing_ones_do_not_shift_row_numbers(toy: Toy) -> None
     came[[100, 101, 102, 925, 1100]] = False
     alarms, run = feed(toy), Run()
     add(alarms, rows, run, came)
-    run.changes += alarms.finish()
+    run.changes += alarms.finish().changes
     complete = run_feed(toy, rows)
     number = np.cumsum(came) - 1  # the user's number of each row
     assert len(run.events) == 2
