@@ -99,6 +99,7 @@ class Model:
             learned.training.rhythm,
             step,
             whole=sum(map(len, tables)) == n_rows,
+            off=config.off,
         )
         refit = config.robust and 0 < np.diff(stretches).sum() <= LEAVE_OUT_MOST * len(learned.held)
         least = learned.training.config.least_rows
@@ -118,6 +119,7 @@ class Model:
             "regular_step": rule.regular,
             "pace_seconds": None if step is None else [each / 1e9 for each in rule.pace],
             "training": [note.to_plain() for note in notes],
+            "data": looked.sheet(notes).to_plain(),
             "rhythm": training.rhythm._asdict(),
             "engine": "none",
             "seconds": watch.seconds,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -108,6 +108,22 @@ def write_scores(place: str, run: Run) -> None:
         write_frame(frame, Path(place))
 
 
+def say_data(facts: Mapping[str, Any], output: Output, most: int = 3) -> None:
+    """The verdict on the training data, and the sensors that are not good."""
+    data = facts.get("data")
+    if data is None:
+        return
+    output.say(f"  training data: {data['grade']}" + (f" ({data['why']})" if data["why"] else ""))
+    worse = sorted(
+        (one for one in data["sensors"] if one["grade"] != "good"),
+        key=lambda one: one["grade"] != "poor",
+    )
+    for one in worse[:most]:
+        output.say(f"    {one['name']}: {one['grade']}, {', '.join(one['found'])}")
+    if len(worse) > most:
+        output.say(f"    and {len(worse) - most} more; `vace inspect MODEL` lists them all")
+
+
 def idle_words(stretches: Sequence[Stretch]) -> str:
     """How long a machine was off or under maintenance."""
     words = []
@@ -146,6 +162,7 @@ def _say(run: Run, out: Path | None, output: Output) -> None:
     output.say(f"{name}: {', '.join(parts)}", "bold")
     output.say(f"  trained on {run.training.words}")
     output.say(f"  alarms: {found.threshold.words}")
+    say_data(run.detector.facts_, output)
     if found.idle:
         output.say(f"  {idle_words(found.idle)}")
     output.notes(run.notes)

@@ -121,6 +121,7 @@ def fit_command(
     notes = [note for loaded in tables for note in loaded.notes] + notes
     output.say(f"{model}: {rows:,} rows × {len(detector.channels_)} channels learned", "bold")
     output.notes(notes)
+    end.say_data(detector.facts_, output)
     _describe(detector, output)
     output.json({"model": str(model), "notes": notes, **_record(detector)})
 
@@ -262,6 +263,7 @@ def inspect_command(
     output.say(f"{model}: {len(detector.channels_)} channels, learned from {rows:,} rows", "bold")
     output.say(f"  channels: {', '.join(detector.channels_)}")
     output.say(f"  settings: {detector.settings_text}")
+    end.say_data(detector.facts_, output, most=len(detector.channels_))
     _describe(detector, output)
     output.json({"model": str(model), **_record(detector)})
 
