@@ -51,6 +51,16 @@ class Event:
         return f"{self.kind}-{self.start if self.alarm is None else self.alarm}".replace(" ", "-")
 
     @property
+    def components(self) -> tuple[tuple[str, float], ...]:
+        """Components by their share, highest first, of channels called `component/sensor`."""
+        found: dict[str, float] = {}
+        for name, share in self.shares:
+            component, slash, _ = name.rpartition("/")
+            if slash:
+                found[component] = found.get(component, 0.0) + share
+        return tuple(sorted(found.items(), key=lambda pair: -pair[1]))
+
+    @property
     def level(self) -> str:
         """The severity in a word: low, medium, high or critical; empty where it means nothing."""
         return "" if np.isnan(self.severity) else level(self.severity)
@@ -90,6 +100,11 @@ def event_columns(events: Sequence[Event], top: int = 3) -> dict[str, Any]:
     columns["signal"] = [event.signal or "" for event in events]
     if any(event.conditions for event in events):
         columns["conditions"] = [event.conditions for event in events]
+    if any(event.components for event in events):
+        columns["components"] = [
+            ", ".join(f"{name} {share:.0%}" for name, share in event.components[:top])
+            for event in events
+        ]
     columns["channels"] = [
         ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:top]) for event in events
     ]

@@ -107,7 +107,7 @@ def _look(values: Array, missing: float) -> tuple[int, list[str]]:
     far = float((np.abs(values - middle) > _FAR * spread).mean()) if spread > 0 else 0.0
     if 0 < far < _OUTLIERS:
         worst, found = max(worst, 1), [*found, f"outliers in {far:.1%} of the rows"]
-    if far < _OUTLIERS and _modes(different, values):
+    if _modes(different, values):
         found.append("several modes")
     return worst, found
 

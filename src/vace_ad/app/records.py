@@ -31,6 +31,7 @@ def event_record(event: Event, zone: str | None = None) -> dict[str, Any]:
         "signal": event.signal,
         "conditions": event.conditions,
         "shares": dict(event.shares),
+        "components": dict(event.components),
     }
 
 
