@@ -252,7 +252,7 @@ class AlarmFeed:
             other = int(model.alarm.cells.partner[line.channel])
             partner = None if other == line.channel else model.channels[other]
         if known is None:
-            outside = self._conditions(tracked.alarm)
+            outside = self._conditions(first, tracked.alarm)
             kind = CONDITIONS if outside else ANOMALY
         else:
             kind, outside = known.kind, known.conditions
@@ -280,11 +280,11 @@ class AlarmFeed:
             lasting=tracked.lasting,
         )
 
-    def _conditions(self, row: int) -> str:
-        """What was outside training at a row or shortly before; empty: nothing."""
+    def _conditions(self, start: int, alarm: int) -> str:
+        """What was outside training shortly before an event or up to its alarm; empty: nothing."""
         model = self._model
         kept, begin = self._recent(self._rows)
-        rows = kept[max(row - LINGER - begin, 0) : max(row + 1 - begin, 0)]
+        rows = kept[max(start - LINGER - begin, 0) : max(alarm + 1 - begin, 0)]
         rows = rows[~np.isnan(rows).any(axis=1)]
         return model.conditions.words(rows, model.channels, model.watched)
 
