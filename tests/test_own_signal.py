@@ -34,10 +34,8 @@ class Stillness(Signal):
 
     @classmethod
     def fit(cls, training) -> Fitted:
-        held_out = [_still(_nothing(part), part) for part in training.parts]
-        usual = np.concatenate(held_out).mean(keepdims=True)
-        signal = cls(usual)
-        return Fitted(signal, [signal.weighed(part)[None] for part in held_out])
+        still = [_still(_nothing(part), part) for part in training.parts]
+        return Fitted(cls(np.concatenate(still).mean(keepdims=True)))
 
     def weighed(self, still):
         return self.weight * np.maximum(still - self.usual, 0)

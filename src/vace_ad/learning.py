@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -12,17 +13,18 @@ from numpy.typing import NDArray
 from vace_ad.config import VACEConfig
 from vace_ad.frames.training import Part
 from vace_ad.progress import Progress
-from vace_ad.signals import KINDS, Signal, Training
+from vace_ad.signals import KINDS, Fitted, Signal, Training
+from vace_ad.signals.folds import FOLDS
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.together import scores_of
 
 Array = NDArray[np.float64]
-MOST_SEEN = 10_000  # training rows whose scores by the finished signals are kept
+LEAD = 10  # lengths of rows by which a stream of held-out rows begins earlier
 PIECES = 16  # that scores of a part are thinned to
 
 
 class Learned(NamedTuple):
-    """What training rows gave: signals, and scores of the rows that did not see them."""
+    """What training rows gave: signals, and scores of rows by signals that did not see them."""
 
     parts: list[Part]  # that were long enough
     training: Training
@@ -45,36 +47,37 @@ def learn(
     training = Training.of(rows, config, progress)
     parts = [part for part in parts if len(part.rows) >= training.config.least_rows]
     watch.stamp("rows")
-    signals: list[Signal] = []
-    held_out = [np.zeros(len(part)) for part in training.parts]
+    fitted: list[Fitted] = []
     for kind in KINDS:
-        if not kind.wanted(training.config):
-            continue
-        fitted = kind.fit(training)
-        if fitted is None:
-            continue
-        signal, found = fitted
-        signals.append(signal)
-        held_out = [rows + more.sum(axis=0) for rows, more in zip(held_out, found, strict=True)]
-        watch.stamp(kind.key)
-    return Learned(list(parts), training, signals, np.concatenate(held_out))
+        if kind.wanted(training.config) and (found := kind.fit(training)) is not None:
+            fitted.append(found)
+            watch.stamp(kind.key)
+    held = held_out(fitted, training.normal, training.parts, training.config.length)
+    watch.stamp("calibration")
+    signals = [found.signal for found in fitted]
+    return Learned(list(parts), training, signals, np.concatenate(held))
 
 
-def seen_scores(
-    signals: list[Signal], normal: Normal, parts: list[Array], config: VACEConfig, held_out: Array
-) -> Array:
-    """Scores (2, n) of the last training rows, final and provisional."""
-    if config.reproduction.over_the_set:  # they have no scores while rows come
-        return np.stack([held_out, held_out])
-    last: list[Array] = []
-    left = MOST_SEEN
-    for part in reversed(parts):
-        if left >= config.length:
-            last.insert(0, part[-left:])
-            left -= len(last[0])
-    found = scores_of(signals, normal, last, config.length)
-    found = found[:, np.isfinite(found).all(axis=0)]  # the first rows of a stretch have none yet
-    return found if found.shape[1] > 1 else np.stack([held_out, held_out])
+def held_out(
+    fitted: Sequence[Fitted], normal: Normal, parts: Sequence[Array], length: int
+) -> list[Array]:
+    """Scores (n,) of the rows of each part, by streams of signals that did not learn from them.
+
+    Each block is a stream of its own, which begins LEAD lengths before it, because the first rows
+    of a stream are its own baseline, and ends one length after it. Of those rows no score is kept.
+    """
+    found = [np.empty(len(part)) for part in parts]
+    first = np.cumsum([0, *map(len, parts)])
+    for k, block in enumerate(np.array_split(np.arange(first[-1]), FOLDS)):
+        inside = [np.clip([block[0] - a, block[-1] + 1 - a], 0, b - a) for a, b in pairwise(first)]
+        held = [(i, a, b) for i, (a, b) in enumerate(inside) if a < b]
+        wide = [parts[i][max(a - LEAD * length, 0) : b + length] for i, a, b in held]
+        scores = scores_of([each.unseen(k) for each in fitted], normal, wide, length)
+        for (i, a, b), rows in zip(held, wide, strict=True):
+            before = min(a, LEAD * length)
+            found[i][a:b] = scores[before : before + b - a]
+            scores = scores[len(rows) :]
+    return found
 
 
 def thinned(parts: Sequence[Array], most: int) -> Array:

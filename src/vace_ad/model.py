@@ -33,7 +33,7 @@ from vace_ad.frames.training import (
     training_parts,
     training_tables,
 )
-from vace_ad.learning import Stopwatch, learn, seen_scores, thinned
+from vace_ad.learning import Stopwatch, held_out, learn, thinned
 from vace_ad.model_file import check, layout, rehearse, restored, settings
 from vace_ad.progress import Progress, silent
 from vace_ad.signals import Signal
@@ -57,8 +57,7 @@ class Model:
     normal: Normal  # of all channels
     scored: Normal  # of what signals see: the context is constant there
     signals: tuple[Signal, ...]
-    calibration_scores: Array  # (n,), of training rows, each by statistics that did not see it
-    seen_scores: Array  # (2, n), final and provisional, of the last rows, by the finished signals
+    calibration_scores: Array  # (n,), of training rows, by streams that did not learn from them
     wander: Wander  # of channels in training, by which rows are blamed on them
     alarm: AlarmModel  # what every channel should be, and how surprising it is where it is not
     conditions: Conditions  # the range of every channel
@@ -109,8 +108,7 @@ class Model:
         notes = looked.notes(stretches, left_out=bool(kept))
         training, signals, held = learned.training, learned.signals, learned.held
         used, config = [part.rows for part in learned.parts], training.config
-        seen = seen_scores(signals, training.normal, list(training.parts), config, held)
-        alarm = AlarmModel.fit(used, mine)
+        alarm = AlarmModel.fit(used, watched=mine)
         watch.stamp("calibration")
         facts = {
             "rows": n_rows,
@@ -133,7 +131,6 @@ class Model:
             training.normal,
             tuple(signals),
             held,
-            seen,
             Wander.fit(used),
             alarm,
             Conditions.fit(used),
@@ -154,14 +151,7 @@ class Model:
         before = int(self.facts.get("rows_used", self.facts["rows"]))
         update = Update(parts, named, before, self.scored, config, progress)
         fitted = [signal.updated(update) for signal in self.signals]
-        held_out = [np.zeros(len(part)) for part in parts]
-        for _, found in fitted:
-            held_out = [rows + more.sum(axis=0) for rows, more in zip(held_out, found, strict=True)]
-        signals = [signal for signal, _ in fitted]
-        held = np.concatenate([self.calibration_scores[:0], *held_out])
-        seen = self.seen_scores
-        if parts:
-            seen = seen_scores(signals, self.scored, parts, config, held)
+        held = held_out(fitted, self.scored, parts, config.length)
         watch.stamp("update")
         facts = {
             **self.facts,
@@ -172,9 +162,8 @@ class Model:
         }
         return replace(
             self,
-            signals=tuple(signals),
-            seen_scores=seen,
-            calibration_scores=thinned([self.calibration_scores, *held_out], config.max_fit_rows),
+            signals=tuple(found.signal for found in fitted),
+            calibration_scores=thinned([self.calibration_scores, *held], config.max_fit_rows),
             wander=self.wander.merged(Wander.fit([*all_parts, *all_named]), update.weight),
             alarm=self.alarm.updated([*all_parts, *all_named]),
             conditions=self.conditions.merged([*all_parts, *all_named]),
@@ -296,10 +285,7 @@ class Model:
         }
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        arrays: dict[str, NDArray[Any]] = {
-            "calibration_scores": self.calibration_scores,
-            "seen_scores": self.seen_scores,
-        }
+        arrays: dict[str, NDArray[Any]] = {"calibration_scores": self.calibration_scores}
         arrays |= prefixed("normal", self.normal.arrays())
         if self.scored is not self.normal:
             arrays |= prefixed("scored", self.scored.arrays())
@@ -338,7 +324,6 @@ class Model:
                 scored,
                 restored(arrays, scored, config, constants),
                 arrays["calibration_scores"],
-                arrays["seen_scores"],
                 Wander(**under("wander", arrays)),
                 AlarmModel.restored(under("alarm", arrays)),
                 Conditions(**under("conditions", arrays)),

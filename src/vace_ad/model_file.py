@@ -35,7 +35,6 @@ def layout(description: dict[str, Any]) -> files.Layout:
     d = len(channels)
     wanted: files.Layout = {
         "calibration_scores": ("F64", (None,)),
-        "seen_scores": ("F64", (2, None)),
         "wander.usual": ("F64", (len(LENGTHS), d)),
         **dict.fromkeys(("wander.deviation", "conditions.low", "conditions.high"), ("F64", (d,))),
         **{f"alarm.{name}": shape for name, shape in AlarmModel.layout(d).items()},
@@ -81,13 +80,12 @@ def rehearse(normal: Normal, signals: tuple[Signal, ...], n: int) -> None:
 def check(arrays: Mapping[str, NDArray[Any]], facts: Any) -> None:
     """Refuse what a forged file may hold: facts that lack, numbers that no fit gives."""
     _check_facts(facts)
-    if len(arrays["calibration_scores"]) < 2 or arrays["seen_scores"].shape[1] < 2:
+    scores = arrays["calibration_scores"]
+    if len(scores) < 2:
         raise ValueError("it has no calibration scores")
     varied = (arrays["normal.noise"] != arrays["normal.noise"][:1]).any()
-    for name in ("calibration_scores", "seen_scores"):
-        scores = np.atleast_2d(arrays[name])[0]
-        if varied and np.nanmin(scores) == np.nanmax(scores):
-            raise ValueError(f"its {name} are all the same, but the rows of its fit were not")
+    if varied and scores.min() == scores.max():
+        raise ValueError("its calibration scores are all the same, but the rows of its fit not")
     scales = [array for name, array in arrays.items() if name in ("normal.scale", "scored.scale")]
     if not all((scale > 0).all() for scale in scales) or len(arrays["normal.noise"]) == 0:
         raise ValueError("its units are not positive")

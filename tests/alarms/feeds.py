@@ -33,7 +33,7 @@ class Toy:
 
     def __post_init__(self) -> None:
         self.channels = tuple("abcdefghijkl"[: self.train.shape[1]])
-        self.normal, _ = Normal.fit([self.train])
+        self.normal, *_ = Normal.fit([self.train])
         self.wander = Wander.fit([self.train])
         self.alarm = AlarmModel.fit([self.train])
         self.idle = IdleRule(self.config, self.channels)

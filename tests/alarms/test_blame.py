@@ -16,7 +16,7 @@ class Explainer:
 
     def __init__(self, values: np.ndarray) -> None:
         self.names = [f"sensor {i}" for i in range(values.shape[1])]
-        self.normal, _ = Normal.fit([values[:TRAIN]])
+        self.normal, *_ = Normal.fit([values[:TRAIN]])
         self.wander = Wander.fit([values[:TRAIN]])
 
     def __call__(self, values: np.ndarray, start: int, end: int) -> Blame:

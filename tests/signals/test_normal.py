@@ -20,7 +20,7 @@ def together(n: int, seed: int = 0, noise: float = 0.1) -> np.ndarray:
 def test_residuals_are_those_of_a_ridge_regression_on_the_others():
     train, rows = together(800), together(130, seed=1)
     train[100], rows[17] = 70, -90  # beyond what counts where channels are related
-    normal, held = Normal.fit([train[:300], train[300:]])
+    normal, held, _ = Normal.fit([train[:300], train[300:]])
     assert [len(part) for part in held] == [300, 500]
     scaled = naive.scaled(train, train)
     wanted_held, unit = naive.held_out_residuals(scaled)
@@ -32,7 +32,7 @@ def test_residuals_are_those_of_a_ridge_regression_on_the_others():
 def test_fewer_rows_than_channels_give_the_same_regression():
     rng = np.random.default_rng(3)
     train = rng.normal(size=(30, 3)) @ rng.normal(size=(3, 40)) + 0.1 * rng.normal(size=(30, 40))
-    normal, held = Normal.fit([train[:12], train[12:]])
+    normal, held, _ = Normal.fit([train[:12], train[12:]])
     scaled = naive.scaled(train, train)
     wanted_held, unit = naive.held_out_residuals(scaled)
     np.testing.assert_allclose(np.concatenate(held), wanted_held, atol=1e-8)
@@ -42,19 +42,19 @@ def test_fewer_rows_than_channels_give_the_same_regression():
 
 @pytest.mark.parametrize("n", [1, 7, 8, 9, 63, 64, 65, 200])
 def test_a_row_has_the_same_bits_in_every_company(n):
-    normal, _ = Normal.fit([together(500)])
+    normal, *_ = Normal.fit([together(500)])
     rows = normal.scaled(together(300, seed=1))
     assert np.array_equal(normal.residuals(rows[:n]), normal.residuals(rows)[:n])
 
 
 def test_one_channel_a_constant_one_and_two_that_are_equal():
     alone = together(100)[:, :1]
-    normal, _ = Normal.fit([alone])
+    normal, *_ = Normal.fit([alone])
     assert not normal.residuals(normal.scaled(alone)).any()
     rows = together(400)
     rows[:, 1] = 0
     rows[:, 3] = rows[:, 2]
-    normal, _ = Normal.fit([rows])
+    normal, *_ = Normal.fit([rows])
     residuals = normal.residuals(normal.scaled(np.vstack([rows, rows * 1e6])))
     assert np.isfinite(residuals).all()
     assert not residuals[:, 1].any()
@@ -71,7 +71,7 @@ def test_channels_in_units_of_their_own_and_constant_ones():
 @pytest.mark.parametrize("gone", [[2], [1, 4], [0, 2, 3, 5]])
 def test_missing_cells_are_rebuilt_from_the_rest_plus_usual_noise(gone):
     train, rows = together(2000), together(60, seed=1)
-    normal, _ = Normal.fit([train])
+    normal, *_ = Normal.fit([train])
     broken = rows.copy()
     broken[20:50, gone] = np.nan
     scaled, z = naive.scaled(train, train), naive.scaled(train, rows)
@@ -88,7 +88,7 @@ def test_missing_cells_are_rebuilt_from_the_rest_plus_usual_noise(gone):
 
 
 def test_a_rebuilt_row_does_not_depend_on_its_chunk():
-    normal, _ = Normal.fit([together(600)])
+    normal, *_ = Normal.fit([together(600)])
     rows = together(90, seed=1)
     rows[10:70, 1] = np.nan
     rows[40:80, 4] = np.nan
@@ -100,13 +100,13 @@ def test_a_rebuilt_row_does_not_depend_on_its_chunk():
 def test_a_rebuilt_channel_follows_the_others_and_a_constant_one_stays():
     train, rows = together(2000), together(300, seed=1)
     train[:, 5] = rows[:, 5] = 3.0
-    normal, _ = Normal.fit([train])
+    normal, *_ = Normal.fit([train])
     broken = rows.copy()
     broken[:, [2, 5]] = np.nan
     found = normal.rebuild(broken, 0)
     assert np.corrcoef(found[:, 2], rows[:, 2])[0, 1] > 0.95
     np.testing.assert_allclose(found[:, 5], 3.0, atol=1e-6)
-    alone, _ = Normal.fit([train[:, :1]])
+    alone, *_ = Normal.fit([train[:, :1]])
     assert np.isfinite(alone.rebuild(np.full((4, 1), np.nan), 0)).all()
 
 

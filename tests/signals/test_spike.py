@@ -49,12 +49,12 @@ def test_evidence_equals_loops_whatever_the_chunks(half_life):
 
 
 def test_blocks_of_training_change_nothing(monkeypatch):
-    wanted, held = fitted(Spike, [waves(300), waves(40, seed=2)])
+    wanted, without = fitted(Spike, [waves(300), waves(40, seed=2)])
     for block in (1, 7, 30):
         monkeypatch.setattr(module, "BLOCK", block)
         found, again = fitted(Spike, [waves(300), waves(40, seed=2)])
         assert np.array_equal(found.edge, wanted.edge)
-        assert all(np.array_equal(a, b) for a, b in zip(held, again, strict=True))
+        assert all(np.array_equal(a.edge, b.edge) for a, b in zip(without, again, strict=True))
 
 
 def test_a_jump_a_drift_and_a_longer_pulse_are_no_spikes():
@@ -88,14 +88,19 @@ def test_spikes_that_never_rest_lose_their_weight():
     assert found[-1] < 0.95 * found[0]
 
 
-def test_held_out_evidence_of_parts_and_of_a_training_as_short_as_one_row():
-    learned, held = fitted(Spike, [waves(200), waves(30, seed=2)], patch_length=16)
-    assert [part.shape for part in held] == [(1, 200), (1, 30)]
+def test_the_edge_without_a_block_does_not_know_its_spikes():
+    parts = [waves(200), waves(200, seed=2)]
+    parts[0][120, 0] += 9  # in the second block of 100 rows
+    learned, without = fitted(Spike, parts, patch_length=16)
+    assert [each.edge[0] < 0.5 * learned.edge[0] for each in without] == [0, 1, 0, 0]
     assert learned.usual.shape == (1,)
+
+
+def test_a_training_as_short_as_one_row():
     row = [waves(1)]
-    tiny, held = Spike.fit(Training(row, *Normal.fit(row), Rhythm(0, 0.0), VACEConfig()))
+    tiny, without = Spike.fit(Training(row, *Normal.fit(row), Rhythm(0, 0.0), VACEConfig()))
     assert tiny.edge.tolist() == [1, 1, 1]
-    assert held[0].tolist() == [[0]]
+    assert [each.edge.tolist() for each in without] == 4 * [[1, 1, 1]]
 
 
 def test_the_detector_finds_a_single_bad_reading_and_says_so():

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import naive
 from vace_ad.signals.normal import Normal
-from vace_ad.signals.spread import SpreadEvidence, spread_over
+from vace_ad.signals.spread import SpreadEvidence
 
 USUAL, HALF_LIFE, WIDTH = 0.3, 20, 8
 
@@ -33,12 +33,6 @@ def weighed(rows: np.ndarray) -> np.ndarray:
     """Evidence as it counts, before it is spread."""
     used, _ = naive.past_average(rows[:, 0], USUAL, HALF_LIFE)
     return rows[:, 0] / (1 + used)
-
-
-@given(n=st.integers(1, 40), half=st.integers(1, 30))
-def test_means_around_a_row_equal_loops(n, half):
-    line = values(n)[:, 0]
-    np.testing.assert_allclose(spread_over(line, 2 * half), naive.spread(line, 2 * half))
 
 
 @given(n=st.integers(1, 40), cuts=st.lists(st.integers(0, 40), max_size=5).map(sorted))

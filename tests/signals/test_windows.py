@@ -61,12 +61,22 @@ def test_one_channel_far_outside_counts_more_than_many_a_little():
 @pytest.mark.parametrize("window", [2, 8, 17, 32])
 def test_envelopes_equal_loops(window):
     train = naive.scaled(rows(), rows())
-    envelope, held = Envelope.fit([train], BOTH, window, Bounds())
+    envelope, without = Envelope.fit([train], BOTH, window, Bounds())
     low, high, usual = naive.learn_windows(train, envelope.window, envelope.step)
     np.testing.assert_allclose(envelope.low, low, atol=1e-9)
     np.testing.assert_allclose(envelope.high, high, atol=1e-9)
     np.testing.assert_allclose(envelope.usual, usual, atol=1e-9)
-    np.testing.assert_allclose(held[0].mean(axis=1), usual / (1 + usual), atol=1e-9)
+    for own, (fit, _) in zip(without, folds_of(train, envelope), strict=True):
+        features = naive.window_features(train, envelope.window, envelope.step)
+        low, high = naive.envelope(features[fit])
+        np.testing.assert_allclose(own.low, low, atol=1e-9)
+        np.testing.assert_allclose(own.high, high, atol=1e-9)
+        np.testing.assert_array_equal(own.usual, envelope.usual)
+
+
+def folds_of(train, envelope):
+    starts = range(0, len(train) - envelope.window + 1, envelope.step)
+    return naive.folds(list(starts), envelope.window)
 
 
 def test_a_level_shift_speaks_through_level_and_a_change_of_noise_through_scale():
@@ -91,11 +101,11 @@ def test_a_level_that_stays_becomes_normal_at_the_stated_rate():
     assert fresh > after_one > late
 
 
-def test_held_out_evidence_covers_all_training_rows():
+def test_there_is_a_signal_without_each_block_also_of_several_parts():
     parts = [rows(200), rows(130, seed=2)]
-    signal, held = fitted(LevelScale, parts, patch_length=64)
-    assert [h.shape for h in held] == [(2, 200), (2, 130)]
-    assert all(np.isfinite(h).all() for h in held)
+    signal, without = fitted(LevelScale, parts, patch_length=64)
+    assert len(without) == 4
+    assert all(np.isfinite(run(each, parts[0])).all() for each in without)
     usual = [envelope.usual.shape for envelope in signal.windows.envelopes]
     assert usual == [(2,), (2,), (1,)]
 
@@ -128,8 +138,8 @@ def test_folds_hold_out_each_window_once_and_share_no_row(n, step, length):
     for fit, held in contiguous_folds(starts, length):
         seen += held.tolist()
         assert len(fit) > 0
-        apart = np.abs(starts[fit][:, None] - starts[held][None]).min()
+        apart = np.abs(starts[fit][:, None] - starts[held][None]).min(initial=length)
         few = len(fit) < 8 or apart < length
-        outside = sum(np.abs(starts[held] - s).min() >= length for s in starts)
+        outside = sum(np.abs(starts[held] - s).min(initial=length) >= length for s in starts)
         assert apart >= length or outside < 8, few
     assert sorted(seen) == list(range(n))

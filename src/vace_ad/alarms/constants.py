@@ -23,8 +23,7 @@ MIDDLE_PRICE = 3.0  # of whole rows and of stuck values
 # Limits: the tail of excursions on held-out rows.
 PEAKS = 15  # highest excursions of a line that its tail is fitted to
 PRIOR_PEAKS = 10  # weight of the mean tail of all lines
-RAISE = 1.5  # nats by which each alarm beyond the budget raises the limits of its channels
+LIGHT_SHAPE = 0.1  # of the generalised Pareto law of excursions: this much counts as none
 
 # Events.
-EQUAL = 0.7  # of the strongest line's margin: lines that date an event with it
 REST = 48  # rows without new evidence after which a line of an event is over

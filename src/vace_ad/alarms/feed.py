@@ -244,7 +244,7 @@ class AlarmFeed:
         peak, score = self._peak(first, last)
         margin = tracked.margin
         rare = chance(margin, self.rate, model.alarm.tails.n_rows)
-        needed = model.alarm.tails.needed(self.rate)
+        needed = float(model.alarm.tails.needed(self.rate)[tracked.strongest])
         line = describe(tracked.strongest, len(model.channels))
         shares = self._shares(tracked)
         partner = None

@@ -2,10 +2,10 @@
 
 A line is one kind of evidence of one channel, or of the whole row, at one price. While W is above
 zero the line is on an excursion: it starts at the first row that counted and ends at the row where
-W was highest. How high excursions rise on held-out rows, extrapolated by an exponential tail whose
-uncertainty makes it a Pareto one, tells how high W must be for the budget, spread over all lines.
-Limits follow the stream: each line learns from its own excursions, and each alarm beyond the budget
-raises those of its channel.
+W was highest. How high excursions rise on held-out rows, extrapolated by a generalised Pareto law
+whose shape all lines of a kind share, tells how high W must be for the budget, spread over all
+lines.
+Limits follow the stream: each line learns from its own excursions.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.constants import (
     HIGH_PRICE,
+    LIGHT_SHAPE,
     LOW_PRICE,
     MIDDLE_PRICE,
     PEAKS,
@@ -29,7 +30,7 @@ from vace_ad.alarms.evidence import UNIT, Nats, whole
 
 Array = NDArray[np.float64]
 
-KINDS = ("relation", "change", "jump", "stuck", "rows", "burst")  # of lines, in order
+KINDS = ("relation", "change", "jump", "stuck", "rows", "burst", "score")  # of lines, in order
 WORDS = {
     "relation": "a channel is not where the other channels say it should be",
     "change": "a channel leaves its own recent course, a little for long",
@@ -37,16 +38,19 @@ WORDS = {
     "stuck": "a channel repeats its value",
     "rows": "many channels are off together for some time",
     "burst": "many channels are off together at once",
+    "score": "the score is higher than it was of late",
 }
 _PRICES = (LOW_PRICE, LOW_PRICE, HIGH_PRICE, MIDDLE_PRICE)  # of the kinds of a channel
-_ROW_PRICES = (MIDDLE_PRICE, HIGH_PRICE)  # of those of whole rows
+_ROW_PRICES = (MIDDLE_PRICE, HIGH_PRICE, MIDDLE_PRICE)  # of those of whole rows
+N_CHANNEL_KINDS, N_ROW_KINDS = len(_PRICES), len(_ROW_PRICES)
 NEVER = 2**60  # a level that no evidence reaches
 
 
 def line_of(kind: str, channel: int, n_channels: int) -> int:
     """The line of a kind; `channel` does not matter for whole rows."""
     at = KINDS.index(kind)
-    return at * n_channels + channel if at < 4 else 4 * n_channels + at - 4
+    of_channels = N_CHANNEL_KINDS * n_channels
+    return at * n_channels + channel if at < N_CHANNEL_KINDS else of_channels + at - N_CHANNEL_KINDS
 
 
 class Line(NamedTuple):
@@ -58,13 +62,14 @@ class Line(NamedTuple):
 
 def describe(line: int, n_channels: int) -> Line:
     """The reverse of `line_of`."""
-    if line >= 4 * n_channels:
-        return Line(KINDS[4 + line - 4 * n_channels], None)
+    of_channels = N_CHANNEL_KINDS * n_channels
+    if line >= of_channels:
+        return Line(KINDS[N_CHANNEL_KINDS + line - of_channels], None)
     return Line(KINDS[line // n_channels], line % n_channels)
 
 
 def prices(n_channels: int) -> Nats:
-    """The price of each line, (4 · n_channels + 2,)."""
+    """The price of each line, (N_CHANNEL_KINDS · n_channels + N_ROW_KINDS,)."""
     each = np.repeat(np.array(_PRICES), n_channels)
     return whole(np.concatenate([each, _ROW_PRICES]))
 
@@ -76,6 +81,7 @@ class Tails:
     level: Nats  # (n_lines,), exceeded by `count` excursions
     excess: Array  # (n_lines,), mean height above it, in 1 / UNIT nats
     count: Array  # (n_lines,)
+    shape: Array  # (n_lines,), of the generalised Pareto law of the heights
     n_rows: int  # held out
 
     @classmethod
@@ -91,7 +97,7 @@ class Tails:
         level = np.where(n_peaks > 0, level, UNIT)
         above = np.where(np.arange(len(peaks))[:, None] < count, peaks - level, 0)
         excess = above.sum(axis=0) / np.maximum(count, 1)
-        found = np.empty(n_lines)
+        found, shape = np.empty(n_lines), np.empty(n_lines)
         kinds = np.array([KINDS.index(describe(i, n_channels).kind) for i in range(n_lines)])
         for kind in np.unique(kinds):  # lines of one kind share what they have in common
             mine = kinds == kind
@@ -101,9 +107,10 @@ class Tails:
             prior = ratio * base[mine]
             weight = np.where(enough[mine], count[mine], 0)
             found[mine] = (weight * excess[mine] + PRIOR_PEAKS * prior) / (weight + PRIOR_PEAKS)
+            shape[mine] = _shape(above[:, known] / np.maximum(excess[known], 1), count[known])
         level = np.where(idle, NEVER, level)
         n_rows = sum(map(len, held_out))
-        return cls(level, found + 1.0, np.maximum(count, 1).astype(np.float64), n_rows)
+        return cls(level, found + 1.0, np.maximum(count, 1).astype(np.float64), shape, n_rows)
 
     def updated(self, parts: Sequence[Nats], n_channels: int) -> Self:
         """With excursions of new normal rows, (n, n_lines) each."""
@@ -117,30 +124,36 @@ class Tails:
         n_rows = self.n_rows + sum(map(len, parts))
         return replace(self, excess=height / count, count=count, n_rows=n_rows)
 
-    @property
-    def n_lines(self) -> int:
-        """Lines that can alarm."""
-        return int((self.level < NEVER).sum())
+    def needed(self, rate: float) -> Array:
+        """Nats at which each line may alarm under a budget of `rate` alarms a row, (n_lines,).
 
-    def needed(self, rate: float) -> float:
-        """Nats at which a line may alarm under a budget of `rate` alarms a row."""
-        return math.log(max(self.n_lines, 1) / rate)
+        The budget is spread evenly over kinds, and that of a kind over its channels.
+        """
+        d = (len(self.level) - N_ROW_KINDS) // N_CHANNEL_KINDS
+        sizes = np.repeat([d, 1], [d * N_CHANNEL_KINDS, N_ROW_KINDS])
+        return np.asarray(np.log(len(KINDS) * sizes / rate))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What was learned, for the model file."""
         counts = np.array([self.n_rows], np.int64)
-        return {"level": self.level, "excess": self.excess, "count": self.count, "n": counts}
+        return {
+            "level": self.level,
+            "excess": self.excess,
+            "count": self.count,
+            "shape": self.shape,
+            "n": counts,
+        }
 
     @classmethod
     def restored(cls, arrays: dict[str, NDArray[Any]]) -> Self:
         """The reverse of `arrays`."""
-        level, excess, count = arrays["level"], arrays["excess"], arrays["count"]
-        sound = level.shape == excess.shape == count.shape and bool(
-            (level > 0).all() and (excess > 0).all() and (count > 0).all()
+        level, excess, count, shape = (arrays[n] for n in ("level", "excess", "count", "shape"))
+        sound = level.shape == excess.shape == count.shape == shape.shape and bool(
+            (level > 0).all() and (excess > 0).all() and (count > 0).all() and (shape > 0).all()
         )
         if not sound or not arrays["n"][0] > 0:
             raise ValueError("its alarm limits are not positive")
-        return cls(level, excess, count, int(arrays["n"][0]))
+        return cls(level, excess, count, shape, int(arrays["n"][0]))
 
 
 class Limits:
@@ -151,32 +164,31 @@ class Limits:
         self.needed = tails.needed(rate)
         self._tails = tails
         self._weight = tails.count + PRIOR_PEAKS
-        grow = self._height(self.needed, tails.count / tails.n_rows, tails.excess, self._weight)
+        grow = self._height(self.needed, tails.count / tails.n_rows, tails.excess, tails.shape)
         # Evidence must at least amount to what the budget asks for.
-        self.level = np.maximum(tails.level, whole(self.needed) - grow.astype(np.int64))
+        self.level = np.maximum(tails.level, whole(self.needed) - _bounded(grow))
         self.learned = np.zeros((2, len(self.level)))  # excursions of the stream, their heights
-        self.extra = np.zeros(len(self.level))  # nats by which alarms raised each limit
         self.limit = self.level  # (n_lines,)
-        self.raise_to(self.extra, 0)
+        self.set(0)
 
     @staticmethod
-    def _height(nats: float | Array, rate: Array, excess: Array, weight: Array) -> Array:
+    def _height(nats: Array, rate: Array, excess: Array, shape: Array) -> Array:
         above = np.maximum(nats + np.log(rate), 0.0)
-        return np.asarray(excess * weight * np.expm1(above / weight))
+        return np.asarray(excess * np.expm1(np.minimum(above * shape, 50.0)) / shape)
 
     def _law(self, lines: Any, n_rows: int) -> tuple[Array, Array, Array]:
-        """Rate above the level, mean excess and weight of lines, stream included."""
+        """Rate above the level, mean excess and shape of lines, stream included."""
         tails, (count, heights) = self._tails, self.learned[:, lines]
         rate = (tails.count[lines] + count) / (tails.n_rows + n_rows)
         weight = self._weight[lines] + count
         excess = (self._weight[lines] * tails.excess[lines] + heights) / weight
-        return rate, excess, weight
+        return rate, excess, tails.shape[lines]
 
-    def raise_to(self, extra: Array, n_rows: int) -> None:
-        """Set all limits anew, so many nats (n_lines,) beyond the budget, after so many rows."""
-        self.extra = extra if self._follow else np.zeros_like(extra)
-        height = self._height(self.needed + self.extra, *self._law(slice(None), n_rows))
-        self.limit = self.level + np.minimum(height, NEVER).astype(np.int64)
+    def set(self, n_rows: int) -> None:
+        """Set all limits anew, after so many rows of the stream."""
+        self.limit = self.level + _bounded(
+            self._height(self.needed, *self._law(slice(None), n_rows))
+        )
 
     def learn(self, line: int, top: int, n_rows: int) -> None:
         """Take an excursion that has ended; it counts no higher than the limit."""
@@ -184,15 +196,32 @@ class Limits:
             return
         self.learned[0, line] += 1
         self.learned[1, line] += min(top, int(self.limit[line])) - int(self.level[line])
-        rate, excess, weight = self._law([line], n_rows)
-        height = self._height(self.needed + self.extra[[line]], rate, excess, weight)
-        self.limit[line] = self.level[line] + int(min(float(height[0]), NEVER))
+        height = self._height(self.needed[[line]], *self._law([line], n_rows))
+        self.limit[line] = self.level[line] + int(_bounded(height)[0])
 
     def margin(self, line: int, top: int, n_rows: int) -> float:
         """Nats by which an excursion of this height is rarer than the budget allows."""
-        rate, excess, weight = (float(x[0]) for x in self._law([line], n_rows))
-        above = max(top - int(self.level[line]), 0) / (excess * weight)
-        return -math.log(rate) + weight * math.log1p(above) - self.needed
+        rate, excess, shape = (float(x[0]) for x in self._law([line], n_rows))
+        above = max(top - int(self.level[line]), 0) / excess
+        return -math.log(rate) + math.log1p(shape * above) / shape - float(self.needed[line])
+
+
+def _bounded(heights: Array) -> Nats:
+    return np.asarray(np.minimum(heights, NEVER), np.int64)
+
+
+def _shape(above: Array, count: Array) -> float:
+    """The shape of a generalised Pareto law that lines of one kind share, by its second moment.
+
+    `above` (PEAKS + 1, n) are heights in each line's mean, `count` (n,) how many each has. A shape
+    up to LIGHT_SHAPE is taken for an exponential tail, a little heavier for what few peaks leave
+    open.
+    """
+    total = float(count.sum())
+    if not total:
+        return 1.0 / (PEAKS + PRIOR_PEAKS)
+    square = max(float((above * above).sum()) / total - 1, 1.0)  # of the deviation over the mean
+    return max((1 - 1 / square) / 2 - LIGHT_SHAPE, 1.0 / (PEAKS + PRIOR_PEAKS))
 
 
 def heights(nats: Nats, price: Nats, before: Nats | np.int64) -> Nats:

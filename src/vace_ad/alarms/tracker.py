@@ -2,8 +2,8 @@
 
 A line that rises above its limit opens an event, or joins the open one that its excursion reaches
 into. A line is over when it fell back to zero, or from its highest point by as much as its limit,
-or has not risen for some time; an event when all of its lines are. What it covers is where its
-strongest lines are on excursion.
+or has not risen for some time; an event when all of its lines are. It began where the excursion
+began that raised it, and it ends where its strongest line was highest.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.constants import EQUAL, RAISE, REST
+from vace_ad.alarms.constants import REST
 from vace_ad.alarms.evidence import Nats
 from vace_ad.alarms.scan import Limits, Tails, describe, heights, prices
 
@@ -41,7 +41,7 @@ class Tracked:
     alarm: int  # the row that opened it
     running: Nats  # (n_channels,), contributions of all rows since it began
     shares: Nats  # (n_channels,), those up to its last row
-    lines: dict[int, Member] = field(default_factory=dict)
+    lines: dict[int, Member] = field(default_factory=dict)  # the one that raised it first
     open: set[int] = field(default_factory=set)  # lines that are not over
     end: int = 0  # of the line that reaches farthest
     told: float = 0.0  # margin when it was told last
@@ -61,10 +61,9 @@ class Tracked:
 
     @property
     def rows(self) -> tuple[int, int]:
-        """The rows [start, end) that its strongest lines cover."""
-        least = min(EQUAL * self.margin, self.margin)
-        strong = [self.lines[line] for line, margin in self.margins.items() if margin >= least]
-        return min(m.start for m in strong), max(m.end for m in strong)
+        """The rows [start, end): from where what raised it began to its strongest line's end."""
+        first = next(iter(self.lines.values()))
+        return first.start, max(self.lines[self.strongest].end, self.alarm + 1)
 
 
 def _joined(before: Member, now: Member) -> Member:
@@ -100,7 +99,7 @@ class Tracker:
         """
         n_lines = len(tails.level)
         self._limits = Limits(tails, rate, follow)
-        self._price, self._rate = prices(n_channels), rate
+        self._price = prices(n_channels)
         self._longest, self._join = longest, join
         self._n_channels = n_channels
         self.n_rows = self._first = first
@@ -109,8 +108,6 @@ class Tracker:
         self._start = np.full(n_lines, first, np.int64)
         self._at = np.zeros(n_lines, np.int64)
         self._crossed = np.zeros(n_lines, bool)
-        # Nats by which alarms raised the limits of a channel (last: of whole rows), and since when.
-        self._worn = np.zeros((2, n_channels + 1))
         self._shown = self._limits.limit.copy()  # limits that ratios are given against
         self._events: list[Tracked] = []
         self._spent = 0  # rows before it have had their event
@@ -249,7 +246,6 @@ class Tracker:
         member = Member(start, at + 1, top)
         for event in reversed(self._events):
             if start < event.end + self._join:
-                self._wear(line, row, event)
                 event.lines[line] = _joined(event.lines.get(line, member), member)
                 event.open.add(line)
                 event.end = max(event.end, at + 1)
@@ -258,7 +254,6 @@ class Tracker:
         first = max(start - self.n_rows, 0)
         total = np.add.reduce(self._shares[past]) + np.add.reduce(shares[first : t + 1])
         event = Tracked(row, total, total, {}, {line}, at + 1)
-        self._wear(line, row, event)
         event.lines[line] = member
         self._events.append(event)
         self._tell("open", row, event, told)
@@ -331,33 +326,9 @@ class Tracker:
         """The open events, oldest first."""
         return self._events
 
-    def _wear(self, line: int, row: int, event: Tracked) -> None:
-        """Raise the limits of a line's channel after an alarm, once an event.
-
-        `event` does not have the line yet.
-        """
-        channel = describe(line, self._n_channels).channel
-        if all(describe(one, self._n_channels).channel != channel for one in event.lines):
-            place = self._n_channels if channel is None else channel
-            self._worn[:, place] = self._channels(row)[place] + RAISE, row
-        self._limits.raise_to(self._raised_by(row), row - self._first)
-
-    def _channels(self, row: int) -> Array:
-        """Nats by which alarms raised the limits of each channel, (n_channels + 1,).
-
-        One alarm in the span of the budget is free: so fast it is forgotten.
-        """
-        nats, since = self._worn
-        return np.asarray(np.maximum(nats - RAISE * self._rate * (row - since), 0.0))
-
-    def _raised_by(self, row: int) -> Array:
-        """The same for each line, (n_lines,)."""
-        channels = self._channels(row)
-        return np.concatenate([np.tile(channels[:-1], 4), np.repeat(channels[-1], 2)])
-
     def _relax(self) -> None:
         """Limits at the beginning of a slab."""
-        self._limits.raise_to(self._raised_by(self.n_rows), self._seen)
+        self._limits.set(self._seen)
         self._shown = self._limits.limit.copy()
 
     def _keep(self, shares: Nats) -> None:
@@ -398,8 +369,6 @@ class Tracker:
                                self._crossed.astype(np.int64), self._shown,
                                self._limits.limit]),
             "learned": self._limits.learned,
-            "worn": self._worn,
-            "extra": self._limits.extra,
             "n": np.array([self.n_rows, self._spent, self._first], np.int64),
             "shares": self._shares,
         }  # fmt: skip
@@ -430,14 +399,11 @@ class Tracker:
         self._crossed, self._shown = lines[4].astype(bool), lines[5].copy()
         self.n_rows, self._spent, self._first = (int(n) for n in state["n"])
         self._limits.learned = state["learned"].copy()
-        if state["worn"].shape != self._worn.shape or state["extra"].shape != self._w.shape:
-            raise ValueError(f"its raised limits have the shape {state['worn'].shape}")
-        self._worn = state["worn"].copy()
         shares = state["shares"]
         if shares.shape != self._shares.shape:
             raise ValueError(f"its shares have the shape {shares.shape}")
         self._shares = shares.copy()
-        self._limits.extra, self._limits.limit = state["extra"].copy(), lines[6].copy()
+        self._limits.limit = lines[6].copy()
         self._events = [
             Tracked(
                 int(one["alarm"]),

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.constants import MOST_STUCK_NATS, WARM_UP
 from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, whole
-from vace_ad.alarms.scan import Tails, describe
+from vace_ad.alarms.scan import N_CHANNEL_KINDS, N_ROW_KINDS, Tails, describe
 from vace_ad.alarms.tracker import Told, Tracker
 from vace_ad.signals.cells import HALF_LIVES, WIDE, CellModel, Residuals, learn
 from vace_ad.signals.normal import within
@@ -35,35 +35,55 @@ class AlarmModel:
     cells: CellModel
     surprise: Surprise  # of `now` and `past` of each channel
     row_surprise: Surprise  # of whole rows, one column
+    score_scale: Array  # (2,), center and deviation of the root of the score
+    score_surprise: Surprise  # of the score, one column
     stuck: Nats  # (n_channels,), of a value that is repeated
     tails: Tails
     watched: NDArray[np.bool_]  # (n_channels,), those that vary and are no context
 
     @classmethod
-    def fit(cls, parts: Sequence[Array], watched: NDArray[np.bool_] | None = None) -> Self:
-        """Learn from complete training stretches; channels that are not `watched` never alarm."""
+    def fit(
+        cls,
+        parts: Sequence[Array],
+        scores: Sequence[Array] = (),
+        watched: NDArray[np.bool_] | None = None,
+    ) -> Self:
+        """Learn from complete training stretches.
+
+        `scores` (n_rows,) of each are provisional ones, by signals that did not learn from the
+        rows; without them the score raises no alarm. Channels that are not `watched` never alarm.
+        """
         cells, held_out = learn(parts)
         watched = cells.varies if watched is None else cells.varies & watched
         d = cells.n_channels
-        judged = [_judged(Baseline(2 * d), part) for part in held_out]
-        surprise = Surprise.fit(judged)
-        nats = [surprise.of(part) for part in judged]
+        scale = _score_scale(np.concatenate([*scores, np.empty(0)]))
+        every = np.concatenate(scores) if scores else np.full(sum(map(len, parts)), np.nan)
+        edges = np.cumsum([len(part.now) for part in held_out])[:-1]
+        judged = [
+            _judged(Baseline(2 * d + 1), part, _off(some, scale))
+            for part, some in zip(held_out, np.split(every, edges), strict=True)
+        ]
+        surprise = Surprise.fit([part[:, :-1] for part in judged])
+        score_surprise = Surprise.fit([part[:, -1:] for part in judged])
+        nats = [surprise.of(part[:, :-1]) for part in judged]
         rows = [_row_distance(part, watched) for part in nats]
         row_surprise = Surprise.fit(rows)
         repeated = [part[1:] == part[:-1] for part in parts]
         n = sum(map(len, repeated))
         share = np.add.reduce([part.sum(axis=0) for part in repeated]) / max(n, 1)
-        stuck = (
-            whole(np.minimum(-np.log(np.clip(share, 1 / (n + 2), 1.0)), MOST_STUCK_NATS)) * watched
-        )
-        same = np.concatenate([_repeated(part, None) for part in parts])
-        edges = np.cumsum([len(part) for part in nats])[:-1]
+        stuck = whole(np.minimum(-np.log(np.clip(share, 1 / (n + 2), 1.0)), MOST_STUCK_NATS))
+        stuck = stuck * watched
+        same = np.split(np.concatenate([_repeated(part, None) for part in parts]), edges)
         lines = [
-            _lines(part, row_surprise.of(row), stuck * same_part)
-            for part, row, same_part in zip(nats, rows, np.split(same, edges), strict=True)
+            _lines(part, row_surprise.of(row), stuck * still, score_surprise.of(one[:, -1:]))
+            for part, row, still, one in zip(nats, rows, same, judged, strict=True)
         ]
-        idle = np.concatenate([np.tile(~watched, 4), np.full(2, not watched.any())])
-        return cls(cells, surprise, row_surprise, stuck, Tails.fit(lines, idle, d), watched)
+        idle = np.concatenate(
+            [np.tile(~watched, N_CHANNEL_KINDS), np.full(N_ROW_KINDS, not watched.any())]
+        )
+        idle[-1] = not scores
+        tails = Tails.fit(lines, idle, d)
+        return cls(cells, surprise, row_surprise, scale, score_surprise, stuck, tails, watched)
 
     @property
     def n_channels(self) -> int:
@@ -76,6 +96,8 @@ class AlarmModel:
             **prefixed("cells", self.cells.arrays()),
             "surprise": self.surprise.table,
             "row_surprise": self.row_surprise.table,
+            "score_scale": self.score_scale,
+            "score_surprise": self.score_surprise.table,
             "stuck": self.stuck,
             **prefixed("tails", self.tails.arrays()),
             "watched": self.watched,
@@ -85,22 +107,27 @@ class AlarmModel:
     def layout(d: int) -> Layout:
         """What `arrays` gives for so many channels."""
         f = d * (1 if d > WIDE else 1 + len(HALF_LIVES))
+        n_lines = N_CHANNEL_KINDS * d + N_ROW_KINDS
         return {
-            **dict.fromkeys(("cells.mean", "cells.scale", "cells.spread"), ("F64", (d,))),
+            **dict.fromkeys(
+                ("cells.mean", "cells.scale", "cells.spread", "cells.error"), ("F64", (d,))
+            ),
             **dict.fromkeys(("cells.varies", "watched"), ("BOOL", (d,))),
             "cells.partner": ("I64", (d,)),
-            "cells.matrix": ("F64", (f, f + d)),
-            "cells.offset": ("F64", (f + d,)),
+            "cells.matrix": ("F64", (f, f + 2 * d)),
+            "cells.offset": ("F64", (f + 2 * d,)),
             "surprise": ("I64", (len(GRID), 2 * d)),
             "row_surprise": ("I64", (len(GRID), 1)),
+            "score_scale": ("F64", (2,)),
+            "score_surprise": ("I64", (len(GRID), 1)),
             "stuck": ("I64", (d,)),
-            "tails.level": ("I64", (4 * d + 2,)),
-            **dict.fromkeys(("tails.excess", "tails.count"), ("F64", (4 * d + 2,))),
+            "tails.level": ("I64", (n_lines,)),
+            **dict.fromkeys(("tails.excess", "tails.count", "tails.shape"), ("F64", (n_lines,))),
             "tails.n": ("I64", (1,)),
         }
 
     def updated(self, parts: Sequence[Array]) -> Self:
-        """With limits that have seen new normal rows too; the cells stay."""
+        """With limits that have seen new normal rows too; the cells and the score's stay."""
         stream = AlarmStream(self, 1e-9)
         lines = [stream.lines_of(part) for part in parts if len(part)]
         return replace(self, tails=self.tails.updated(lines, self.n_channels)) if lines else self
@@ -112,6 +139,8 @@ class AlarmModel:
             CellModel(**under("cells", arrays)),
             Surprise(arrays["surprise"]),
             Surprise(arrays["row_surprise"]),
+            arrays["score_scale"],
+            Surprise(arrays["score_surprise"]),
             arrays["stuck"],
             Tails.restored(under("tails", arrays)),
             arrays["watched"],
@@ -162,7 +191,7 @@ class AlarmStream:
         """Settings as those of the tracker; what is over after `longest` rows is normal then."""
         self.model, self._how = model, (rate, longest, join, follow)
         self._cells = model.cells.begin()
-        self._baseline = Baseline(2 * model.n_channels)
+        self._baseline = Baseline(2 * model.n_channels + 1)
         self._last: Array | None = None  # the last row
         self._young = WARM_UP  # rows until the averages of the past are filled
         self._quiet = np.zeros(model.n_channels, bool)  # stuck, and taken as normal
@@ -171,20 +200,26 @@ class AlarmStream:
     def lines_of(self, rows: Array) -> Nats:
         """The evidence of all lines of one stretch, as a stream gives it."""
         self._cells.cut()
-        nats, whole_row = self._nats(self._cells.add(rows))
+        none = np.full(len(rows), np.nan)
+        nats, whole_row, score = self._nats(self._cells.add(rows), none)
         nats[:WARM_UP], whole_row[:WARM_UP] = 0, 0
-        return _lines(nats, whole_row, self.model.stuck * _repeated(rows, None))
+        return _lines(nats, whole_row, self.model.stuck * _repeated(rows, None), score)
 
     def restart(self) -> None:
         """Forget alarms and limits, but not the rows: what follows is judged afresh."""
         model, first = self.model, self.tracker.n_rows
         self.tracker = Tracker(model.tails, model.n_channels, *self._how, first=first)
 
-    def add(self, rows: Array, bear: Array | None = None) -> Judged:
-        """Take complete rows (n, n_channels); `bear` (n,) divides their evidence."""
+    def add(self, rows: Array, scores: Array | None = None, bear: Array | None = None) -> Judged:
+        """Take complete rows (n, n_channels).
+
+        `scores` (n,) are their provisional ones, NaN where there is none; `bear` (n,) divides their
+        evidence.
+        """
         if not len(rows):
             return Judged([], np.empty(0), np.empty(0))
         residuals = self._cells.add(rows)
+        scores = np.full(len(rows), np.nan) if scores is None else scores
         same = _repeated(rows, self._last)
         self._last = rows[-1].copy()
         told: list[Told] = []
@@ -193,15 +228,17 @@ class AlarmStream:
         while at < len(rows):
             left = Residuals(*(x[at:] for x in residuals))
             before = self._baseline.state()
-            nats, whole_row = self._nats(left)
+            nats, whole_row, score = self._nats(left, scores[at:])
             stuck = self._stuck(same[at:])
             if self._young > at:
-                nats[: self._young - at], whole_row[: self._young - at] = 0, 0
+                for each in (nats, whole_row, score):
+                    each[: self._young - at] = 0
             if bear is not None:
                 nats = np.asarray(nats / bear[at:, None], np.int64)
                 stuck = np.asarray(stuck / bear[at:, None], np.int64)
                 whole_row = np.asarray(whole_row / bear[at:, None], np.int64)
-            lines = _lines(nats, whole_row, stuck)
+                score = np.asarray(score / bear[at:, None], np.int64)
+            lines = _lines(nats, whole_row, stuck, score)
             more, ratio = self.tracker.add(lines, whole(within(left.share, MOST_SHARE)))
             told += more
             ratios.append(ratio)
@@ -210,14 +247,19 @@ class AlarmStream:
             surprises.append(np.maximum(most, stuck[: len(ratio)].max(axis=1)) / UNIT)
             at += len(ratio)
             if self.tracker.lasted:
-                self._adopt(before, Residuals(*(x[: len(ratio)] for x in left)))
+                done = Residuals(*(x[: len(ratio)] for x in left))
+                self._adopt(before, done, scores[at - len(ratio) : at])
         self._quiet &= same[-1]
         self._young = max(self._young - len(rows), 0)
         return Judged(told, np.concatenate(ratios), np.concatenate(surprises))
 
-    def _nats(self, residuals: Residuals) -> tuple[Nats, Nats]:
-        nats = self.model.surprise.of(_judged(self._baseline, residuals))
-        return nats, self.model.row_surprise.of(_row_distance(nats, self.model.watched))
+    def _nats(self, residuals: Residuals, scores: Array) -> tuple[Nats, Nats, Nats]:
+        """Of cells, of whole rows, and of scores."""
+        model = self.model
+        judged = _judged(self._baseline, residuals, _off(scores, model.score_scale))
+        nats = model.surprise.of(judged[:, :-1])
+        rows = model.row_surprise.of(_row_distance(nats, model.watched))
+        return nats, rows, model.score_surprise.of(judged[:, -1:])
 
     def _stuck(self, same: NDArray[np.bool_]) -> Nats:
         """Nats of repeated values; none while a channel's standstill is taken as normal."""
@@ -227,22 +269,25 @@ class AlarmStream:
             nats = np.where(still, 0, nats)
         return np.asarray(nats, np.int64)
 
-    def _adopt(self, before: Mapping[str, NDArray[Any]], residuals: Residuals) -> None:
+    def _adopt(
+        self, before: Mapping[str, NDArray[Any]], residuals: Residuals, scores: Array
+    ) -> None:
         """What lasted becomes the new baseline, as of the last of these rows."""
         self._baseline.resume(before)
-        _judged(self._baseline, residuals)
+        _judged(self._baseline, residuals, _off(scores, self.model.score_scale))
         d = self.model.n_channels
-        channels: set[int] = set()
+        columns: set[int] = set()
         for line in self.tracker.lasted:
             kind, channel = describe(line, d)
             if kind == "stuck":
                 self._quiet[channel] = True
+            elif kind == "score":
+                columns.add(2 * d)
             else:
-                channels |= set(range(d)) if channel is None else {channel}
+                columns |= set(range(2 * d)) if channel is None else {channel, d + channel}
         self.tracker.lasted = []
-        if channels:
-            place = np.array(sorted(channels), np.intp)
-            self._baseline.adopt(np.concatenate([place, d + place]))
+        if columns:
+            self._baseline.adopt(np.array(sorted(columns), np.intp))
 
     def skip(self, n: int) -> list[Told]:
         """Rows without evidence, or a cut: nothing reaches across."""
@@ -276,9 +321,31 @@ class AlarmStream:
         self._young = int(state["young"][0])
 
 
-def _judged(baseline: Baseline, residuals: Residuals) -> Array:
-    """`now` and `past` in recent deviations, (n, 2 · n_channels)."""
-    return baseline.add(np.concatenate([residuals.now, residuals.past], axis=1))
+def _judged(baseline: Baseline, residuals: Residuals, scores: Array) -> Array:
+    """`now`, `past` and scores in recent deviations, (n, 2 · n_channels + 1).
+
+    A score below its recent mean is nothing to speak of.
+    """
+    found = baseline.add(np.concatenate([residuals.now, residuals.past, scores], axis=1))
+    found[:, -1] = np.maximum(found[:, -1], 0.0)
+    return found
+
+
+def _score_scale(scores: Array) -> Array:
+    """Center and deviation of the root of held-out scores; outliers count little."""
+    roots = np.sqrt(np.maximum(scores[np.isfinite(scores)], 0.0))
+    if not len(roots):
+        return np.array([0.0, 1.0])
+    center, high = np.quantile(roots, (0.5, 0.99))
+    spread = within(roots - center, high - center).std() if high > center else 0.0
+    return np.array([center, max(float(spread), 1e-9)])
+
+
+def _off(scores: Array, scale: Array) -> Array:
+    """Scores (n,) as residuals (n, 1): their roots in deviations; 0 where there is none."""
+    known = np.isfinite(scores)
+    roots = np.sqrt(np.maximum(np.where(known, scores, 0.0), 0.0))
+    return np.where(known, (roots - scale[0]) / scale[1], 0.0)[:, None]
 
 
 def _row_distance(nats: Nats, varies: NDArray[np.bool_]) -> Array:
@@ -294,8 +361,8 @@ def _repeated(rows: Array, before: Array | None) -> NDArray[np.bool_]:
     return np.concatenate([first, rows[1:] == rows[:-1]])
 
 
-def _lines(nats: Nats, rows: Nats, stuck: Nats) -> Nats:
-    """The evidence of all lines, as `scan.describe` numbers them, (n, 4 · n_channels + 2)."""
+def _lines(nats: Nats, rows: Nats, stuck: Nats, score: Nats) -> Nats:
+    """The evidence of all lines, as `scan.describe` numbers them, (n, n_lines)."""
     d = stuck.shape[1]
     now, past = nats[:, :d], nats[:, d:]
-    return np.concatenate([now, past, past, stuck, rows, rows], axis=1)
+    return np.concatenate([now, past, past, stuck, rows, rows, score], axis=1)

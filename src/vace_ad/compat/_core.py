@@ -63,6 +63,11 @@ def scores(detector: VACE, values: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(unknown, 0.0 if unknown.all() else np.median(found[~unknown]), found)
 
 
+def threshold(detector: VACE, contamination: float) -> float:
+    """The score beyond which so large a share of rows lies that the detector did not learn from."""
+    return float(np.quantile(detector.calibration_scores_, 1 - contamination))
+
+
 def alarms(
     detector: VACE, values: NDArray[np.float64], budget: str | None = None
 ) -> NDArray[np.intp]:

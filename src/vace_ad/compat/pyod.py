@@ -22,7 +22,7 @@ with needs("pyod", "pyod", "the PyOD adapter"):
 class VACEDetector(BaseDetector):  # type: ignore[misc]
     """Follows PyOD's contract: `decision_scores_`, `threshold_` and `labels_` after `fit`.
 
-    `decision_scores_` are the training rows' scores by statistics that did not see them, so that
+    `decision_scores_` are the scores of training rows by detectors that did not see them, so that
     `contamination` sets the threshold as it would for new rows.
     """
 
@@ -53,9 +53,11 @@ class VACEDetector(BaseDetector):  # type: ignore[misc]
         )
         held_out = self.detector_.calibration_scores_
         # Gaps, and thinning of very long series, leave rows without a held-out score.
-        whole = len(held_out) == len(values) and bool(np.isfinite(held_out).all())
+        whole = len(held_out) == len(values)
         self.decision_scores_ = held_out if whole else _core.scores(self.detector_, values)
         self._process_decision_scores()
+        self.threshold_ = _core.threshold(self.detector_, self.contamination)
+        self.labels_ = (self.decision_scores_ > self.threshold_).astype(int)
         return self
 
     def decision_function(self, X: Any) -> NDArray[np.float64]:

@@ -1,7 +1,7 @@
 """Cells: what every channel should be now, given the other channels and the recent past.
 
-A cell is one channel at one row. Each row is widened by averages of the rows before it, z_t =
-(x_t, averages with half-lives 2, 8 and 32 rows), and the joint normal distribution of z is learned:
+A cell is one channel at one row. Each row is widened by what came before it, z_t = (x_t, x_t-1,
+averages with half-lives 2, 8 and 32 rows), and the joint normal distribution of z is learned:
 C = (1 − a)·corr(z) + a·I, with the shrinkage a by held-out likelihood. Everything below is read off
 L = C⁻¹ and g = L·(z − m), where g_i are the entries of channel i and L_ii its diagonal block:
 
@@ -11,6 +11,9 @@ L = C⁻¹ and g = L·(z − m), where g_i are the entries of channel i and L_ii
   (the reconstruction-based contribution). With L_ii⁻¹ = T T', it is the squared length of T' g_i,
   whose first entry is `now`.
 
+What came before is bounded: a value enters the averages no farther than `MOST_INNOVATION` standard
+deviations from its forecast by the past alone, so that a fault does not spoil the rows after it.
+
 Residuals are in their own standard deviations. Nothing looks ahead, and rows in chunks of any size
 give the same bits.
 """
@@ -18,6 +21,7 @@ give the same bits.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -30,11 +34,14 @@ from vace_ad.signals.rows import product
 
 Array = NDArray[np.float64]
 
-HALF_LIVES = (2.0, 8.0, 32.0)  # of the averages of the rows before, in rows
+HALF_LIVES = (0.0, 2.0, 8.0, 32.0)  # of the averages of the rows before, in rows; 0: the last row
+MOST_INNOVATION = 5.0  # standard deviations of a forecast's error that one row can bring in
 WIDE = 400  # channels from which on rows stand alone, without averages: the matrix grows as (4 D)²
 SHRINKAGES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # that held-out likelihood chooses from
 FOLDS = 3  # contiguous parts of the training rows, each held out once
 FARTHEST = 1e3  # training deviations beyond which a value counts as this far
+LEAD = 256  # rows before a fold that fill the averages
+_TOGETHER = 64  # rows that are taken at once while none is bounded
 _CONSTANT = 1e-9  # of its magnitude: a channel that varies less does not vary
 
 
@@ -53,9 +60,10 @@ class CellModel:
     mean: Array  # (n_channels,)
     scale: Array  # (n_channels,), training standard deviations; 1 where a channel is constant
     varies: NDArray[np.bool_]  # (n_channels,)
-    matrix: Array  # (n_features, n_features + n_channels): z − m to T'g, then to `past`
-    offset: Array  # (n_features + n_channels,)
+    matrix: Array  # (n_features, n_features + 2 · n_channels): z − m to T'g, `past`, innovation
+    offset: Array  # (n_features + 2 · n_channels,)
     spread: Array  # (n_channels,), standard deviation of `now` in training deviations
+    error: Array  # (n_channels,), that of the innovation, the error of a forecast by the past
     partner: NDArray[np.int64]  # (n_channels,), the channel it goes with most closely; itself: none
 
     @property
@@ -92,15 +100,34 @@ class CellStream:
         """The residuals of the next rows (n, n_channels), complete and in order."""
         model, n, d = self._model, *rows.shape
         x = within((rows - model.mean) / model.scale, FARTHEST)
-        z = np.empty((n, 1 + model.n_averages, d))
-        z[:, 0] = x
-        if model.n_averages and n:
-            if self._averages is None:
-                self._averages = _Averages(model.n_averages, x[0])
-            self._averages.add(x, z[:, 1:])
-        found = product(z.reshape(n, len(model.matrix)), model.matrix) + model.offset
-        own = found[:, : -d or None].reshape(n, 1 + model.n_averages, d)
-        return Residuals(own[:, 0], found[:, -d:], np.add.reduce(own * own, axis=1))
+        if not model.n_averages or not n:
+            return self._residuals(product(x, model.matrix) + model.offset)
+        if self._averages is None:
+            self._averages = _Averages(model.n_averages, x[0])
+        found = np.empty((n, model.matrix.shape[1]))
+        at, most = 0, 1
+        while at < n:  # up to the first row with a value that enters the averages bounded
+            some = x[at : at + most]
+            z = np.empty((len(some), 1 + model.n_averages, d))
+            z[:, 0] = some
+            before = self._averages.add(some, z[:, 1:])
+            part = product(z.reshape(len(some), -1), model.matrix) + model.offset
+            beyond = part[:, -d:] - within(part[:, -d:], MOST_INNOVATION)
+            far = beyond.any(axis=1)
+            taken = int(far.argmax()) + 1 if far.any() else len(some)
+            found[at : at + taken] = part[:taken]
+            if far.any():
+                self._averages = before
+                self._averages.add(some[: taken - 1], z[: taken - 1, 1:])
+                bounded = some[taken - 1] - beyond[taken - 1] * model.error
+                self._averages.add(bounded[None], z[:1, 1:])
+            at, most = at + taken, 1 if far.any() else min(2 * most, _TOGETHER)
+        return self._residuals(found)
+
+    def _residuals(self, found: Array) -> Residuals:
+        n, d = len(found), self._model.n_channels
+        own = found[:, : -2 * d].reshape(n, 1 + self._model.n_averages, d)
+        return Residuals(own[:, 0], found[:, -2 * d : -d], np.add.reduce(own * own, axis=1))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The averages of the past; empty right after a cut."""
@@ -124,18 +151,23 @@ class _Averages:
     """Averages of the rows so far with each half-life; of the first row, itself."""
 
     def __init__(self, n: int, first: Array) -> None:
-        self._keep = 0.5 ** (1 / np.array(HALF_LIVES[:n]))[:, None]
+        self._keep = np.array([0.5 ** (1 / h) if h else 0.0 for h in HALF_LIVES[:n]])[:, None]
         self._take = 1 - self._keep
         self.sums, self.weights = self._take * first, self._take  # as if it had come before
 
-    def add(self, rows: Array, averages: Array) -> None:
-        """Fill `averages` (n, n_averages, n_channels) of the rows before each of these."""
+    def add(self, rows: Array, averages: Array) -> _Averages:
+        """Fill `averages` (n, n_averages, n_channels) of the rows before each of these.
+
+        Gives back what was known before them.
+        """
+        before = copy(self)
         keep, take, sums, weights = self._keep, self._take, self.sums, self.weights
         for t, row in enumerate(rows):
             np.divide(sums, weights, out=averages[t])
             sums = sums * keep + take * row
             weights = weights * keep + take
         self.sums, self.weights = sums, weights
+        return before
 
 
 class Learned(NamedTuple):
@@ -171,19 +203,41 @@ def learn(parts: Sequence[Array]) -> Learned:
             for other, own, piece in zip(others, products, pieces, strict=True)
         ),
     )
-    held_out = []
-    for other, piece in zip(others, pieces, strict=True):
-        matrix, _, _ = _evaluated(other.inverse(shrinkage), d)
-        found = piece @ matrix
-        own = found[:, :-d].reshape(len(piece), 1 + n_averages, d)
-        held_out.append(Residuals(own[:, 0], found[:, -d:], np.add.reduce(own * own, axis=1)))
-    matrix, now_spread, partner = _evaluated(_Spectrum(total / len(z)).inverse(shrinkage), d)
+    models = [_model(mean, scale, varies, center, spread, other.inverse(shrinkage))
+              for other in (*others, _Spectrum(total / len(z)))]  # fmt: skip
+    folds = zip(models, pairwise(edges.tolist()), strict=False)
+    held_out = [_streamed(model, parts, a, b) for model, (a, b) in folds]
+    return Learned(models[-1], held_out)
+
+
+def _model(
+    mean: Array,
+    scale: Array,
+    varies: NDArray[np.bool_],
+    center: Array,
+    spread: Array,
+    inverse: Array,
+) -> CellModel:
+    d = len(mean)
+    matrix, now, error, partner = _evaluated(inverse, d)
     matrix = matrix / spread[:, None]
     partner = np.where(varies & varies[partner], partner, np.arange(d))
-    model = CellModel(
-        mean, scale, varies, matrix, -center @ matrix, now_spread * spread[:d], partner
+    return CellModel(
+        mean, scale, varies, matrix, -center @ matrix, now * spread[:d], error * spread[:d], partner
     )
-    return Learned(model, held_out)
+
+
+def _streamed(model: CellModel, parts: Sequence[Array], a: int, b: int) -> Residuals:
+    """Residuals of rows [a, b) of all parts, each part run as a stream from some rows before."""
+    found, first = [], 0
+    for part in parts:
+        low, high = max(a - first, 0), min(b - first, len(part))
+        first += len(part)
+        if low < high:
+            early = max(low - LEAD, 0)
+            every = model.begin().add(part[early:high])
+            found.append([x[low - early :] for x in every])
+    return Residuals(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
 
 def _widened(x: Array, n_averages: int) -> Array:
@@ -215,8 +269,8 @@ class _Spectrum:
         return float(-n * np.log(values).sum() - (along / values).sum())
 
 
-def _evaluated(inverse: Array, d: int) -> tuple[Array, Array, NDArray[np.int64]]:
-    """The matrix from z to T'g and `past`, the deviations of `now`, and partners."""
+def _evaluated(inverse: Array, d: int) -> tuple[Array, Array, Array, NDArray[np.int64]]:
+    """The matrix from z to all residuals, the deviations of `now` and innovation, and partners."""
     f = len(inverse) // d
     place = np.arange(f)[None] * d + np.arange(d)[:, None]  # (d, f), the entries of a channel
     blocks = np.linalg.inv(inverse[place[:, :, None], place[:, None, :]])  # (d, f, f)
@@ -226,5 +280,8 @@ def _evaluated(inverse: Array, d: int) -> tuple[Array, Array, NDArray[np.int64]]
     past = inverse[:, :d] / np.sqrt(diagonal)
     partial = np.abs(inverse[:d, :d]) / np.sqrt(np.outer(diagonal, diagonal))
     np.fill_diagonal(partial, 0.0)
-    matrix = np.concatenate([own.reshape(len(inverse), -1), past], axis=1)
-    return matrix, np.sqrt(blocks[:, 0, 0]), partial.argmax(axis=1)
+    ahead = np.linalg.inv(inverse[:d, :d])  # covariance of x given all that came before
+    error = np.sqrt(np.diag(ahead))
+    innovation = inverse[:, :d] @ ahead / error
+    matrix = np.concatenate([own.reshape(len(inverse), -1), past, innovation], axis=1)
+    return matrix, np.sqrt(blocks[:, 0, 0]), error, partial.argmax(axis=1)

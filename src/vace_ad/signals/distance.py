@@ -27,7 +27,7 @@ from vace_ad.signals.protocol import (
     prefixed,
     under,
 )
-from vace_ad.signals.spread import SpreadEvidence, spread_over
+from vace_ad.signals.spread import SpreadEvidence
 
 Array = NDArray[np.float64]
 
@@ -63,10 +63,7 @@ class Distance(Signal):
         usual = float(np.log1p(every / unit).mean())
         config = training.config
         learned = np.array([unit, usual])
-        signal = cls(training.normal, learned, config.drift_half_life, config.warm)
-        scale = cls.weight / (1 + usual)
-        held = [scale * spread_over(np.log1p(line / unit), SPREAD) for line in lengths]
-        return Fitted(signal, [line[None] for line in held])
+        return Fitted(cls(training.normal, learned, config.drift_half_life, config.warm))
 
     def updated(self, update: Update) -> Fitted:
         """The unit is that of old and new rows."""
@@ -77,10 +74,7 @@ class Distance(Signal):
         for x in update.scaled_accepted:
             unit = max(unit, _length(np.clip(x, -self.farthest, self.farthest)).max())
         usual = (1 - update.weight) * usual + update.weight * np.log1p(every / unit).mean()
-        scale = self.weight / (1 + usual)
-        held = [scale * spread_over(np.log1p(line / unit), SPREAD) for line in lengths]
-        signal = replace(self, learned=np.array([unit, usual]))
-        return Fitted(signal, [line[None] for line in held])
+        return Fitted(replace(self, learned=np.array([unit, usual])))
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""

@@ -1,4 +1,4 @@
-"""Held-out training scores: contiguous blocks, each scored by what the others taught."""
+"""Contiguous blocks of training rows, each held out from what the others teach."""
 
 from __future__ import annotations
 
@@ -24,10 +24,14 @@ def contiguous_folds(
     starts: NDArray[np.intp],  # rows where windows start, rising
     length: int,  # rows a window covers
 ) -> Iterator[Fold]:
-    """A fold for each block in turn; windows that share a row with it are in neither part."""
+    """A fold for each block in turn; windows that share a row with it are in neither part.
+
+    Of fewer windows than blocks, some blocks hold none.
+    """
     edges = np.linspace(0, len(starts), FOLDS + 1).astype(np.intp)
     for a, b in pairwise(edges):
         if a == b:
+            yield Fold(np.arange(len(starts)), np.arange(0))
             continue
         before = np.flatnonzero(starts <= starts[a] - length)
         after = np.flatnonzero(starts >= starts[b - 1] + length)

@@ -20,7 +20,7 @@ from vace_ad.signals.merge import Update, merged_mean, merged_quantile
 from vace_ad.signals.normal import Normal, within
 from vace_ad.signals.protocol import Arrays, Evidence, Fitted, Layout, Signal, Training
 from vace_ad.signals.rows import product
-from vace_ad.signals.spread import SpreadEvidence, spread_over
+from vace_ad.signals.spread import SpreadEvidence
 
 Array = NDArray[np.float64]
 
@@ -66,18 +66,22 @@ class Forecast(Signal):
 
     @classmethod
     def fit(cls, training: Training) -> Fitted:
-        """Learn from scaled training rows; each block is predicted by what the others taught."""
+        """Learn from scaled training rows; each block is predicted by what the others taught.
+
+        Beyond LEARNED rows its blocks are those of the last rows only. So few weights of so many
+        rows predict the rows that taught them no better than others.
+        """
         normal = training.normal
         parts = [_near(normal, part) for part in training.scaled]
         few = _first(parts, LEARNED)
         folds = _Folds(few, _main_movements(np.concatenate(few)), cls.ridge)
-        off = np.abs(folds.held_out())
+        without = [folds.weights(without=i) for i in range(FOLDS)]
+        off = np.abs(folds.held_out(without))
         edge = np.maximum(np.quantile(off, cls.quantile, axis=0), cls.least)
         usual = _evidence(off, edge).mean(keepdims=True)
         half_life = training.config.drift_half_life
         signal = cls(normal, folds.weights(), edge, usual, half_life)
-        held = [_evidence(np.abs(signal.residuals(part)), edge) for part in parts]
-        return Fitted(signal, [spread_over(line / (1 + usual), SPREAD)[None] for line in held])
+        return Fitted(signal, [replace(signal, weights=weights) for weights in without])
 
     def residuals(self, rows: Array) -> Array:
         """What a stretch of scaled rows (n, n_channels) shows beyond its forecast, from LAGS on."""
@@ -96,10 +100,7 @@ class Forecast(Signal):
         return found
 
     def updated(self, update: Update) -> Fitted:
-        """The regression stays; the edge is that of old and new residuals.
-
-        The new rows did not teach the regression, so they are held out as they are.
-        """
+        """The regression stays, and has not seen the new rows; the edge is that of all."""
         off = [np.abs(self.residuals(_near(self.normal, part))) for part in update.scaled]
         every = np.concatenate([each[LAGS:] for each in off])
         edge = np.maximum(
@@ -109,9 +110,7 @@ class Forecast(Signal):
             edge = np.maximum(edge, np.abs(self.residuals(_near(self.normal, part))).max(axis=0))
         new = _evidence(every, edge).mean(keepdims=True)
         usual = merged_mean(self.usual, new, update.weight)
-        lines = [_evidence(each, edge) / (1 + usual) for each in off]
-        signal = replace(self, edge=edge, usual=usual)
-        return Fitted(signal, [spread_over(line, SPREAD)[None] for line in lines])
+        return Fitted(replace(self, edge=edge, usual=usual))
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""
@@ -215,11 +214,10 @@ class _Folds:
             solved[:, c] = np.linalg.solve(system, right[:, :, None])[:, :, 0].T
         return Weights(self._directions, solved[:k].copy(), solved[k:].copy())
 
-    def held_out(self) -> Array:
+    def held_out(self, without: Sequence[Weights]) -> Array:
         """The residuals of every block by what the others taught, (n, n_channels)."""
         found = np.empty_like(self._rows)
-        for i, block in enumerate(self._blocks):
-            weights = self.weights(without=i)
+        for block, weights in zip(self._blocks, without, strict=True):
             predicted = self._common[block] @ weights.common
             for own, factors in zip(self._own[:, block], weights.own, strict=True):
                 predicted += own * factors

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,14 @@ from vace_ad.signals.rows import product
 Array = NDArray[np.float64]
 
 NOISE_ROWS = 512  # of held-out residuals kept, for cells that must be rebuilt
+
+
+class NormalFit(NamedTuple):
+    """What training rows teach."""
+
+    normal: Normal
+    residuals: list[Array]  # of each part, held out, of deviation one
+    without: list[Normal]  # learned without each of the blocks of rows; units are those of all
 
 
 @dataclass(frozen=True)
@@ -34,25 +42,29 @@ class Normal:
     ridge: float = 0.03  # added to the correlations' diagonal
 
     @classmethod
-    def fit(cls, parts: Sequence[Array]) -> tuple[Self, list[Array]]:
-        """Learn from complete training rows; also their residuals, held out, deviation one.
+    def fit(cls, parts: Sequence[Array]) -> NormalFit:
+        """Learn from complete training rows.
 
-        Held out, because with many channels and few rows a regression predicts its own rows far
-        better than those to come.
+        Residuals are held out, because with many channels and few rows a regression predicts its
+        own rows far better than those to come.
         """
         units = cls.units(parts)
         rows = np.concatenate([units.scaled(part) for part in parts])
         np.clip(rows, -units.farthest_related, units.farthest_related, out=rows)
         regressions = _few_rows if len(rows) < units.n_channels else _many_rows
-        *others, every = regressions(np.array_split(rows, FOLDS), units.ridge)
-        left = np.concatenate(others)
+        blocks = np.array_split(rows, FOLDS)
+        *others, every = regressions(blocks, units.ridge)
+        left = np.concatenate([block @ own for block, own in zip(blocks, others, strict=True)])
         middle = slice(max(0, (len(left) - NOISE_ROWS) // 2), (len(left) + NOISE_ROWS) // 2)
         noise = left[middle].copy()
         deviation = left.std(axis=0)
         unit = np.where(deviation > 0, deviation, 1.0)
         left /= unit
         borders = np.cumsum([len(part) for part in parts])[:-1]
-        return replace(units, matrix=every / unit, noise=noise), np.split(left, borders)
+        normal, *without = (
+            replace(units, matrix=matrix / unit, noise=noise) for matrix in (every, *others)
+        )
+        return NormalFit(normal, np.split(left, borders), without)
 
     @classmethod
     def units(cls, parts: Sequence[Array]) -> Self:
@@ -122,19 +134,19 @@ def within(rows: Array, most: float | Array) -> Array:
 
 
 def _many_rows(blocks: Sequence[Array], ridge: float) -> Iterator[Array]:
-    """The residuals of each block by what the others teach, then the matrix that all teach."""
+    """The matrix to residuals that all but one block teach, for each; then that of all."""
     products = np.stack([block.T @ block for block in blocks])
     total, n = products.sum(axis=0), sum(map(len, blocks))
     for block, own in zip(blocks, products, strict=True):
-        yield block @ to_residuals(_inverse((total - own) / max(n - len(block), 1), ridge))
+        yield to_residuals(_inverse((total - own) / max(n - len(block), 1), ridge))
     yield to_residuals(_inverse(total / max(n, 1), ridge))
 
 
 def _few_rows(blocks: Sequence[Array], ridge: float) -> Iterator[Array]:
     """The same from the products of rows with rows, of which there are fewer than channels."""
-    for i, block in enumerate(blocks):
+    for i in range(len(blocks)):
         others = np.concatenate([each for k, each in enumerate(blocks) if k != i])
-        yield block @ to_residuals(_inverse_of_few(others, ridge))
+        yield to_residuals(_inverse_of_few(others, ridge))
     yield to_residuals(_inverse_of_few(np.concatenate(blocks), ridge))
 
 

@@ -34,6 +34,7 @@ class Training:
     parts: Sequence[Array]  # complete stretches, (n_rows, n_channels) each
     normal: Normal
     residuals: Sequence[Array]  # of each part: what other channels do not predict, held out
+    without: Sequence[Normal]  # the same normal, learned without each of the blocks of rows
     rhythm: Rhythm
     config: VACEConfig
     progress: Progress = silent
@@ -44,8 +45,7 @@ class Training:
         rhythm = find_rhythm(parts)
         config = with_rhythm(config, rhythm)
         parts = [part for part in parts if len(part) >= config.least_rows]
-        normal, residuals = Normal.fit(parts)
-        return cls(parts, normal, residuals, rhythm, config, progress)
+        return cls(parts, *Normal.fit(parts), rhythm, config, progress)
 
     @cached_property
     def scaled(self) -> list[Array]:
@@ -94,10 +94,18 @@ class Evidence(ABC):
 
 
 class Fitted(NamedTuple):
-    """A signal, and its evidence of the training rows, held out: (n_lines, n_rows) a part."""
+    """A signal, and what it would be had each of the `FOLDS` blocks of rows been missing.
+
+    A block is scored by a stream of what did not learn from it, which calibrates alarms. A signal
+    that learns a few numbers is the same without any block: it leaves `without` empty.
+    """
 
     signal: Signal
-    held_out: list[Array]
+    without: Sequence[Signal] = ()
+
+    def unseen(self, block: int) -> Signal:
+        """The signal that did not learn from this block."""
+        return self.without[block] if self.without else self.signal
 
 
 class Signal(ABC):
@@ -117,11 +125,11 @@ class Signal(ABC):
         """Learn from training rows; None where they have nothing of the kind to show."""
 
     def updated(self, update: Update) -> Fitted:
-        """The signal with new rows, and its evidence of them, held out.
+        """The signal with new rows, and without each block of them.
 
         Unless a signal says otherwise it stays as it is.
         """
-        return Fitted(self, [_evidence(self, part) for part in update.parts])
+        return Fitted(self)
 
     @abstractmethod
     def begin(self, *, live: bool = False) -> Evidence:
@@ -146,12 +154,6 @@ class Signal(ABC):
         cls, arrays: Arrays, normal: Normal, config: VACEConfig, constants: Mapping[str, Any]
     ) -> Self:
         """The reverse of `arrays`."""
-
-
-def _evidence(signal: Signal, part: Array) -> Array:
-    """The lines (n_lines, n_rows) of a stretch, as a stream of its own."""
-    stream = signal.begin()
-    return np.concatenate([stream.add(part), stream.end(), stream.finish()], axis=1)
 
 
 def prefixed(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:

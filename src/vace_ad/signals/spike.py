@@ -7,7 +7,7 @@ other signals. What counts is how far a row stands out beyond all that training 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
@@ -58,36 +58,19 @@ class Spike(Signal):
     @classmethod
     def fit(cls, training: Training) -> Fitted:
         """Learn from scaled training rows."""
-        parts = training.scaled
-        blocks = np.array_split(
-            np.concatenate([h for part in parts for h in _heights(part)]), FOLDS
-        )
-        highest = np.stack([block.max(axis=0, initial=0) for block in blocks])
-        others = [_edge(np.delete(highest, k, axis=0), cls.least) for k in range(FOLDS)]
-        evidence = np.concatenate([_evidence(*pair) for pair in zip(blocks, others, strict=True)])
-        usual = evidence.mean(keepdims=True)
-        borders = np.cumsum([len(part) for part in parts])[:-1]
-        edge, half_life = _edge(highest, cls.least), training.config.drift_half_life
-        held_out = np.split(evidence[None] / (1 + usual), borders, axis=1)
-        return Fitted(cls(training.normal, edge, usual, half_life), held_out)
+        none = np.zeros(training.normal.n_channels)
+        edge, others, usual = _learned(training.scaled, [none], cls.least)
+        signal = cls(training.normal, edge, usual, training.config.drift_half_life)
+        return Fitted(signal, [replace(signal, edge=each) for each in others])
 
     def updated(self, update: Update) -> Fitted:
         """The edge goes as far as old or new rows did."""
-        blocks = np.array_split(
-            np.concatenate([h for part in update.scaled for h in _heights(part)]), FOLDS
-        )
         named = [h for part in update.scaled_accepted for h in _heights(part)]
         before = [self.edge, *(each.max(axis=0, initial=0) for each in named)]
-        highest = np.stack([block.max(axis=0, initial=0) for block in blocks])
-        others = [
-            _edge(np.vstack([*before, *np.delete(highest, k, axis=0)]), self.least)
-            for k in range(FOLDS)
-        ]
-        evidence = np.concatenate([_evidence(*pair) for pair in zip(blocks, others, strict=True)])
-        usual = merged_mean(self.usual, evidence.mean(keepdims=True), update.weight)
-        borders = np.cumsum([len(part) for part in update.parts])[:-1]
-        signal = replace(self, edge=_edge(np.vstack([*before, *highest]), self.least), usual=usual)
-        return Fitted(signal, np.split(evidence[None] / (1 + usual), borders, axis=1))
+        edge, others, usual = _learned(update.scaled, before, self.least)
+        usual = merged_mean(self.usual, usual, update.weight)
+        signal = replace(self, edge=edge, usual=usual)
+        return Fitted(signal, [replace(signal, edge=each) for each in others])
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""
@@ -202,9 +185,20 @@ def _middle(a: Array, b: Array, c: Array) -> Array:
     return np.asarray(np.maximum(np.minimum(a, b), np.minimum(np.maximum(a, b), c)))
 
 
-def _edge(highest: Array, least: float) -> Array:
-    """The edge from the highest rows of some blocks, (n_blocks, n_channels)."""
-    return np.asarray(np.maximum(highest.max(axis=0), least))
+def _learned(
+    parts: Sequence[Array],  # scaled rows
+    before: Sequence[Array],  # (n_channels,) each: how far rows stood out that are not here
+    least: float,
+) -> tuple[Array, list[Array], Array]:
+    """The edge, those without each block of rows, and the mean evidence of rows by these, (1,)."""
+    blocks = np.array_split(np.concatenate([h for part in parts for h in _heights(part)]), FOLDS)
+    highest = [block.max(axis=0, initial=0) for block in blocks]
+    edge, *others = (
+        np.max([*before, *highest[:k], *highest[k + 1 :]], axis=0, initial=least)
+        for k in (FOLDS, *range(FOLDS))
+    )
+    evidence = np.concatenate([_evidence(*pair) for pair in zip(blocks, others, strict=True)])
+    return edge, others, evidence.mean(keepdims=True)
 
 
 def _evidence(heights: Array, edge: Array) -> Array:

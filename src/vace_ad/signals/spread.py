@@ -89,10 +89,3 @@ class SpreadEvidence(Evidence):
         self._n, self._late = (int(n) for n in state["n"])
         self._usual.resume(under("usual", state))
         self._means.resume(under("means", state))
-
-
-def spread_over(line: Array, rows: int) -> Array:
-    """The mean over so many rows around each, (n,)."""
-    means = WindowMeans(rows, 1, 1)
-    found = np.concatenate([means.add(line[None]), means.finish(len(line) + rows - 1)], axis=1)
-    return np.asarray(found[0, rows // 2 - 1 :][: len(line)])

@@ -62,10 +62,7 @@ class Surge(Signal):
 
     @classmethod
     def fit(cls, training: Training) -> Fitted | None:
-        """Learn from scaled training rows.
-
-        Three numbers are all that is learned, so training rows are as good as held out.
-        """
+        """Learn from scaled training rows."""
         if training.normal.n_channels < FEWEST:
             return None
         config = training.config
@@ -75,8 +72,7 @@ class Surge(Signal):
         usual = float(np.concatenate(lengths).mean())
         above = [signal._above(line, usual) for line in lengths]
         deviation = max(float(np.concatenate(above).std()), cls.least)
-        signal = replace(signal, learned=np.array([usual, deviation, cls.edge]))
-        return Fitted(signal, [signal.weighed(line)[None] for line in above])
+        return Fitted(replace(signal, learned=np.array([usual, deviation, cls.edge])))
 
     @property
     def weight(self) -> float:
@@ -110,8 +106,7 @@ class Surge(Signal):
         for part in update.scaled_accepted:
             off = log_lengths(within(part, self.farthest), self.shortest)
             edge = max(edge, (float(off.max()) - usual) / deviation)
-        signal = replace(self, learned=np.array([usual, deviation, edge]))
-        return Fitted(signal, [signal.weighed(line)[None] for line in above])
+        return Fitted(replace(self, learned=np.array([usual, deviation, edge])))
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream; that of a row is final at once."""

@@ -106,11 +106,9 @@ def scores_of(
     parts: Sequence[Array],  # complete stretches, (n_rows, n_channels) each
     least: int,
 ) -> Array:
-    """Final and provisional scores of stretches that follow each other, (2, n)."""
-    together = Together(signals, normal, least, live=True)
+    """Scores (n,) of stretches that follow each other, as a stream gives them at its end."""
+    together = Together(signals, normal, least, live=False)
     found: list[Array] = []
     for part in parts:
-        done, now = together.extend(part)
-        final = np.concatenate([done, together.cut()], axis=1)
-        found.append(np.stack([added(final), added(now)]))
-    return np.concatenate(found, axis=1)
+        found += [together.extend(part)[0], together.cut()]
+    return added(np.concatenate([*found, together.finish()], axis=1))

@@ -15,7 +15,6 @@ from vace_ad.signals.merge import Update
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import Arrays, Evidence, Fitted, Layout, Signal, Training
 from vace_ad.signals.window_rows import WindowsEvidence
-from vace_ad.signals.window_update import update_windows
 from vace_ad.signals.windows import Windowed, Windows
 
 Array = NDArray[np.float64]
@@ -47,15 +46,16 @@ class WindowSignal(Signal):
     @classmethod
     def fit(cls, training: Training) -> Fitted:
         """Learn the envelopes of training rows."""
-        windows, held_out = Windows.fit(cls.taught_by(training), cls.windowed, training.config)
-        return Fitted(cls(training.normal, windows), held_out)
+        windows, without = Windows.fit(cls.taught_by(training), cls.windowed, training.config)
+        each = zip(training.without, without, strict=True)
+        return Fitted(cls(training.normal, windows), [cls(*pair) for pair in each])
 
     def updated(self, update: Update) -> Fitted:
         """Envelopes that hold old and new rows."""
         parts = [self.seen(part) for part in update.scaled]
         accepted = [self.seen(part) for part in update.scaled_accepted]
-        windows, held_out = update_windows(self.windows, parts, accepted, update.weight)
-        return Fitted(replace(self, windows=windows), held_out)
+        windows, without = self.windows.updated(parts, accepted, update.weight)
+        return Fitted(replace(self, windows=windows), [replace(self, windows=w) for w in without])
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""

@@ -8,8 +8,8 @@ signal that speaks all the time loses weight, both from the past alone.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from typing import Any, NamedTuple, Self
 
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.signals.folds import contiguous_folds
+from vace_ad.signals.merge import merged_edges, merged_mean
 from vace_ad.signals.protocol import Arrays, Layout, prefixed, under
 from vace_ad.signals.rows import added, grid_to_rows
 
@@ -66,51 +67,83 @@ class Envelope:
     @classmethod
     def fit(
         cls, parts: Sequence[Array], windowed: Windowed, length: int, bounds: Bounds
-    ) -> tuple[Self, list[Array]]:
-        """The envelope of scaled training rows; their evidence (n_lines, n_rows), held out."""
-        blocks, step = _sizes(windowed, length)
-        window = blocks * step
+    ) -> tuple[Envelope, list[Envelope]]:
+        """The envelope of scaled training rows, and those without each block of them."""
+        none = np.empty(0)
+        blank = cls(windowed, *_sizes(windowed, length), none, none, none, bounds)
+        envelope, without, usual = blank._learned(parts, blank._around)
+        return replace(envelope, usual=usual), [replace(each, usual=usual) for each in without]
+
+    def updated(
+        self, parts: Sequence[Array], accepted: Sequence[Array], weight: float
+    ) -> tuple[Envelope, list[Envelope]]:
+        """The envelope with new rows, and those without each block of them.
+
+        New windows count by their number, accepted ones lie wholly inside.
+        """
+        named = [self.features(part) for part in accepted]
+
+        def learn(features: Array) -> Envelope:
+            low, high = merged_edges(self.low, self.high, features, weight, self.bounds.edge)
+            for each in named:
+                low, high = np.minimum(low, each.min(axis=0)), np.maximum(high, each.max(axis=0))
+            return replace(self, low=low, high=high)
+
+        envelope, without, new = self._learned(parts, learn)
+        usual = merged_mean(self.usual, new, weight)
+        return replace(envelope, usual=usual), [replace(each, usual=usual) for each in without]
+
+    def _around(self, features: Array) -> Envelope:
+        low, high = np.quantile(features, [self.bounds.edge, 1 - self.bounds.edge], axis=0)
+        return replace(self, low=low, high=high)
+
+    def _learned(
+        self, parts: Sequence[Array], learn: Callable[[Array], Envelope]
+    ) -> tuple[Envelope, list[Envelope], Array]:
+        """What `learn` makes of the features of rows: of all, and without each block of them.
+
+        Also the mean evidence of rows by envelopes that did not see them, (n_lines,).
+        """
+        window, step = self.window, self.step
         counts = [(len(part) - window) // step + 1 for part in parts]
         thin = max(1, -(-sum(counts) // MOST_WINDOWS))
-        stride = step * thin
-        features = np.concatenate(
-            [
-                features_of(block_moments(part, step), blocks, step, windowed, bounds)[::thin]
-                for part in parts
-            ]
-        )
+        each = [self.features(part)[::thin] for part in parts]
+        features = np.concatenate(each)
         first = np.cumsum([0] + [len(part) for part in parts])
         starts = np.concatenate(
-            [
-                np.arange(0, len(p) - window + 1, stride) + a
-                for p, a in zip(parts, first, strict=False)
-            ]
+            [np.arange(len(f)) * step * thin + a for f, a in zip(each, first, strict=False)]
         )
-        n_lines = len(windowed.weights)
-        sums = np.empty((n_lines, len(features)))
+        n_lines = len(self.windowed.weights)
+        sums, without = np.empty((n_lines, len(features))), []
         for fit, held in contiguous_folds(starts, window):
-            low, high = _edges(features[fit], bounds)
-            excess = _excess(features[held], low, high, _widths(low, high, bounds))
-            sums[:, held] = by_line(both_sides(excess), n_lines)
-        rows, done = [], 0
-        for part in parts:
-            n = (len(part) - window) // stride + 1
-            lines = sums[:, done : done + n]
-            rows.append(
-                np.log1p(np.stack([grid_to_rows(x, stride, len(part), window) for x in lines]))
-            )
-            done += n
-        usual = np.concatenate(rows, axis=1).mean(axis=1)
-        held_out = [evidence / (1 + usual[:, None]) for evidence in rows]
-        return cls(windowed, blocks, step, *_edges(features, bounds), usual, bounds), held_out
+            without.append(learn(features[fit]))
+            sums[:, held] = by_line(both_sides(without[-1].excess(features[held])), n_lines)
+        borders = np.cumsum([len(f) for f in each])[:-1]
+        rows = [
+            np.log1p(np.stack([grid_to_rows(x, step * thin, len(part), window) for x in lines]))
+            for part, lines in zip(parts, np.split(sums, borders, axis=1), strict=True)
+        ]
+        return learn(features), without, np.concatenate(rows, axis=1).mean(axis=1)
+
+    def features(self, rows: Array) -> Array:
+        """The features (n_windows, n_features) of every window of these rows."""
+        moments = block_moments(rows, self.step)
+        return features_of(moments, self.blocks, self.step, self.windowed, self.bounds)
 
     @cached_property
     def _widths(self) -> Array:
-        return _widths(self.low, self.high, self.bounds)
+        """The widths of envelopes, once for either side, (2 n_features,)."""
+        return np.tile(np.maximum(self.high - self.low, self.bounds.narrowest), 2)
 
     def excess(self, features: Array) -> Array:
-        """How far features (n, n_features) lie above, then below the envelope, in its widths."""
-        return _excess(features, self.low, self.high, self._widths)
+        """How far features lie above, then below the envelope, in its widths, (n, 2 n_features)."""
+        f = features.shape[1]
+        found = np.empty((len(features), 2 * f))
+        np.subtract(features, self.high, out=found[:, :f])
+        np.subtract(self.low, features, out=found[:, f:])
+        np.maximum(found, 0, out=found)
+        found /= self._widths
+        return found
 
 
 @dataclass(frozen=True)
@@ -125,14 +158,22 @@ class Windows:
     @classmethod
     def fit(
         cls, parts: Sequence[Array], windowed: Sequence[Windowed], config: VACEConfig
-    ) -> tuple[Self, list[Array]]:
-        """Learn from scaled rows; also their evidence (n_lines, n_rows) a part, held out."""
+    ) -> tuple[Self, list[Self]]:
+        """Learn from scaled rows; also the windows that did not see each block of them."""
         bounds = Bounds()
-        fitted = [Envelope.fit(parts, each, config.length, bounds) for each in windowed]
-        envelopes = tuple(envelope for envelope, _ in fitted)
-        windows = cls(envelopes, config.drift_half_life, config.warm, bounds)
-        by_part = zip(*(rows for _, rows in fitted), strict=True)
-        return windows, [windows.weighted(list(rows)) for rows in by_part]
+        blank = cls((), config.drift_half_life, config.warm, bounds)
+        return blank._with([Envelope.fit(parts, each, config.length, bounds) for each in windowed])
+
+    def updated(
+        self, parts: Sequence[Array], accepted: Sequence[Array], weight: float
+    ) -> tuple[Self, list[Self]]:
+        """The windows with new rows, and those without each block of them."""
+        return self._with([each.updated(parts, accepted, weight) for each in self.envelopes])
+
+    def _with(self, learned: Sequence[tuple[Envelope, list[Envelope]]]) -> tuple[Self, list[Self]]:
+        whole = replace(self, envelopes=tuple(envelope for envelope, _ in learned))
+        each = zip(*(without for _, without in learned), strict=True)
+        return whole, [replace(self, envelopes=tuple(envelopes)) for envelopes in each]
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -273,27 +314,6 @@ def by_line(values: Array, n_lines: int) -> Array:
     """
     squares = (values * values).reshape(len(values), n_lines, -1)
     return np.asarray(np.sqrt(squares.sum(axis=2)).T)
-
-
-def _edges(features: Array, bounds: Bounds) -> tuple[Array, Array]:
-    low, high = np.quantile(features, [bounds.edge, 1 - bounds.edge], axis=0)
-    return low, high
-
-
-def _widths(low: Array, high: Array, bounds: Bounds) -> Array:
-    """The widths of envelopes, once for either side, (2 n_features,)."""
-    return np.tile(np.maximum(high - low, bounds.narrowest), 2)
-
-
-def _excess(features: Array, low: Array, high: Array, widths: Array) -> Array:
-    """How far features lie above, then below their envelope, in widths, (n, 2 n_features)."""
-    f = features.shape[1]
-    found = np.empty((len(features), 2 * f))
-    np.subtract(features, high, out=found[:, :f])
-    np.subtract(low, features, out=found[:, f:])
-    np.maximum(found, 0, out=found)
-    found /= widths
-    return found
 
 
 def both_sides(excess: Array) -> Array:

@@ -60,7 +60,7 @@ def test_training_patches_are_few_and_have_their_neighbours():
     assert embedded.embeddings.shape == (len(embedded.numbers), 2, 5)
 
 
-def test_held_out_evidence_does_not_know_the_patch_it_judges():
+def test_statistics_without_a_block_do_not_know_its_patches():
     """A block that moved far away is far from what the other blocks taught."""
     patches, config = make(encoders=1, direction=False, max_fit_patches=100)
     (rng,) = encoder_rngs(config)
@@ -70,9 +70,10 @@ def test_held_out_evidence_does_not_know_the_patch_it_judges():
     embedded.embeddings[last:] += 5
     learned = learn_statistics(embedded, patches, config, [0])
     (evidence,) = learned.encoders
-    held_out = np.expm1(learned.held_out[0, last:]) * evidence.position_unit
-    knowing = evidence.position.score(embedded.embeddings[last:, 0])
-    assert held_out.min() > 10 * knowing.max()
+    (unknowing,) = learned.without[3]
+    moved = embedded.embeddings[last:, 0]
+    assert unknowing.position.score(moved).min() > 10 * evidence.position.score(moved).max()
+    assert unknowing.position_unit == evidence.position_unit
 
 
 def test_without_a_triple_a_warning_says_what_is_not_trained():

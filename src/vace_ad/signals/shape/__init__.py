@@ -17,6 +17,7 @@ from vace_ad.engine import EngineSlot
 from vace_ad.engine.encoder import Encoder, Norm, Stage, stage_shapes
 from vace_ad.engine.patches import FLOOR, PatchSet
 from vace_ad.engine.trajectory import velocity_pairs
+from vace_ad.engine.workers import workers
 from vace_ad.errors import ModelFileError
 from vace_ad.signals.merge import Update
 from vace_ad.signals.normal import Normal
@@ -31,15 +32,12 @@ from vace_ad.signals.protocol import (
     under,
 )
 from vace_ad.signals.rhythm import Rhythm
-from vace_ad.signals.rows import grid_to_rows
 from vace_ad.signals.shape.direction import Direction
 from vace_ad.signals.shape.evidence import (
     DIRECTION_QUANTILE,
     LEAST_DIRECTION,
     POSITION_QUANTILE,
     EncoderEvidence,
-    Signals,
-    composed,
 )
 from vace_ad.signals.shape.geometry import Geometry
 from vace_ad.signals.shape.learn import (
@@ -90,21 +88,12 @@ class Shape(Signal):
         slot = EngineSlot(encoders, len(scale), config)
         embedded = embed_training(slot.engine, patches, config, progress)
         seeds = [int(rng.integers(2**31)) for rng in rngs]
-        learned, geometry, held_out = learn_statistics(embedded, patches, config, seeds)
-        edges = np.searchsorted(embedded.numbers, patches.borders)
-        rows = [
-            np.stack(
-                [
-                    grid_to_rows(line[a:b], embedded.stride, len(part), config.length)
-                    for line in weight * held_out
-                ]
-            )
-            for part, a, b in zip(training.parts, edges, edges[1:], strict=False)
-        ]
+        learned, geometry, without = learn_statistics(embedded, patches, config, seeds)
         facts: dict[str, Any] = {"patches": len(patches), "engine": slot.engine.name}
         if config.reproduction.iterations:
             facts["losses"] = [losses for _, losses in trained]
-        return Fitted(cls(encoders, learned, geometry, scale, weight, config, slot, facts), rows)
+        signal = cls(encoders, learned, geometry, scale, weight, config, slot, facts)
+        return Fitted(signal, [replace(signal, learned=each) for each in without])
 
     def updated(self, update: Update) -> Fitted:
         """The encoders stay; the statistics of embeddings are those of old and new patches."""
@@ -118,33 +107,24 @@ class Shape(Signal):
             named.append((z.embeddings, velocity_pairs(own, z.numbers, config.offset)))
         pairs = velocity_pairs(patches, embedded.numbers, config.offset)
         starts = patches.rows(embedded.numbers)
-        done = [
-            update_encoder(
-                evidence,
-                embedded.embeddings[:, e],
-                joined([(z[:, e], own) for z, own in named], embedded.embeddings.shape[2]),
-                starts,
-                pairs,
-                config,
-                weight,
-                config.random_state + e,
-            )
-            for e, evidence in enumerate(self.learned)
-        ]
-        learned = tuple(evidence for evidence, _, _ in done)
-        held = Signals(np.stack([p for _, p, _ in done]), np.stack([d for _, _, d in done]))
-        lines = self.weight * composed(learned, held, config)
-        edges = np.searchsorted(embedded.numbers, patches.borders)
-        rows = [
-            np.stack(
-                [
-                    grid_to_rows(line[a:b], embedded.stride, len(part), config.length)
-                    for line in lines
-                ]
-            )
-            for part, a, b in zip(update.parts, edges, edges[1:], strict=False)
-        ]
-        return Fitted(replace(self, learned=learned), rows)
+        with workers() as executor:
+            done = [
+                update_encoder(
+                    evidence,
+                    embedded.embeddings[:, e],
+                    joined([(z[:, e], own) for z, own in named], embedded.embeddings.shape[2]),
+                    starts,
+                    pairs,
+                    config,
+                    weight,
+                    config.random_state + e,
+                    executor,
+                )
+                for e, evidence in enumerate(self.learned)
+            ]
+        signal = replace(self, learned=tuple(evidence for evidence, _ in done))
+        without = zip(*(each for _, each in done), strict=True)
+        return Fitted(signal, [replace(self, learned=tuple(each)) for each in without])
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""

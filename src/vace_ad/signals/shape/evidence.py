@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -53,8 +53,8 @@ class EncoderEvidence:
         config: VACEConfig,
         seed: int,
         executor: Executor,
-    ) -> tuple[EncoderEvidence, Array, Array]:
-        """Statistics of training embeddings, and both signals of each, held out, (n,)."""
+    ) -> tuple[EncoderEvidence, list[EncoderEvidence]]:
+        """Statistics of training embeddings, and those without each block of them."""
         most = max(
             1,
             min(
@@ -63,33 +63,48 @@ class EncoderEvidence:
             ),
         )
         whole = executor.submit(_statistics, embeddings, pairs, most, config, seed)
-        at = pairs[
-            :, 1 if config.reproduction.velocity == "backward" else 0
-        ]  # patch that owns a velocity
 
-        def hold_out(fold: Fold) -> tuple[Array, Array]:
-            fitted, is_held = np.zeros((2, len(embeddings)), bool)
-            fitted[fold.fit], is_held[fold.held] = True, True
-            own = pairs[fitted[pairs].all(axis=1)]
+        def learn(fold: Fold) -> tuple[Position, Direction | None]:
+            inside = np.zeros(len(embeddings), bool)
+            inside[fold.fit] = True
+            own = pairs[inside[pairs].all(axis=1)]
             own = own if len(own) else pairs
-            position, direction = _statistics(embeddings, own, most, config, seed, fold.fit)
-            turns = np.full(len(embeddings), np.nan)
-            chosen = is_held[at]
-            if direction is not None and chosen.any():
-                turns[at[chosen]] = direction.score(_moves(embeddings, pairs[chosen]))
-            return position.score(embeddings[fold.held]), turns[fold.held]
+            return _statistics(embeddings, own, most, config, seed, fold.fit)
 
-        parts = executor.map(hold_out, contiguous_folds(starts, config.length))
-        held_position, held_direction = (np.concatenate(part) for part in zip(*parts, strict=True))
-        position, direction = whole.result()
-        position_unit = max(float(np.quantile(held_position, POSITION_QUANTILE)), TINY)
-        known = held_direction[~np.isnan(held_direction)]
+        without, positions, turns = held_out(embeddings, starts, pairs, config, learn, executor)
         unit, median = 1.0, 0.0
-        if len(known):
-            unit = max(float(np.quantile(known, DIRECTION_QUANTILE)), LEAST_DIRECTION)
-            median = float(np.median(known))
-        evidence = cls(position, direction, position_unit, unit, median)
-        return evidence, held_position, held_direction
+        if len(turns):
+            unit = max(float(np.quantile(turns, DIRECTION_QUANTILE)), LEAST_DIRECTION)
+            median = float(np.median(turns))
+        units = max(float(np.quantile(positions, POSITION_QUANTILE)), TINY), unit, median
+        return cls(*whole.result(), *units), [cls(*each, *units) for each in without]
+
+
+def held_out(
+    embeddings: NDArray[np.float32],  # (n, d_z)
+    starts: NDArray[np.intp],  # (n,), rows where their patches start
+    pairs: NDArray[np.intp],  # (n_pairs, 2)
+    config: VACEConfig,
+    learn: Callable[[Fold], tuple[Position, Direction | None]],
+    executor: Executor,
+) -> tuple[list[tuple[Position, Direction | None]], Array, Array]:
+    """What `learn` gives for each fold, and both signals of patches by what did not see them.
+
+    Positions (n,), and the directions of those patches that have one.
+    """
+    owner = pairs[:, 1 if config.reproduction.velocity == "backward" else 0]  # of a velocity
+
+    def hold_out(fold: Fold) -> tuple[tuple[Position, Direction | None], Array, Array]:
+        position, direction = learned = learn(fold)
+        own = np.isin(owner, fold.held)
+        turns = np.empty(0)
+        if direction is not None and own.any():
+            turns = direction.score(_moves(embeddings, pairs[own]))
+        return learned, position.score(embeddings[fold.held]), turns
+
+    done = list(executor.map(hold_out, contiguous_folds(starts, config.length)))
+    positions, turns = (np.concatenate([each[k] for each in done]) for k in (1, 2))
+    return [each[0] for each in done], positions, turns
 
 
 def _statistics(

@@ -18,7 +18,7 @@ from vace_ad.engine.trajectory import embed, training_stride, velocity_pairs
 from vace_ad.engine.workers import workers
 from vace_ad.errors import VaceWarning
 from vace_ad.progress import Progress, silent
-from vace_ad.signals.shape.evidence import EncoderEvidence, Signals, composed
+from vace_ad.signals.shape.evidence import EncoderEvidence
 from vace_ad.signals.shape.geometry import Geometry
 from vace_ad.signals.shape.position import moments
 
@@ -85,7 +85,7 @@ class Statistics(NamedTuple):
 
     encoders: tuple[EncoderEvidence, ...]
     geometry: Geometry
-    held_out: NDArray[np.float64]  # (2, n), evidence of each patch by statistics without it
+    without: list[tuple[EncoderEvidence, ...]]  # the encoders without each block of rows
 
 
 def learn_statistics(
@@ -101,8 +101,7 @@ def learn_statistics(
             EncoderEvidence.fit(z, starts, pairs, len(patches), config, seed, executor)
             for z, seed in zip(embeddings.swapaxes(0, 1), seeds, strict=True)
         ]
-    encoders = tuple(evidence for evidence, _, _ in fitted)
     spectra = [moments(embeddings[:, e])[1] for e in range(config.encoders)]
-    held = Signals(np.stack([p for _, p, _ in fitted]), np.stack([d for _, _, d in fitted]))
     geometry = Geometry.of(spectra, config.reproduction.active_dimension)
-    return Statistics(encoders, geometry, composed(encoders, held, config))
+    without = list(zip(*(each for _, each in fitted), strict=True))
+    return Statistics(tuple(evidence for evidence, _ in fitted), geometry, without)

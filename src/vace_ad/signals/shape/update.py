@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from concurrent.futures import Executor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.signals.folds import contiguous_folds
+from vace_ad.signals.folds import Fold
 from vace_ad.signals.merge import merged_quantile
 from vace_ad.signals.shape.direction import Direction
 from vace_ad.signals.shape.evidence import (
@@ -17,6 +17,7 @@ from vace_ad.signals.shape.evidence import (
     LEAST_DIRECTION,
     POSITION_QUANTILE,
     EncoderEvidence,
+    held_out,
 )
 from vace_ad.signals.shape.position import Gaussian, MemoryBank, Position, moments
 from vace_ad.signals.shape.prototypes import unit
@@ -38,46 +39,36 @@ def update_encoder(
     config: VACEConfig,
     weight: float,
     seed: int,
-) -> tuple[EncoderEvidence, Array, Array]:
-    """The statistics with new patches, and both signals of each of these, held out, (n,)."""
-    n = len(embeddings)
-    held_position, held_direction = np.empty(n), np.full(n, np.nan)
+    executor: Executor,
+) -> tuple[EncoderEvidence, list[EncoderEvidence]]:
+    """The statistics with new patches, and those without each block of them."""
     moves = np.asarray(embeddings[pairs[:, 1]] - embeddings[pairs[:, 0]])
-    own = pairs[:, 1 if config.reproduction.velocity == "backward" else 0]
-    for fit, held in contiguous_folds(starts, config.length):
-        inside, out = np.zeros((2, n), bool)
-        inside[fit], out[held] = True, True
-        position = _position(evidence.position, embeddings[fit], weight, config, seed)
-        held_position[held] = position.score(embeddings[held])
-        taken, asked = inside[pairs].all(axis=1), out[own]
-        direction = _direction(evidence.direction, moves[taken], weight, config, seed)
-        if direction is not None and asked.any():
-            held_direction[own[asked]] = direction.score(moves[asked])
+
+    def learn(fold: Fold) -> tuple[Position, Direction | None]:
+        inside = np.zeros(len(embeddings), bool)
+        inside[fold.fit] = True
+        own = moves[inside[pairs].all(axis=1)]
+        position = _position(evidence.position, embeddings[fold.fit], weight, config, seed)
+        return position, _direction(evidence.direction, own, weight, config, seed)
+
+    without, positions, turns = held_out(embeddings, starts, pairs, config, learn, executor)
     position = _position(evidence.position, embeddings, weight, config, seed)
     direction = _direction(evidence.direction, moves, weight, config, seed)
     if len(named[0]) > 1:
         position = _position(position, named[0], NAMED, config, seed)
         direction = _direction(direction, named[1], NAMED, config, seed)
-    known = held_direction[~np.isnan(held_direction)][:, None]
-    merged = replace(
-        evidence,
-        position=position,
-        direction=direction,
-        position_unit=_unit(
-            evidence.position_unit, held_position[:, None], weight, POSITION_QUANTILE
-        ),
-    )
-    if len(known):
-        turned = _unit(evidence.direction_unit, known, weight, DIRECTION_QUANTILE)
-        median = (1 - weight) * evidence.direction_median + weight * float(np.median(known))
-        merged = replace(
-            merged, direction_unit=max(turned, LEAST_DIRECTION), direction_median=median
-        )
-    return merged, held_position, held_direction
+    position_unit = _unit(evidence.position_unit, positions, weight, POSITION_QUANTILE)
+    unit, median = evidence.direction_unit, evidence.direction_median
+    if len(turns):
+        unit = max(_unit(unit, turns, weight, DIRECTION_QUANTILE), LEAST_DIRECTION)
+        median = (1 - weight) * median + weight * float(np.median(turns))
+    units = position_unit, unit, median
+    merged = EncoderEvidence(position, direction, *units)
+    return merged, [EncoderEvidence(*each, *units) for each in without]
 
 
 def _unit(old: float, new: Array, weight: float, quantile: float) -> float:
-    return float(merged_quantile(np.array([old]), new, weight, quantile)[0])
+    return float(merged_quantile(np.array([old]), new[:, None], weight, quantile)[0])
 
 
 def _position(
