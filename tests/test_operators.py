@@ -36,6 +36,7 @@ def plant() -> pl.DataFrame:
     product = np.where(row // 170 % 2, "A", "B")
     speed = on * (50 + 5 * np.sin(row / 23) + rng.normal(0, 0.5, N))
     flow = 2 * speed + rng.normal(0, 0.6, N)
+    current = 0.3 * speed + on + rng.normal(0, 0.1, N)
     heat = ambient + 0.4 * speed + 3 * (product == "A") + rng.normal(0, 0.3, N)
     flow[slice(*FAULT)] -= 12
     planned = slice(32 * 60, 33 * 60)  # of the maintenance
@@ -43,8 +44,8 @@ def plant() -> pl.DataFrame:
     flow[STOPS[-1][0] + 5 : STOPS[-1][1]] = np.nan  # a sensor without power
     time = np.datetime64("2026-01-01", "ns") + row * np.timedelta64(1, "m")
     return pl.DataFrame(
-        {"time": time, "speed": speed, "flow": flow, "heat": heat, "ambient": ambient,
-         "product": product}
+        {"time": time, "speed": speed, "flow": flow, "current": current, "heat": heat,
+         "ambient": ambient, "product": product}
     )  # fmt: skip
 
 
@@ -152,7 +153,7 @@ def test_watching_some_channels(table) -> None:
     settings = {**SETTINGS, "context": [], "watch": ["heat"]}
     table = table.drop("product")
     detector = VACE(**settings).fit(table[:TRAIN])
-    assert detector.model_.watched.tolist() == [False, False, True, False]
+    assert detector.model_.watched.tolist() == [False, False, False, True, False]
     found = detector.detect(table[TRAIN:])
     assert {name for event in found.events for name, _ in event.shares} <= {"heat"}
 
@@ -193,3 +194,52 @@ def test_settings_of_another_type_are_refused() -> None:
         VACE(context="ambient")
     with pytest.raises(ConfigError, match="a string or None"):
         VACE(off=5)
+
+
+def test_a_watch_gives_the_same_and_says_off(detector, table, found, tmp_path) -> None:
+    from vace_ad.frames.states import with_states
+    from vace_ad.live.config import make_config
+    from vace_ad.live.runner import Watch
+    from vace_ad.live.service import vace_core
+    from vace_ad.live.store import Store
+
+    detector.save(tmp_path / "m.vace")
+    coded = with_states(table[TRAIN:], (), detector.channels_)  # live rows are numbers
+    stopped = STOPS[-1][0] + 20 - TRAIN
+    coded[:stopped].with_columns(pl.col("time").dt.to_string("iso:strict")).write_csv(
+        tmp_path / "m.csv"
+    )
+    (tmp_path / "windows.csv").write_text("2026-01-02T08:00Z,2026-01-02T09:00Z\n")
+    config = make_config(
+        {
+            "source": {"kind": "csv", "path": str(tmp_path / "m.csv"), "follow": False},
+            "model": {
+                "file": str(tmp_path / "m.vace"),
+                "maintenance": str(tmp_path / "windows.csv"),
+            },
+            "state": {"path": str(tmp_path / "state")},
+        }
+    )
+    watch = Watch(config, vace_core(config))
+    watch.run()
+    assert watch.entities["m"].words == "off"
+    store = Store(config.state["path"])
+    alarms = store.alarms(limit=100)
+    store.close()
+    assert [one["kind"] for one in alarms] == ["anomaly"]  # a sensor without power is no silence
+    (event,) = found.anomalies
+    assert alarms[0]["onset"].removesuffix(".000Z") == str(event.start_time)[:19]
+
+
+def test_settings_of_what_a_watch_learns() -> None:
+    from vace_ad.live.config import make_config
+
+    given = {
+        "source": {"kind": "csv", "path": "m.csv"},
+        "model": {"learn": "14d", "off": "speed < 5", "context": ["ambient"]},
+        "state": {"path": "state"},
+    }
+    assert make_config(given).model["context"] == ("ambient",)
+    given["model"] = {"file": "m.vace", "off": "speed < 5"}
+    with pytest.raises(ConfigError, match=r"model.off goes with model.learn"):
+        make_config(given)
