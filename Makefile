@@ -23,7 +23,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 	if [ "$$(head -n 1 requirements.lock)" = "# $$($(BIN)/python tools/lock.py --here)" ]; then \
 	    $(PIP) --require-hashes --no-deps --requirement requirements.lock; fi
 	$(PIP) --constraint constraints.txt \
-	    --editable '.[paper,train,plot,ray,excel,sql,live,docs,dev]' --editable './study[xlstm]'
+	    --editable '.[paper,openvino,train,plot,ray,excel,sql,live,docs,dev]' --editable './study[xlstm]'
 	$(PIP) --constraint constraints.txt --no-deps \
 	    TSB-AD==1.5 aeon pyod sktime scikit-base numba llvmlite Deprecated
 	touch $@

@@ -57,3 +57,33 @@ def test_clean_processes_are_clean(monkeypatch):
         np.testing.assert_array_equal(first, again)
         assert np.isfinite(first).all() or kind.name.startswith("missing"), kind.name
         assert (np.nanstd(first, axis=0) > 0).all(), kind.name
+
+
+def test_an_alarm_must_lie_on_what_it_finds(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    judging = importlib.import_module("judging")
+    labels = np.zeros(2000, int)
+    labels[500:600] = labels[1500:1510] = 1
+    endless = judging.judge([(0, 2000)], labels)  # 206 + 106 of 2,000 rows are near
+    assert (endless.found, endless.false_alarms) == (0, 1)
+    found = judging.judge([(520, 580), (900, 910)], labels)
+    assert (found.events, found.found, found.false_alarms) == (2, 1, 1)
+    assert (found.onsets, found.overlaps) == ((20,), (0.6, 0.0))
+    assert (found.inside_rows, found.normal_rows) == (10, 2000 - 196 - 106)
+    both = (found + endless).line()
+    assert (both["series"], both["found"], both["overlap"]) == (2, 1, "0.15")
+
+
+def test_a_plain_chart_finds_a_shift_and_names_its_channel(monkeypatch):
+    pytest.importorskip("vace_study")
+    monkeypatch.syspath_prepend(str(FOLDER))
+    charts = importlib.import_module("chart_alarms").CHARTS
+    rng = np.random.default_rng(0)
+    mixed = rng.normal(size=(3000, 2)) @ rng.normal(size=(2, 5)) + 0.5 * rng.normal(size=(3000, 5))
+    mixed[2500:2600, 3] += 15
+    for name, detect in charts.items():
+        alarms = detect(mixed[:2000], mixed[2000:])
+        found = [alarm for alarm in alarms if alarm.start < 600 and alarm.end > 500]
+        assert found, name
+        assert found[0].suspects[0] == 3, name
+        assert len(alarms) <= 2, name

@@ -50,7 +50,7 @@ def test_all_brings_no_torch_and_nothing_for_gpus() -> None:
     found = closure(requirements("all"))
     assert {"polars", "duckdb", "fastexcel", "openpyxl"} <= found
     assert not [name for name in found if re.match(r"torch|nvidia|triton|cuda", name)]
-    assert "torch" in closure(requirements("train"))
+    assert all("torch" in closure(requirements(name)) for name in ("train", "paper"))
 
 
 @pytest.mark.parametrize("page", ["README.md", "docs/index.md", "docs/start/service.md"])

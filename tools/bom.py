@@ -16,7 +16,7 @@ from typing import Any
 from lock import plain
 from packaging.requirements import Requirement
 
-EXTRAS = ("train", "plot", "ray", "excel", "sql", "live")
+EXTRAS = ("openvino", "train", "plot", "ray", "excel", "sql", "live")
 
 
 def needs(dist: Distribution, extras: tuple[str, ...]) -> list[Requirement]:

@@ -157,8 +157,13 @@ class VACEConfig(_Checked):
 
     @property
     def length(self) -> int:
-        """Rows of a patch and of the longest window."""
+        """Rows of a patch."""
         return self.patch_length or LENGTH
+
+    @property
+    def window(self) -> int:
+        """Rows of the longest window: a patch, or the usual length where patches are long."""
+        return self.length if self.length <= FOLLOWED else LENGTH
 
     @property
     def warm(self) -> int:
@@ -209,6 +214,7 @@ class VACEConfig(_Checked):
 
 WARM = 48  # rows
 LENGTH = 96  # rows of a patch, and of the longest window, where nothing says otherwise
+FOLLOWED = 150  # rows of the longest patch that windows follow: an hour is lost in a day
 COMPUTING = ("engine", "precision", "device")  # settings that shape no score beyond rounding
 CHANGEABLE = (*COMPUTING, "maintenance")  # that may be chosen anew after the fit
 

@@ -30,6 +30,7 @@ class Learned(NamedTuple):
     training: Training
     signals: list[Signal]
     held: Array  # (n,)
+    held_now: list[Array]  # (n,) of each part: those that a stream gives at once; NaN: none
 
 
 def learn(
@@ -52,31 +53,34 @@ def learn(
         if kind.wanted(training.config) and (found := kind.fit(training)) is not None:
             fitted.append(found)
             watch.stamp(kind.key)
-    held = held_out(fitted, training.normal, training.parts, training.config.length)
+    held = held_out(fitted, training.normal, training.parts, training.config)
     watch.stamp("calibration")
     signals = [found.signal for found in fitted]
-    return Learned(list(parts), training, signals, np.concatenate(held))
+    final, now = [each[0] for each in held], [each[1] for each in held]
+    return Learned(list(parts), training, signals, np.concatenate(final), now)
 
 
 def held_out(
-    fitted: Sequence[Fitted], normal: Normal, parts: Sequence[Array], length: int
+    fitted: Sequence[Fitted], normal: Normal, parts: Sequence[Array], config: VACEConfig
 ) -> list[Array]:
-    """Scores (n,) of the rows of each part, by streams of signals that did not learn from them.
+    """Scores (2, n) of the rows of each part, by streams of signals that did not learn from them.
 
-    Each block is a stream of its own, which begins LEAD lengths before it, because the first rows
-    of a stream are its own baseline, and ends one length after it. Of those rows no score is kept.
+    Each block is a stream of its own, which begins some rows before it, because the first rows of a
+    stream are its own baseline, and ends some after it. Of those rows no score is kept.
     """
-    found = [np.empty(len(part)) for part in parts]
+    length, live = config.length, not config.reproduction.over_the_set
+    lead = length * (LEAD if config.amplitude else 1)  # shape alone has no baseline
+    found = [np.empty((2, len(part))) for part in parts]
     first = np.cumsum([0, *map(len, parts)])
     for k, block in enumerate(np.array_split(np.arange(first[-1]), FOLDS)):
         inside = [np.clip([block[0] - a, block[-1] + 1 - a], 0, b - a) for a, b in pairwise(first)]
         held = [(i, a, b) for i, (a, b) in enumerate(inside) if a < b]
-        wide = [parts[i][max(a - LEAD * length, 0) : b + length] for i, a, b in held]
-        scores = scores_of([each.unseen(k) for each in fitted], normal, wide, length)
+        wide = [parts[i][max(a - lead, 0) : b + length] for i, a, b in held]
+        scores = scores_of([each.unseen(k) for each in fitted], normal, wide, length, live)
         for (i, a, b), rows in zip(held, wide, strict=True):
-            before = min(a, LEAD * length)
-            found[i][a:b] = scores[before : before + b - a]
-            scores = scores[len(rows) :]
+            before = min(a, lead)
+            found[i][:, a:b] = scores[:, before : before + b - a]
+            scores = scores[:, len(rows) :]
     return found
 
 

@@ -108,7 +108,7 @@ class Model:
         notes = looked.notes(stretches, left_out=bool(kept))
         training, signals, held = learned.training, learned.signals, learned.held
         used, config = [part.rows for part in learned.parts], training.config
-        alarm = AlarmModel.fit(used, watched=mine)
+        alarm = AlarmModel.fit(used, learned.held_now, mine)
         watch.stamp("calibration")
         facts = {
             "rows": n_rows,
@@ -151,7 +151,8 @@ class Model:
         before = int(self.facts.get("rows_used", self.facts["rows"]))
         update = Update(parts, named, before, self.scored, config, progress)
         fitted = [signal.updated(update) for signal in self.signals]
-        held = held_out(fitted, self.scored, parts, config.length)
+        held = held_out(fitted, self.scored, parts, config)
+        final, now = [each[0] for each in held], [each[1] for each in held]
         watch.stamp("update")
         facts = {
             **self.facts,
@@ -163,9 +164,9 @@ class Model:
         return replace(
             self,
             signals=tuple(found.signal for found in fitted),
-            calibration_scores=thinned([self.calibration_scores, *held], config.max_fit_rows),
+            calibration_scores=thinned([self.calibration_scores, *final], config.max_fit_rows),
             wander=self.wander.merged(Wander.fit([*all_parts, *all_named]), update.weight),
-            alarm=self.alarm.updated([*all_parts, *all_named]),
+            alarm=self.alarm.updated([*all_parts, *all_named], now),
             conditions=self.conditions.merged([*all_parts, *all_named]),
             facts=facts,
         )

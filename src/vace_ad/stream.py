@@ -20,7 +20,7 @@ from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.score_feed import ScoreFeed
 from vace_ad.errors import ConfigError, InputError, StateError
 from vace_ad.frames.idle import IdleTracker
-from vace_ad.frames.segments import Segments
+from vace_ad.frames.segments import Piece, Segments
 from vace_ad.frames.steps import StepTracker, with_missing
 from vace_ad.frames.table import Table, as_table
 from vace_ad.model import Model
@@ -90,7 +90,6 @@ class Stream:
         self._segments = Segments(
             len(model.channels), config.max_gap, config.max_missing, model.normal.rebuild
         )
-        self._signals = Together(model.signals, model.scored, model.reach, live)
         self._names = tuple(model.lines)
         self._n_rows = 0  # taken in
         self._n_final = 0  # given out
@@ -107,6 +106,8 @@ class Stream:
                 self._feed = AlarmFeed(model, self._budget, rules, step)
             elif live:
                 self._score_feed = ScoreFeed(model, self.threshold.value, rules)
+        self._ahead = live or (self._feed is not None and not config.reproduction.over_the_set)
+        self._signals = Together(model.signals, model.scored, model.reach, self._ahead)
         self._recogniser: Recogniser | None = None
         if live and accepted:
             self.accept(accepted)
@@ -173,12 +174,7 @@ class Stream:
             undecided = self._segments.undecided(rows, cuts) if self._live else None
             now = []
             for piece in self._segments.add(rows, cuts, steps.off):
-                if self._feed is not None:
-                    judged.append(self._feed.take(piece))
-                if piece.rows is None:
-                    done, newest = self._signals.cut(piece.n), self._signals.nothing(piece.n)
-                else:
-                    done, newest = self._signals.extend(self.model.to_score(piece.rows))
+                done, newest = self._take(piece, judged)
                 lines.append(done)
                 now.append(newest)
             if self._live:
@@ -191,6 +187,17 @@ class Stream:
             rows = _end_to_end(taken, table.block(0, 0), axis=0)
             changes = self._score_feed.add(rows, table.time, scores)
         return replace(self._answer(lines, scores, changes, judged, ended), idle=idle)
+
+    def _take(self, piece: Piece, judged: list[Taken]) -> tuple[Array, Array]:
+        """Lines now complete, and the provisional ones of a piece; alarms see it too."""
+        if piece.rows is None:
+            done, newest = self._signals.cut(piece.n), self._signals.nothing(piece.n)
+        else:
+            done, newest = self._signals.extend(self.model.to_score(piece.rows))
+        if self._feed is not None:
+            scores = added(newest) if self._ahead and piece.rows is not None else None
+            judged.append(self._feed.take(piece, scores))
+        return done, newest
 
     def _provisional(self, now: list[Array], n: int, undecided: NDArray[np.bool_] | None) -> Array:
         """The provisional scores of the n rows just added.
@@ -216,14 +223,10 @@ class Stream:
 
     def finish(self) -> Added:
         """The rows that are left when the series ends."""
-        lines, judged = [], []
+        lines: list[Array] = []
+        judged: list[Taken] = []
         for piece in self._segments.finish():
-            if self._feed is not None:
-                judged.append(self._feed.take(piece))
-            if piece.rows is None:
-                lines.append(self._signals.cut(piece.n))
-            else:
-                lines.append(self._signals.extend(self.model.to_score(piece.rows))[0])
+            lines.append(self._take(piece, judged)[0])
         lines.append(self._signals.finish())
         ended = [] if self._recogniser is None else self._recogniser.finish()
         if self._feed is not None:
@@ -356,14 +359,14 @@ class Stream:
             if not trusted:
                 twin = cls._under(description, model, name)
                 with np.errstate(all="ignore"):
-                    twin._take({key: array.copy() for key, array in arrays.items()}, description)
+                    twin._restore({key: array.copy() for key, array in arrays.items()}, description)
                     twin._rehearse()
-            stream._take(arrays, description)
+            stream._restore(arrays, description)
         except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as wrong:
             raise StateError(f"{name} is incomplete or damaged: {wrong!r}") from wrong
         return stream
 
-    def _take(self, arrays: Mapping[str, NDArray[Any]], description: Mapping[str, Any]) -> None:
+    def _restore(self, arrays: Mapping[str, NDArray[Any]], description: Mapping[str, Any]) -> None:
         """Take back a state."""
         self._n_rows, self._n_final = (int(n) for n in arrays["counts"])
         self._real = arrays["real"].astype(bool)

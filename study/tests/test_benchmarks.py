@@ -1,6 +1,7 @@
 """The scripts behind the published figures: that they run at all, and that they sum up rightly."""
 
 import csv
+import importlib
 import re
 import subprocess
 import sys
@@ -179,6 +180,17 @@ def test_a_study_goes_on_from_committed_rows_of_methods_as_they_are_now(tmp_path
     assert not (tmp_path / "out" / "ablation-test-only.md").exists()
 
 
+def test_rows_from_before_a_change_stay_where_it_changed_nothing(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    reproduce = importlib.import_module("reproduce")
+    old = next(config for config, same in reproduce.SAME.items() if same.method == "vace")
+    present = resolve("vace").config_hash
+    for series, stays in ((GENESIS, True), ("025_MITDB_id_7_Medical_tr_37500_1st_88864", False)):
+        row = made_row("vace", series, config=old)
+        assert (reproduce._current(row) == present) is stays
+    assert reproduce._current(made_row("pca", GENESIS, config=old)) is None
+
+
 def test_a_study_puts_rows_of_other_code_aside(tmp_path, study):
     pytest.importorskip("matplotlib")
     config = resolve("pca").config_hash
@@ -201,3 +213,25 @@ def test_what_is_left_of_each_stage(tmp_path, study):
     (line,) = [line for line in told.splitlines() if " rows " in line]
     # Six series of a folder that has few, two protocols, none of them among the committed.
     assert re.match(r" *1 +0 of +12 rows  pca, iforest", line)
+
+
+def test_a_family_is_measured_with_what_others_choose(tmp_path):
+    value = {
+        ("SMAP", "default"): 0.6, ("SMAP", "2 spike"): 0.9, ("ASD", "default"): 0.3,
+        ("ASD", "2 spike"): 0.2, ("MSL", "default"): 0.5, ("MSL", "2 spike"): 0.4,
+    }  # fmt: skip
+    lines = [
+        {"series": f"{k}_{family}", "family": family, "variant": variant, "vus_pr": found}
+        for (family, variant), found in value.items()
+        for k in range(2)
+    ]
+    write(tmp_path / "variants.csv", lines)
+    run("leave_one_out", "--data", tmp_path, "--out", tmp_path, "--minutes", 0)
+    summary = {line["family"]: line for line in read(tmp_path / "leave-one-out.csv")}
+    assert summary["SMAP"]["chosen_without_it"] == "default"  # the others fall with the spike
+    assert (summary["SMAP"]["left_out"], summary["SMAP"]["best"]) == ("0.600", "0.900")
+    assert (summary["ASD"]["chosen_without_it"], summary["ASD"]["left_out"]) == ("2 spike", "0.200")
+    whole = summary["left out, all families"]
+    assert (whole["series"], whole["mean_of_families"]) == ("6", "0.400")
+    assert summary["default, families it was chosen with"]["mean_of_families"] == "0.550"
+    assert summary["default, families it was not chosen with"]["mean_of_families"] == "0.300"

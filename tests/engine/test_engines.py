@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -13,13 +14,13 @@ import torch
 from threadpoolctl import threadpool_limits
 
 from vace_ad.config import VACEConfig
-from vace_ad.engine import make_engine
+from vace_ad.engine import choose_engine, make_engine
 from vace_ad.engine.calibration import calibrate
 from vace_ad.engine.encoder import init_encoder
 from vace_ad.engine.openvino import SIZE, _use_bfloat16
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.torch import from_module, to_module
-from vace_ad.errors import ConfigError
+from vace_ad.errors import ConfigError, MissingExtraError
 
 ENGINES = pytest.mark.parametrize("engine", ["openvino", "torch", "numpy"])
 DATA = Path(os.environ.get("VACE_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -100,18 +101,20 @@ def test_a_patch_has_the_same_embedding_in_any_company(n_channels, engine):
     assert np.array_equal(engine.embed(patches[shuffled]), together[shuffled])
 
 
-def test_threads_do_not_change_a_bit():
+@pytest.mark.parametrize("engine", ["openvino", "numpy"])
+def test_threads_do_not_change_a_bit(engine):
     rng = np.random.default_rng(0)
-    config, encoders, patches = prepare(adversarial(rng), rng, engine="openvino")
+    config, encoders, patches = prepare(adversarial(rng), rng, engine=engine)
     many = make_engine(encoders, 6, config).embed(patches)
     with threadpool_limits(1):
         one = make_engine(encoders, 6, config).embed(patches)
     assert np.array_equal(many, one)
 
 
-def test_one_engine_serves_several_threads():
+@pytest.mark.parametrize("engine", ["openvino", "numpy"])
+def test_one_engine_serves_several_threads(engine):
     rng = np.random.default_rng(0)
-    config, encoders, patches = prepare(adversarial(rng), rng, engine="openvino")
+    config, encoders, patches = prepare(adversarial(rng), rng, engine=engine)
     engine = make_engine(encoders, 6, config)
     wanted = engine.embed(patches)
     with ThreadPoolExecutor(4) as executor:
@@ -119,9 +122,10 @@ def test_one_engine_serves_several_threads():
             assert np.array_equal(found, wanted)
 
 
-def test_strided_patches_are_read_right():
+@pytest.mark.parametrize("engine", ["openvino", "numpy"])
+def test_strided_patches_are_read_right(engine):
     rng = np.random.default_rng(0)
-    config, encoders, patches = prepare(adversarial(rng), rng, engine="openvino")
+    config, encoders, patches = prepare(adversarial(rng), rng, engine=engine)
     engine = make_engine(encoders, 6, config)
     assert np.array_equal(engine.embed(patches[::2]), engine.embed(patches)[::2])
 
@@ -156,3 +160,15 @@ def test_a_module_and_back():
             np.array_equal(x, y)
             for x, y in zip(vars(a.norm).values(), vars(b.norm).values(), strict=True)
         )
+
+
+def test_without_openvino_numpy_computes_and_the_install_line_is_named(monkeypatch):
+    rng = np.random.default_rng(0)
+    encoders = prepare(adversarial(rng), rng, engine="numpy")[1]
+    monkeypatch.setitem(sys.modules, "openvino", None)
+    with pytest.raises(MissingExtraError, match=r"pip install 'vace-ad\[openvino\]'"):
+        choose_engine(encoders, 6, 96, "openvino")
+    monkeypatch.setattr("vace_ad.engine.find_spec", lambda name: None)
+    assert choose_engine(encoders, 6, 96).name == "numpy float32"
+    with pytest.raises(ConfigError, match=r"precision='bfloat16'.*vace-ad\[openvino\]"):
+        choose_engine(encoders, 6, 96, precision="bfloat16")

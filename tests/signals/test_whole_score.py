@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import naive
-from vace_ad import VACE
+from vace_ad import VACE, VACEConfig
 from vace_ad.learning import held_out
 from vace_ad.signals import Evidence, Fitted, Signal
 from vace_ad.signals.normal import Normal
@@ -122,8 +122,8 @@ def test_training_rows_are_scored_as_a_stream_by_what_did_not_learn_from_them(tr
 def test_held_out_scores_of_a_signal_that_learns_nothing_are_those_of_the_stream(train):
     parts = [train[:30], train[30:]]
     normal = Normal.fit(parts).normal
-    scores = held_out([Fitted(Echo())], normal, parts, LENGTH)
-    np.testing.assert_array_equal(np.concatenate(scores), train[:, 0])
+    scores = held_out([Fitted(Echo())], normal, parts, VACEConfig(patch_length=LENGTH))
+    np.testing.assert_array_equal(np.concatenate(scores, axis=1)[0], train[:, 0])
 
 
 class Echo(Signal):

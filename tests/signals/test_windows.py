@@ -54,6 +54,13 @@ def test_a_stream_that_starts_at_another_level_is_used_to_it():
     assert shifted[180:].min() > 0.5 * plain[180:].min()
 
 
+def test_windows_are_as_long_as_a_patch_unless_it_is_long():
+    train, test = [rows(2000)], rows(400, seed=1)
+    found = {n: run(fitted(LevelScale, train, patch_length=n)[0], test) for n in (96, 150, 288)}
+    np.testing.assert_array_equal(found[288], found[96])
+    assert not np.array_equal(found[150], found[96])
+
+
 def test_one_channel_far_outside_counts_more_than_many_a_little():
     assert by_line(np.array([[3.0, 0, 0, 0, 1, 1]]), 2).tolist() == [[3.0], [2**0.5]]
 

@@ -23,6 +23,7 @@ MIDDLE_PRICE = 3.0  # of whole rows and of stuck values
 # Limits: the tail of excursions on held-out rows.
 PEAKS = 15  # highest excursions of a line that its tail is fitted to
 PRIOR_PEAKS = 10  # weight of the mean tail of all lines
+PRIOR_SHAPE, PRIOR_LINES = 0.3, 3  # a heavy tail, and the weight that it has in lines
 LIGHT_SHAPE = 0.1  # of the generalised Pareto law of excursions: this much counts as none
 
 # Events.

@@ -128,6 +128,7 @@ class AlarmFeed:
         self._quiet_until = -1
         self._wait = model.idle.run_down
         self._held = np.empty((0, len(model.channels)))  # rows that may turn out a run-down
+        self._held_scores = np.empty(0)
 
     # -------------------------------------------------------------------- rows
 
@@ -146,27 +147,37 @@ class AlarmFeed:
         self._queue = queue if not len(self._queue) else np.concatenate([self._queue, queue])
         self._times_queue = np.concatenate([self._times_queue, stamps])
 
-    def take(self, piece: Piece) -> Taken:
-        """What comes next; rows wait until it is known that no standstill follows them."""
+    def take(self, piece: Piece, scores: Array | None = None) -> Taken:
+        """What comes next, with provisional scores (n,) of its rows.
+
+        Rows wait until it is known that no standstill follows them.
+        """
         if not self._wait:
-            return self._judge(piece.rows, piece.n)
+            return self._judge(piece.rows, piece.n, scores)
         if piece.rows is not None:
             rows = np.concatenate([self._held, piece.rows])
+            new = np.full(piece.n, np.nan) if scores is None else scores
+            scores = np.concatenate([self._held_scores, new])
             ready = max(len(rows) - self._wait, 0)
-            self._held = rows[ready:]
-            return self._judge(rows[:ready], ready)
+            self._held, self._held_scores = rows[ready:], scores[ready:]
+            return self._judge(rows[:ready], ready, scores[:ready])
         if piece.off:
             n, self._held = piece.n + len(self._held), self._held[:0]
+            self._held_scores = self._held_scores[:0]
             return self._judge(None, n)
         return _joined(self._let_go(), self._judge(None, piece.n))
 
     def _let_go(self) -> Taken:
         """Judge the rows that wait: no standstill follows them."""
         rows, self._held = self._held, self._held[:0]
-        return self._judge(rows, len(rows))
+        scores, self._held_scores = self._held_scores, self._held_scores[:0]
+        return self._judge(rows, len(rows), scores)
 
-    def _judge(self, rows: Array | None, n: int) -> Taken:
-        """Rows (n, n_channels) that are decided; None: n rows without evidence, or a cut."""
+    def _judge(self, rows: Array | None, n: int, scores: Array | None = None) -> Taken:
+        """Rows (n, n_channels) that are decided, with their provisional scores (n,).
+
+        None: n rows without evidence, or a cut.
+        """
         queue, self._queue = self._queue[:n], self._queue[n:]
         times, self._times_queue = self._times_queue[:n], self._times_queue[n:]
         came = queue[:, 0] > 0
@@ -178,7 +189,7 @@ class AlarmFeed:
             evidence = surprise = np.full(n, np.nan)
         else:
             bear = queue[:, 1]
-            judged = self._stream.add(rows, None if (bear == 1).all() else bear)
+            judged = self._stream.add(rows, scores, None if (bear == 1).all() else bear)
             told, evidence, surprise = judged.told, judged.ratio, judged.surprise
         for buffer, new in (
             (self._times, times[:, None]),
@@ -380,6 +391,7 @@ class AlarmFeed:
             "surprise": self._surprise.last(KEPT).copy(),
             "rows": self._rows.last(KEPT).copy(),
             "held": self._held,
+            "held_scores": self._held_scores,
         }
 
     def description(self) -> dict[str, Any]:
@@ -402,6 +414,7 @@ class AlarmFeed:
         if rows.shape[1:] != (len(self._model.channels),):
             raise ValueError(f"its last rows have the shape {rows.shape}")
         self._held = state["held"].reshape(-1, rows.shape[1]).copy()
+        self._held_scores = state["held_scores"].reshape(len(self._held)).copy()
         self._rows.refill(rows.copy())
         self._times.refill(state["times"].view("datetime64[ns]")[:, None].copy())
         self._surprise.refill(state["surprise"].copy())

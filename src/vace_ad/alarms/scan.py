@@ -24,7 +24,9 @@ from vace_ad.alarms.constants import (
     LOW_PRICE,
     MIDDLE_PRICE,
     PEAKS,
+    PRIOR_LINES,
     PRIOR_PEAKS,
+    PRIOR_SHAPE,
 )
 from vace_ad.alarms.evidence import UNIT, Nats, whole
 
@@ -68,6 +70,12 @@ def describe(line: int, n_channels: int) -> Line:
     return Line(KINDS[line // n_channels], line % n_channels)
 
 
+def _kinds(n_channels: int) -> NDArray[np.intp]:
+    """The place in KINDS of each line."""
+    each = np.repeat([n_channels, 1], [N_CHANNEL_KINDS, N_ROW_KINDS])
+    return np.repeat(np.arange(len(KINDS)), each)
+
+
 def prices(n_channels: int) -> Nats:
     """The price of each line, (N_CHANNEL_KINDS · n_channels + N_ROW_KINDS,)."""
     each = np.repeat(np.array(_PRICES), n_channels)
@@ -98,7 +106,7 @@ class Tails:
         above = np.where(np.arange(len(peaks))[:, None] < count, peaks - level, 0)
         excess = above.sum(axis=0) / np.maximum(count, 1)
         found, shape = np.empty(n_lines), np.empty(n_lines)
-        kinds = np.array([KINDS.index(describe(i, n_channels).kind) for i in range(n_lines)])
+        kinds = _kinds(n_channels)
         for kind in np.unique(kinds):  # lines of one kind share what they have in common
             mine = kinds == kind
             known = mine & enough & ~idle
@@ -127,11 +135,12 @@ class Tails:
     def needed(self, rate: float) -> Array:
         """Nats at which each line may alarm under a budget of `rate` alarms a row, (n_lines,).
 
-        The budget is spread evenly over kinds, and that of a kind over its channels.
+        The budget is spread evenly over kinds, and that of a kind over its lines.
         """
-        d = (len(self.level) - N_ROW_KINDS) // N_CHANNEL_KINDS
-        sizes = np.repeat([d, 1], [d * N_CHANNEL_KINDS, N_ROW_KINDS])
-        return np.asarray(np.log(len(KINDS) * sizes / rate))
+        kinds = _kinds((len(self.level) - N_ROW_KINDS) // N_CHANNEL_KINDS)
+        alive = np.bincount(kinds, self.level < NEVER)
+        shares = max(int((alive > 0).sum()), 1) * np.maximum(alive[kinds], 1)
+        return np.asarray(np.log(shares / rate))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What was learned, for the model file."""
@@ -213,15 +222,14 @@ def _bounded(heights: Array) -> Nats:
 def _shape(above: Array, count: Array) -> float:
     """The shape of a generalised Pareto law that lines of one kind share, by its second moment.
 
-    `above` (PEAKS + 1, n) are heights in each line's mean, `count` (n,) how many each has. A shape
-    up to LIGHT_SHAPE is taken for an exponential tail, a little heavier for what few peaks leave
-    open.
+    `above` (PEAKS + 1, n) are heights in each line's mean, `count` (n,) how many each has. Peaks of
+    a few lines with a heavy tail are added to them, and a shape up to LIGHT_SHAPE is taken for an
+    exponential tail.
     """
-    total = float(count.sum())
-    if not total:
-        return 1.0 / (PEAKS + PRIOR_PEAKS)
-    square = max(float((above * above).sum()) / total - 1, 1.0)  # of the deviation over the mean
-    return max((1 - 1 / square) / 2 - LIGHT_SHAPE, 1.0 / (PEAKS + PRIOR_PEAKS))
+    total, few = float(count.sum()), PRIOR_LINES * PEAKS
+    square = max(float((above * above).sum()) / total - 1, 1.0) if total else 1.0  # of the spread
+    found = (total * (1 - 1 / square) / 2 + few * PRIOR_SHAPE) / (total + few)
+    return max(found - LIGHT_SHAPE, 1.0 / (PEAKS + PRIOR_PEAKS))
 
 
 def heights(nats: Nats, price: Nats, before: Nats | np.int64) -> Nats:

@@ -149,7 +149,7 @@ class Tracker:
         cold = np.ones(len(self._w), bool)
         cold[warm] = False
         high = np.zeros(n)  # of lines above their levels, by limits that move
-        if len(warm):
+        if len(warm) or self._events:
             n = self._walk(warm, nats, shares, found, high, told)
         found = found[:n]
         self._settle(cold, found)

@@ -81,7 +81,7 @@ class AlarmModel:
         idle = np.concatenate(
             [np.tile(~watched, N_CHANNEL_KINDS), np.full(N_ROW_KINDS, not watched.any())]
         )
-        idle[-1] = not scores
+        idle[-1] = not np.isfinite(every).any()
         tails = Tails.fit(lines, idle, d)
         return cls(cells, surprise, row_surprise, scale, score_surprise, stuck, tails, watched)
 
@@ -126,10 +126,15 @@ class AlarmModel:
             "tails.n": ("I64", (1,)),
         }
 
-    def updated(self, parts: Sequence[Array]) -> Self:
-        """With limits that have seen new normal rows too; the cells and the score's stay."""
+    def updated(self, parts: Sequence[Array], scores: Sequence[Array] = ()) -> Self:
+        """With limits that have seen new normal rows too; the cells stay.
+
+        `scores` as in `fit`, of the first of the parts.
+        """
         stream = AlarmStream(self, 1e-9)
-        lines = [stream.lines_of(part) for part in parts if len(part)]
+        every = [*scores, *(np.full(len(part), np.nan) for part in parts[len(scores) :])]
+        each = zip(parts, every, strict=True)
+        lines = [stream.lines_of(part, some) for part, some in each if len(part)]
         return replace(self, tails=self.tails.updated(lines, self.n_channels)) if lines else self
 
     @classmethod
@@ -197,12 +202,12 @@ class AlarmStream:
         self._quiet = np.zeros(model.n_channels, bool)  # stuck, and taken as normal
         self.tracker = Tracker(model.tails, model.n_channels, *self._how)
 
-    def lines_of(self, rows: Array) -> Nats:
+    def lines_of(self, rows: Array, scores: Array) -> Nats:
         """The evidence of all lines of one stretch, as a stream gives it."""
         self._cells.cut()
-        none = np.full(len(rows), np.nan)
-        nats, whole_row, score = self._nats(self._cells.add(rows), none)
-        nats[:WARM_UP], whole_row[:WARM_UP] = 0, 0
+        nats, whole_row, score = self._nats(self._cells.add(rows), scores)
+        for each in (nats, whole_row, score):
+            each[:WARM_UP] = 0
         return _lines(nats, whole_row, self.model.stuck * _repeated(rows, None), score)
 
     def restart(self) -> None:

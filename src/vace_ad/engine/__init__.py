@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.engine.encoder import Encoder
+from vace_ad.errors import ConfigError
 
 
 class Engine(Protocol):
@@ -54,6 +55,11 @@ def choose_engine(
         from vace_ad.engine.torch import TorchEngine
 
         return TorchEngine(encoders, device, precision)
+    if precision == "bfloat16":
+        raise ConfigError(
+            "precision='bfloat16': NumPy computes in float32; install OpenVINO with "
+            "pip install 'vace-ad[openvino]', or use precision='auto'"
+        )
     from vace_ad.engine.numpy import NumpyEngine
 
     return NumpyEngine(encoders)

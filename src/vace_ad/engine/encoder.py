@@ -100,10 +100,11 @@ def init_stages(
 
 
 def convolve(hidden: Array, kernel: Array, groups: int) -> Array:
-    """Same-padded convolution, (n, P, in) → (n, P, out), as one large matrix product.
+    """Same-padded convolution, (n, P, in) → (n, P, out), as a matrix product for each patch.
 
     The rows of a padded patch follow each other in memory, so the rows under a kernel are one run
-    of values, and all such runs are the rows of a matrix.
+    of values, and all such runs are the rows of a matrix. `np.matmul` takes the patches one after
+    the other, so a patch's bits do not depend on how many come with it.
     """
     n, length, n_in = hidden.shape
     n_out, _, taps = kernel.shape
@@ -116,21 +117,20 @@ def convolve(hidden: Array, kernel: Array, groups: int) -> Array:
         padded[:, pad : pad + length] = hidden
     runs = np.ndarray((n, length, taps * n_in), np.float32, padded, strides=padded.strides)
     matrix = kernel.transpose(2, 1, 0).reshape(-1, n_out)  # (taps · in, out)
-    return np.asarray(runs.reshape(n * length, -1) @ matrix).reshape(n, length, n_out)
+    return np.asarray(np.matmul(runs.copy() if taps > 1 else runs, matrix))
 
 
 def _depthwise(hidden: Array, filters: Array) -> Array:
     """The same for filters (in, out / in, taps): a small product for each channel."""
     n, length, n_in = hidden.shape
     _, expansion, taps = filters.shape
-    padded = np.zeros((n_in, n, length + taps - 1), np.float32)
-    padded[:, :, taps // 2 : taps // 2 + length] = hidden.transpose(2, 0, 1)
-    windows = np.empty((n_in, taps, n, length), np.float32)
+    padded = np.zeros((n, n_in, length + taps - 1), np.float32)
+    padded[:, :, taps // 2 : taps // 2 + length] = hidden.transpose(0, 2, 1)
+    windows = np.empty((n, n_in, taps, length), np.float32)
     for tap in range(taps):
-        windows[:, tap] = padded[:, :, tap : tap + length]
-    made = np.empty((n * length, n_in, expansion), np.float32)
-    rows = windows.reshape(n_in, taps, -1).transpose(0, 2, 1)  # (in, n · P, taps)
-    np.matmul(rows, filters.transpose(0, 2, 1), out=made.transpose(1, 0, 2))
+        windows[:, :, tap] = padded[:, :, tap : tap + length]
+    made = np.empty((n, length, n_in, expansion), np.float32)
+    np.matmul(windows.swapaxes(2, 3), filters.swapaxes(1, 2), out=made.swapaxes(1, 2))
     return made.reshape(n, length, -1)
 
 

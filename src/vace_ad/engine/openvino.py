@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from vace_ad.engine.encoder import Encoder, Stage
 from vace_ad.engine.workers import thread_count
-from vace_ad.errors import ConfigError
+from vace_ad.errors import ConfigError, needs
 
 Array = NDArray[np.float32]
 SIZE = 8  # patches a request: enough to be quick, few enough to stay in cache and to be prompt
@@ -34,7 +34,8 @@ class OpenVINOEngine:
     def __init__(
         self, encoders: Sequence[Encoder], n_channels: int, patch_length: int, precision: str
     ) -> None:
-        import openvino as ov
+        with needs("openvino", "openvino", "engine='openvino'"):
+            import openvino as ov
 
         core = ov.Core()
         half = _use_bfloat16(precision, core.get_property("CPU", "OPTIMIZATION_CAPABILITIES"))

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     import torch
 
 
-def import_torch(purpose: str) -> Any:
+def import_torch(purpose: str, extra: str = "train") -> Any:
     """The torch module, or an error with the line that installs it."""
     try:
         import torch
     except ImportError as error:
-        raise MissingExtraError(purpose, "torch", "train") from error
+        raise MissingExtraError(purpose, "torch", extra) from error
     return torch
 
 

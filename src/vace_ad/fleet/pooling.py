@@ -54,7 +54,7 @@ def own_bar(part: Budget, used: Budget, step: int | None, tails: Tails) -> float
     wanted, rate = part.rate(step), used.rate(step)
     if wanted is None or rate is None or wanted >= rate:
         return 1.0
-    return tails.needed(wanted) / tails.needed(rate)
+    return float((tails.needed(wanted) / tails.needed(rate)).max())
 
 
 def kept_to_budget(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[str]]:

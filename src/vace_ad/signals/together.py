@@ -47,8 +47,9 @@ class Together:
         done = self._joined(self._each(rows))
         if not self._live:
             return done, self._nothing
-        now = np.concatenate([each.now for each in self._evidence])
-        return done, now[:, early:] if early else now
+        now = np.concatenate([each.now for each in self._evidence])[:, early:]
+        now[:, : max(self._least - 1 - before, 0)] = np.nan  # in any chunks
+        return done, now
 
     def nothing(self, n: int) -> Array:
         """The lines (n_lines, n) of rows that have no evidence."""
@@ -105,10 +106,18 @@ def scores_of(
     normal: Normal,
     parts: Sequence[Array],  # complete stretches, (n_rows, n_channels) each
     least: int,
+    live: bool,
 ) -> Array:
-    """Scores (n,) of stretches that follow each other, as a stream gives them at its end."""
-    together = Together(signals, normal, least, live=False)
+    """Scores of stretches that follow each other as a stream gives them, (2, n).
+
+    First the final ones, then, of a live stream, those of each row at once; NaN otherwise.
+    """
+    together = Together(signals, normal, least, live=live)
     found: list[Array] = []
+    now: list[Array] = []
     for part in parts:
-        found += [together.extend(part)[0], together.cut()]
-    return added(np.concatenate([*found, together.finish()], axis=1))
+        done, newest = together.extend(part)
+        found += [done, together.cut()]
+        now.append(added(newest) if live else np.full(len(part), np.nan))
+    final = added(np.concatenate([*found, together.finish()], axis=1))
+    return np.stack([final, np.concatenate(now)])

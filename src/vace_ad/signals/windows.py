@@ -162,7 +162,7 @@ class Windows:
         """Learn from scaled rows; also the windows that did not see each block of them."""
         bounds = Bounds()
         blank = cls((), config.drift_half_life, config.warm, bounds)
-        return blank._with([Envelope.fit(parts, each, config.length, bounds) for each in windowed])
+        return blank._with([Envelope.fit(parts, each, config.window, bounds) for each in windowed])
 
     def updated(
         self, parts: Sequence[Array], accepted: Sequence[Array], weight: float
@@ -234,7 +234,7 @@ class Windows:
         for i, (part, weights) in enumerate(constants["windows"]):
             windowed = Windowed(int(part), tuple(weights.items()))
             own = under(str(i), arrays)
-            sizes = _sizes(windowed, config.length)
+            sizes = _sizes(windowed, config.window)
             envelopes.append(
                 Envelope(windowed, *sizes, own["low"], own["high"], own["usual"], bounds)
             )

@@ -1,1 +1,1 @@
-"""The velocity pretext, by hand and by torch: for the presets."""
+"""The velocity pretext, trained by torch: for the presets."""

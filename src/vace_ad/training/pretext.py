@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from concurrent.futures import Executor
-from functools import partial
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +16,7 @@ from numpy.typing import NDArray
 from vace_ad.config import VACEConfig
 from vace_ad.engine.encoder import Encoder
 from vace_ad.engine.patches import PatchSet
-from vace_ad.engine.workers import workers
-from vace_ad.gradients.adamw import AdamW
-from vace_ad.gradients.backprop import Batch, TrainingPass
-from vace_ad.gradients.batch_norm import with_running_statistics
+from vace_ad.engine.torch import from_module, import_torch, to_module
 from vace_ad.progress import Progress, silent
 
 EPSILON = 1e-8  # shortest vector that has a direction
@@ -49,19 +44,6 @@ class Triples(NamedTuple):
         return cls(rows, (rows != ZEROS).all(axis=0))
 
 
-class Learner(Protocol):
-    """Who holds the weights in training and changes them."""
-
-    @property
-    def encoder(self) -> Encoder:
-        """The weights as they stand."""
-        ...
-
-    def step(self, triples: Triples, weight: float, rate: float) -> float:
-        """One iteration; returns the loss before λ. Weight 0 only feeds BatchNorm."""
-        ...
-
-
 def train(
     encoder: Encoder,
     patches: PatchSet,
@@ -70,23 +52,7 @@ def train(
     progress: Progress = silent,
 ) -> Trained:
     """Run the iterations; without the pretext, or without a triple, they only feed BatchNorm."""
-    if config.device != "cpu":
-        from vace_ad.training.pretext_torch import TorchLearner
-
-        return run(TorchLearner(encoder, patches, config), patches, config, rng, progress)
-    with workers() as executor:
-        learner = HandLearner(encoder, patches, config, executor)
-        return run(learner, patches, config, rng, progress)
-
-
-def run(
-    learner: Learner,
-    patches: PatchSet,
-    config: VACEConfig,
-    rng: np.random.Generator,
-    progress: Progress = silent,
-) -> Trained:
-    """The iterations of a learner, and the checkpoint it keeps."""
+    learner = _Learner(encoder, patches, config)
     batches = anchor_batches(patches, config, rng)
     losses: list[float] = []
     lowest, kept = math.inf, None
@@ -101,54 +67,51 @@ def run(
     return Trained(kept or learner.encoder, losses)
 
 
-class HandLearner:
-    """Training on the CPU, equal patches of a batch computed once."""
+class _Learner:
+    """Who holds the weights in training and changes them: a torch module and AdamW."""
 
-    def __init__(
-        self, encoder: Encoder, patches: PatchSet, config: VACEConfig, executor: Executor
-    ) -> None:
-        most = min(3 * config.reproduction.batch_size, len(patches) + 1)
-        self.encoder: Encoder = encoder
-        self._patches = patches
-        self._pass = TrainingPass(encoder, config.length, most, executor)
-        self._optimiser = AdamW(config.reproduction.weight_decay)
+    def __init__(self, encoder: Encoder, patches: PatchSet, config: VACEConfig) -> None:
+        self._torch = import_torch("training an encoder (the presets paper and released)", "paper")
+        self._like, self._patches, self._device = encoder, patches, config.device
+        self._module = to_module(encoder, config.device).train()
+        self._optimiser = self._torch.optim.AdamW(
+            self._module.parameters(),
+            lr=config.reproduction.learning_rate,
+            weight_decay=config.reproduction.weight_decay,
+        )
+
+    @property
+    def encoder(self) -> Encoder:
+        """The weights as they stand."""
+        return from_module(self._module, self._like)
 
     def step(self, triples: Triples, weight: float, rate: float) -> float:
-        """One iteration; returns the loss before λ."""
-        batch = Batch.of(triples.rows, partial(gather, self._patches))
-        z = self._pass.forward(self.encoder, batch.patches, batch.counts)
-        loss, slopes = velocity_loss(z[batch.where], triples.whole)
-        if weight > 0 and math.isfinite(loss):
-            total = np.zeros(z.shape)
-            np.add.at(total, batch.where, weight * slopes)
-            gradients = self._pass.backward(total.astype(np.float32))
-            self.encoder = self._optimiser.step(self.encoder, gradients, rate)
-        self.encoder = with_running_statistics(self.encoder, self._pass.norms)
-        return loss
+        """One iteration; returns the loss before λ. Weight 0 only feeds BatchNorm."""
+        with self._torch.set_grad_enabled(weight > 0):
+            loss = self._loss(triples)
+        value = float(loss.detach())
+        if weight > 0 and math.isfinite(value):
+            for group in self._optimiser.param_groups:
+                group["lr"] = rate
+            self._optimiser.zero_grad()
+            (weight * loss).backward()
+            self._optimiser.step()
+        return value
+
+    def _loss(self, triples: Triples) -> Any:
+        """Mean of 1 − ⟨v^b, v^f⟩ over the anchors that have both neighbours.
+
+        Anchors and neighbours go through the encoder together, so BatchNorm sees one batch.
+        """
+        batch = self._torch.from_numpy(gather(self._patches, triples.rows.ravel()))
+        z, before, after = self._module(batch.to(self._device)).chunk(3)  # (n, d_z) each
+        cosine = (_unit(z - before) * _unit(after - z)).sum(dim=1)
+        whole = self._torch.from_numpy(triples.whole).to(self._device)
+        return (1 - cosine)[whole].mean()
 
 
-def velocity_loss(
-    z: NDArray[np.float32],  # (3, n, d_z): anchor, δ before, δ after
-    whole: NDArray[np.bool_],  # (n,)
-) -> tuple[float, NDArray[np.float64]]:
-    """The mean of 1 − ⟨v^b, v^f⟩ over whole triples, and its gradient in z, (3, n, d_z)."""
-    slopes = np.zeros(z.shape)
-    if not whole.any():
-        return math.nan, slopes
-    anchor, before, after = z[:, whole].astype(np.float64)
-    came, back_length = _direction(anchor - before)  # v^b, (n, d_z)
-    goes, forth_length = _direction(after - anchor)  # v^f
-    cosine = (came * goes).sum(axis=1, keepdims=True)
-    # A direction d/‖d‖ turns only sideways; d/ε, of a shorter d, also grows.
-    to_came = (goes - came * cosine * (back_length > EPSILON)) / back_length
-    to_goes = (came - goes * cosine * (forth_length > EPSILON)) / forth_length
-    slopes[:, whole] = np.stack([to_goes - to_came, to_came, -to_goes]) / whole.sum()
-    return float((1 - cosine).mean()), slopes
-
-
-def _direction(moves: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    length = np.maximum(EPSILON, np.linalg.norm(moves, axis=1, keepdims=True))
-    return moves / length, length
+def _unit(vectors: Any) -> Any:
+    return vectors / vectors.norm(dim=1, keepdim=True).clamp_min(EPSILON)
 
 
 def gather(patches: PatchSet, rows: NDArray[np.intp]) -> NDArray[np.float32]:

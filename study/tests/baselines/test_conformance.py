@@ -26,7 +26,8 @@ from vace_study.baselines.vace import ABLATION, SENSITIVITY
 STUDIES = {*ABLATION, *SENSITIVITY} - {"vace-released"}  # one class, other settings
 METHODS = [name for name in names() if name not in STUDIES]
 # Row by row, or with few rows before a row, so that 20 rows are enough.
-BRIEF = {"pca", "iforest", "var-reduced-rank", *(method.name for method in charts.METHODS)}
+BRIEF = {"pca", "iforest", "var-reduced-rank", "cells", "cells-ewma"}
+BRIEF |= {method.name for method in charts.METHODS}
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -15,26 +15,23 @@ negatives of the guess come from the batch.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.engine import choose_engine
-from vace_ad.engine.encoder import Encoder, Stage, StageShape, init_stages
+from vace_ad.engine.encoder import Encoder, StageShape, init_stages
 from vace_ad.engine.patches import PatchSet
+from vace_ad.engine.torch import from_module, import_torch, to_module
 from vace_ad.engine.trajectory import embed
-from vace_ad.engine.workers import workers
 from vace_ad.errors import NotFittedError, TooShortError
-from vace_ad.gradients.adamw import AdamW
-from vace_ad.gradients.backprop import Batch, Gradients, TrainingPass
-from vace_ad.gradients.batch_norm import with_running_statistics
 from vace_study.baselines.contract import Method
 from vace_study.baselines.memory import MemoryBank
 from vace_study.baselines.windows import covering_means
 
-Array = NDArray[np.float64]
 Release = Literal["february", "may"]
 
 _PATCH = 96  # rows
@@ -99,31 +96,27 @@ def _train(
     encoder: Encoder, patches: PatchSet, release: Release, rng: np.random.Generator
 ) -> Encoder:
     """The encoder as it was when the loss was lowest."""
+    torch = import_torch("training PaAno", "paper")
+    module, heads = to_module(encoder, "cpu").train(), _heads(rng)
+    optimiser = torch.optim.AdamW([*module.parameters(), *heads], weight_decay=_DECAY)
     lowest, kept, iterations = math.inf, encoder, _ITERATIONS[release]
-    with workers() as executor:
-        capacity = min(3 * _BATCH, len(patches))
-        forth_and_back = TrainingPass(encoder, _PATCH, capacity, executor)
-        heads = _heads(rng)
-        optimisers = AdamW(_DECAY), AdamW(_DECAY)  # of the encoder, of the heads
-        for t in range(iterations):
-            weight = max(0.0, 1 - t / _PRETEXT_ITERATIONS)
-            rows = _batch(len(patches), release == "may", rng)  # (2 or 3, n)
-            batch = Batch.of(rows, patches.gather)
-            z = forth_and_back.forward(encoder, batch.patches, batch.counts)
-            found = _loss(z[batch.where].astype(np.float64), heads, weight, rng)
-            if found.value > 0:
-                total = np.zeros(z.shape)
-                np.add.at(total, batch.where, found.slopes)
-                gradients = forth_and_back.backward(total.astype(np.float32))
-                cosine = (1 + math.cos(math.pi * t / iterations)) / 2
-                rate = _RATES[1] + (_RATES[0] - _RATES[1]) * cosine
-                encoder = optimisers[0].step(encoder, gradients, rate)
-                heads = optimisers[1].step(heads, found.gradients, rate)
-            encoder = with_running_statistics(encoder, forth_and_back.norms)
-            if found.value < lowest:
-                lowest, kept = found.value, encoder
-            if release == "february" and weight == 0:
-                break  # the loss is 0 from here on, so these are the weights kept
+    for t in range(iterations):
+        weight = max(0.0, 1 - t / _PRETEXT_ITERATIONS)
+        rows = _batch(len(patches), release == "may", rng)  # (2 or 3, n)
+        z = module(torch.from_numpy(patches.gather(rows.ravel())))
+        loss = _loss(z.reshape(*rows.shape, -1), heads, weight, rng)
+        value = float(loss.detach())
+        if value > 0:
+            cosine = (1 + math.cos(math.pi * t / iterations)) / 2
+            for group in optimiser.param_groups:
+                group["lr"] = _RATES[1] + (_RATES[0] - _RATES[1]) * cosine
+            optimiser.zero_grad()
+            loss.backward()
+            optimiser.step()
+        if value < lowest:
+            lowest, kept = value, from_module(module, encoder)
+        if release == "february" and weight == 0:
+            break  # the loss is 0 from here on, so these are the weights kept
     return kept
 
 
@@ -138,96 +131,59 @@ def _batch(n_patches: int, triplet: bool, rng: np.random.Generator) -> NDArray[n
     return np.stack(rows)
 
 
-# ------------------------------------------------------- the two losses and their gradients
-
-
-class _Loss(NamedTuple):
-    """A loss, its gradient in the embeddings (groups, n, 64), and in the heads."""
-
-    value: float
-    slopes: Array
-    gradients: list[Gradients]
-
-
-def _heads(rng: np.random.Generator) -> Encoder:
+def _heads(rng: np.random.Generator) -> list[Any]:
     """A guess 128 → 1 and a projection 64 → 256 → 256; the last input of each is 1, its bias."""
+    import torch
+
     shapes = ((1, 129), (256, 65), (256, 257))
-    return tuple(
-        Stage(rng.uniform(-1, 1, (n_out, n_in, 1)).astype(np.float32) / np.sqrt(n_in), 1, None)
-        for n_out, n_in in shapes
-    )
+    arrays = [
+        (rng.uniform(-1, 1, shape) / np.sqrt(shape[1])).astype(np.float32) for shape in shapes
+    ]
+    return [torch.nn.Parameter(torch.from_numpy(array)) for array in arrays]
 
 
-def _loss(z: Array, heads: Encoder, weight: float, rng: np.random.Generator) -> _Loss:
-    """The guess, by its weight, and the triplet where there are near patches."""
-    guess, first, second = (stage.kernel[:, :, 0].astype(np.float64) for stage in heads)
-    value, slopes = 0.0, np.zeros(z.shape)
-    gradients = [np.zeros_like(guess), np.zeros_like(first), np.zeros_like(second)]
+def _loss(z: Any, heads: Sequence[Any], weight: float, rng: np.random.Generator) -> Any:
+    """The guess, by its weight, and the triplet where there are near patches; z (2 or 3, n, 64)."""
+    loss = 0.0 * z.sum()
     if weight > 0:
         others = rng.integers(z.shape[1], size=(z.shape[1], _NEGATIVES))
-        part, slope, gradients[0] = guess_loss(z[:2], guess, others)
-        value += weight * part
-        slopes[:2] += weight * slope
-        gradients[0] *= weight
+        loss = loss + weight * guess_loss(z[:2], heads[0], others)
     if len(z) == 3:
-        part, slope, gradients[1:] = triplet_loss(z[[0, 2]], first, second)
-        value += _TRIPLET_WEIGHT * part
-        slopes[[0, 2]] += _TRIPLET_WEIGHT * slope
-        gradients[1:] = [_TRIPLET_WEIGHT * each for each in gradients[1:]]
-    kernels = [each[:, :, None].astype(np.float32) for each in gradients]
-    return _Loss(value, slopes, [Gradients(each, None, None) for each in kernels])
+        loss = loss + _TRIPLET_WEIGHT * triplet_loss(z[[0, 2]], *heads[1:])
+    return loss
 
 
 def guess_loss(
-    z: Array,  # (2, n, 64): anchors, and the patches a length earlier
-    head: Array,  # (1, 129)
+    z: Any,  # (2, n, 64): anchors, and the patches a length earlier
+    head: Any,  # (1, 129)
     others: NDArray[np.intp],  # (n, negatives), places of anchors
-) -> tuple[float, Array, Array]:
-    """Binary cross-entropy of telling the earlier patch from others; gradients in z and head."""
-    n, negatives = others.shape
-    left = np.concatenate([np.arange(n), np.repeat(np.arange(n), negatives)])  # of each pair
-    right = np.concatenate([z[1], z[0][others.ravel()]])  # (n · (1 + negatives), 64)
-    pairs = np.hstack([z[0][left], right, np.ones((len(left), 1))])
-    truth = (np.arange(len(left)) < n).astype(np.float64)
-    logits = pairs @ head[0]
-    loss = float(np.mean(np.logaddexp(0, logits) - truth * logits))
-    error = (1 / (1 + np.exp(-logits)) - truth) / len(left)
-    slopes = np.zeros(z.shape)
-    size = z.shape[2]
-    np.add.at(slopes[0], left, error[:, None] * head[:, :size])
-    np.add.at(slopes[0], others.ravel(), error[n:, None] * head[:, size : 2 * size])
-    slopes[1] = error[:n, None] * head[:, size : 2 * size]
-    return loss, slopes, (error @ pairs)[None]
+) -> Any:
+    """Binary cross-entropy of telling the earlier patch from others."""
+    from torch import cat, ones_like, zeros_like
+    from torch.nn.functional import binary_cross_entropy_with_logits, linear
+
+    anchor, earlier = z
+    negatives = others.shape[1]
+    left = cat([anchor, anchor.repeat_interleave(negatives, 0)])
+    pairs = cat([left, cat([earlier, anchor[others.ravel()]])], dim=1)
+    logits = linear(pairs, head[:, :-1], head[:, -1])[:, 0]
+    truth = cat([ones_like(logits[: len(anchor)]), zeros_like(logits[len(anchor) :])])
+    return binary_cross_entropy_with_logits(logits, truth)
 
 
 def triplet_loss(
-    z: Array,  # (2, n, 64): anchors, and patches near them
-    first: Array,  # (256, 65)
-    second: Array,  # (256, 257)
-) -> tuple[float, Array, list[Array]]:
-    """Near patches nearer, by a margin, than the farthest of the batch; gradients."""
-    n = z.shape[1]
-    ones = np.ones((2 * n, 1))
-    entered = np.hstack([z.reshape(2 * n, -1), ones])
-    hidden = entered @ first.T
-    active = np.hstack([np.maximum(hidden, 0), ones])
-    projected = active @ second.T  # (2n, 256)
-    length = np.maximum(np.linalg.norm(projected, axis=1, keepdims=True), 1e-12)
-    unit = projected / length
-    anchor, near = unit[:n], unit[n:]
-    cosine = anchor @ anchor.T
-    farthest = cosine.argmin(axis=1)
-    excess = cosine[np.arange(n), farthest] - (anchor * near).sum(axis=1) + _MARGIN
-    counts = (excess > 0).astype(np.float64)[:, None] / n
-    slope = np.zeros_like(unit)
-    slope[:n] = counts * (anchor[farthest] - near)
-    np.add.at(slope, farthest, counts * anchor)
-    slope[n:] = -counts * anchor
-    slope = (slope - unit * (unit * slope).sum(axis=1, keepdims=True)) / length
-    to_second = slope.T @ active
-    slope = (slope @ second[:, :-1]) * (hidden > 0)
-    to_z = (slope @ first[:, :-1]).reshape(z.shape)
-    return float(np.maximum(excess, 0).mean()), to_z, [slope.T @ entered, to_second]
+    z: Any,  # (2, n, 64): anchors, and patches near them
+    first: Any,  # (256, 65)
+    second: Any,  # (256, 257)
+) -> Any:
+    """Near patches nearer, by a margin, than the farthest of the batch."""
+    from torch.nn.functional import linear, normalize, relu
+
+    hidden = relu(linear(z, first[:, :-1], first[:, -1]))
+    anchor, near = normalize(linear(hidden, second[:, :-1], second[:, -1]), dim=2)
+    to_near = 1 - (anchor * near).sum(dim=1)
+    to_far = (1 - anchor @ anchor.T).amax(dim=1)
+    return (to_near - to_far + _MARGIN).clamp_min(0).mean()
 
 
 def _method(name: str, release: Release) -> Method:

@@ -23,6 +23,7 @@ _MODULES = (  # of this package, each with a tuple METHODS
     "iforest",
     "charts",
     "var",
+    "cells",
     "paano",
     "deepant",
     "omnianomaly",

@@ -1,1 +1,0 @@
-"""Training of a stack of convolutions by hand: passes forward and backward, steps of AdamW."""
