@@ -85,7 +85,7 @@ x.write_csv(f"{folder}/t.csv")
 detector = VACE(encoders=1, patch_length=16).fit(x)
 found = detector.detect(x)
 repr(detector), detector._repr_html_(), repr(found), found._repr_html_(), found.to_frame()
-found.report(f"{folder}/r.html", detector)
+found.report(f"{folder}/r.html")
 detector.save(f"{folder}/m.vace")
 load(f"{folder}/m.vace").stream().add(x)
 for command in (["detect", f"{folder}/t.csv", "--out", f"{folder}/o", "--patch-length", "16"],

@@ -10,6 +10,7 @@ from typing import Any, Self
 from vace_ad.alarms.detection import Found
 from vace_ad.alarms.events import event_columns
 from vace_ad.frames.write import frame_like
+from vace_ad.model import Model
 from vace_ad.views import figure, page
 
 
@@ -18,27 +19,32 @@ class Detection(Found):
     """What was found in a table, and the table."""
 
     data: Any = field(default=None, compare=False)  # as the caller gave it
+    model: Model | None = field(default=None, compare=False)  # that it was found with
 
     @classmethod
-    def of(cls, found: Found, data: Any, notes: Sequence[str]) -> Self:
-        """With the table, and what else there is to say."""
+    def of(cls, found: Found, data: Any, notes: Sequence[str], model: Model) -> Self:
+        """With the table, the model, and what else there is to say."""
         given = {each.name: getattr(found, each.name) for each in fields(found)}
-        return cls(**{**given, "notes": (*notes, *found.notes)}, data=data)
+        return cls(**{**given, "notes": (*notes, *found.notes)}, data=data, model=model)
 
     def to_frame(self) -> Any:
         """The events as a table of the caller's kind: pandas, polars or Arrow."""
         return frame_like(self.data, event_columns(self.events))
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw evidence, its limit and events; takes and returns matplotlib axes."""
+        """Draw evidence, its limit and events; takes and returns matplotlib axes.
+
+        Without `ax` a new figure has the most suspected channels below, with what was expected of
+        them.
+        """
         return figure.plot(self, ax)
 
-    def report(self, path: str | PathLike[str], detector: Any = None, *, first: int = 0) -> None:
-        """Write the report page; the `detector` adds how far it can be trusted here.
+    def report(self, path: str | PathLike[str], *, first: int = 0) -> None:
+        """Write the report page.
 
         Rows before `first` are those of the training, as in `detect`.
         """
-        page.write_detection(self, path, detector, first=first)
+        page.write_detection(self, path, first=first)
 
     def __repr__(self) -> str:
         """What was found, in a few lines."""

@@ -7,23 +7,21 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from functools import cached_property
 from html import escape
-from itertools import pairwise
 from os import PathLike
 from typing import Any, Literal, Never, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.blame import Blame, blame, suspicion, weighed
+from vace_ad.alarms.blame import Blame
 from vace_ad.alarms.budget import Budget, Threshold
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.detection import Judged, borne, find_events
 from vace_ad.alarms.events import Event
-from vace_ad.alarms.evidence import UNIT
+from vace_ad.alarms.expected import expected_cells, explain_rows
 from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.score_feed import ScoreFeed
-from vace_ad.alarms.watch import Expected
 from vace_ad.caller import option
 from vace_ad.config import CHANGEABLE, Default, VACEConfig, default
 from vace_ad.detection import Detection
@@ -41,8 +39,6 @@ from vace_ad.feedback import (
 )
 from vace_ad.frames.chunks import as_chunks, gathered
 from vace_ad.frames.columns import clean_frame
-from vace_ad.frames.idle import idle_rows
-from vace_ad.frames.segments import missing_cells, run_edges
 from vace_ad.frames.spans import as_spans
 from vace_ad.frames.steps import StepTracker
 from vace_ad.frames.table import Table, as_table
@@ -631,7 +627,7 @@ class VACE:
         found = find_events(
             model, table, signals, judged, stream.threshold, first=first, accepted=accepted
         )
-        return Detection.of(found, kept, [str(warning.message) for warning in caught])
+        return Detection.of(found, kept, [str(warning.message) for warning in caught], model)
 
     def expect(self, data: Any) -> Any:
         """What every channel should be, given the others: a table of the caller's kind.
@@ -640,7 +636,7 @@ class VACE:
         interval of three standard deviations of what is left; NaN where a row has no score.
         """
         table = gathered(data, self.channels_)
-        _, expected = self._cells_of(table)
+        _, expected = expected_cells(self.model_, table, range(len(table.names)))
         columns: dict[str, Any] = {}
         for i, name in enumerate(table.names):
             columns[name] = table.values[:, i]
@@ -648,23 +644,6 @@ class VACE:
             columns[f"{name} lower"] = expected.lower[:, i]
             columns[f"{name} upper"] = expected.upper[:, i]
         return frame_like(data, columns)
-
-    def _cells_of(self, table: Table) -> tuple[Scores, Expected]:
-        """Nats of a table's cells (n_rows, n_channels), and what they should have been."""
-        model, n = self.model_, len(table)
-        found = np.full((4, n, len(model.channels)), np.nan)
-        rows = table.block(0, n)
-        broken = np.asarray(missing_cells(rows).any(axis=1))
-        broken |= idle_rows(model.idle, rows, table.time, table.zone).any
-        steps = StepTracker(model.step_rule).add(table.time, n)
-        edges = np.unique([0, *steps.cuts(), n])
-        for a, b in pairwise(edges.tolist()):
-            for low, high in (run_edges(np.asarray(~broken[a:b])) + a).tolist():
-                nats, expected = model.alarm.cells_of(rows[low:high])
-                d = len(model.channels)
-                found[0, low:high] = (nats[:, :d] + nats[:, d:]) / UNIT
-                found[1:, low:high] = expected
-        return found[0], Expected(*found[1:])
 
     def predict(self, data: Any, *, budget: Budget | str | None = None) -> NDArray[np.int8]:
         """1 for each row of an event, 0 for all others, (n_rows,)."""
@@ -689,13 +668,7 @@ class VACE:
     def explain(self, data: Any, start: int, end: int) -> Blame:
         """Each channel's share of what happened in rows [start, end)."""
         table = gathered(data, self.channels_)
-        model = self.model_
-        found = suspicion(table.values, start, end, model.normal, model.wander, model.period)
-        nats = self._cells_of(table)[0][start:end]
-        known = np.isfinite(nats[:, 0])
-        if known.any():
-            found = weighed(found, nats[known].mean(axis=0))
-        return blame(table.names, np.where(model.watched, found, 0.0))
+        return explain_rows(self.model_, table, start, end, self.model_.period)
 
     # ---------------------------------------------------------------- feedback
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from vace_ad import files
 from vace_ad.alarms.budget import Budget, Threshold
-from vace_ad.alarms.feed import AlarmFeed, Change, Taken, accepted_change
+from vace_ad.alarms.feed import AlarmFeed, Change, Latest, Taken, accepted_change
 from vace_ad.alarms.pattern import Pattern
 from vace_ad.alarms.recognise import Recogniser, Stretch
 from vace_ad.alarms.runs import Rules
@@ -30,7 +30,7 @@ from vace_ad.signals.rows import added
 from vace_ad.signals.together import Together
 
 Array = NDArray[np.float64]
-KIND = files.Kind("vace-ad stream", 3, "a stream's state")
+KIND = files.Kind("vace-ad stream", 4, "a stream's state")
 _NO_SCORES: Array = np.empty(0)
 SLAB = 4096  # rows worked off at a time: few enough to stay in cache
 
@@ -121,6 +121,10 @@ class Stream:
     def limit(self) -> float | None:
         """The score above which the last row of a live stream would have alarmed."""
         return None if self._score_feed is None else self._score_feed.threshold
+
+    def latest(self, n: int) -> Latest | None:
+        """The last n rows with their evidence and what was expected; None without a budget."""
+        return None if self._feed is None else self._feed.latest(n)
 
     @property
     def tells_rows(self) -> bool:

@@ -9,6 +9,7 @@ import numpy as np
 
 from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.feed import AlarmFeed, Change
@@ -39,6 +40,8 @@ class Toy:
         self.idle = IdleRule(self.config, self.channels)
         self.watched = np.ones(len(self.channels), bool)
         self.conditions = Conditions.fit([self.train])
+        scores = np.random.default_rng(0).gamma(2, 0.2, len(self.train))
+        self.calibration = Calibration.from_scores(scores)
 
     @property
     def step_rule(self) -> StepRule:

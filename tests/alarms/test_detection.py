@@ -60,6 +60,11 @@ def test_events_have_times_and_the_surprise_of_their_peaks(toy: Toy, rows: np.nd
     assert found.anomalies == found.events
     assert found.predictions.sum() == first.rows + second.rows
     assert found.predictions[first.start : first.end].all()
+    scores = found.unit_scores
+    assert (scores[first.start : first.end] == first.severity / 100).all()
+    outside = np.isfinite(found.evidence) & (found.predictions == 0)
+    assert (scores[outside] == 0).all()
+    assert np.nanmax(scores) < 1
     np.testing.assert_array_equal(found.scores, np.arange(N) / 2 + 1)
     assert found.notes == ("be careful",)
 

@@ -5,7 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from vace_ad.alarms.events import NEAR_MISS, NO_DATA, Event, event_columns, with_time
+from vace_ad.alarms.events import (
+    NEAR_MISS,
+    NO_DATA,
+    Event,
+    Reading,
+    event_columns,
+    reading_words,
+    with_time,
+)
 
 TIME = (np.datetime64("2026-01-01", "ns") + np.arange(10) * np.timedelta64(1, "m")).astype("M8[ns]")
 EVENTS = (
@@ -73,3 +81,31 @@ def test_blame_keeps_a_signal_that_is_known() -> None:
     event = replace(EVENTS[0], signal="level")
     assert event.with_blame([("a", 1.0)]).signal == "level"
     assert event.with_blame([("a", 1.0)], "spike").signal == "spike"
+
+
+@pytest.mark.parametrize(
+    ("reading", "unit", "said"),
+    [
+        (Reading("power", 49.61, 31.04, 35.02), "kW", "power 49.6 kW, expected 31.0 to 35.0"),
+        (Reading("p", 0.01234, 0.011, 0.0112), "", "p 0.01234, expected 0.01100 to 0.01120"),
+        (Reading("rpm", 12_345.6, 11_000.0, 12_000.0), "", "rpm 12,346, expected 11,000 to 12,000"),
+        (Reading("on", 1.0, 0.0, 0.0), "", "on 1.0, expected 0.0"),
+        (Reading("big", 1e12, 1.0, 2.0), "", "big 1e+12, expected 1 to 2"),
+    ],
+)
+def test_a_reading_in_words(reading: Reading, unit: str, said: str) -> None:
+    assert reading_words(reading, unit) == said
+
+
+def test_columns_hold_what_was_expected_and_a_score_from_0_to_1() -> None:
+    event = replace(
+        EVENTS[0], readings=(Reading("a", 5.0, 1.0, 2.0),), partner="b", lasting=True,
+        normal_rows=4_000,
+    )  # fmt: skip
+    columns = event_columns([event, EVENTS[1]])
+    assert columns["expected"] == ["a 5.0, expected 1.0 to 2.0", ""]
+    assert columns["partner"] == ["b", ""]
+    assert columns["lasting"] == [True, False]
+    assert columns["unit_score"].tolist() == [0.66, 0.2]
+    assert columns["probability_upper"][0] == pytest.approx(3.84 / 4_000, rel=0.01)
+    assert np.isnan(columns["probability_upper"][1])

@@ -8,7 +8,8 @@ import pytest
 
 from alarms.feeds import Run, Toy, add, feed, run_feed
 from alarms.plants import coupled
-from vace_ad.alarms.feed import plain_event, restored_event
+from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.feed import READ, plain_event, restored_event
 from vace_ad.alarms.runs import Rules
 from vace_ad.config import VACEConfig
 from vace_ad.frames.segments import Piece
@@ -58,6 +59,41 @@ def test_a_fault_is_one_event_with_its_rows_and_channel(toy: Toy, fault) -> None
     assert opened.row == opened.event.alarm == event.alarm
     assert opened.event.id == event.id
     assert resolved.row >= event.end - 1
+
+
+def test_the_suspect_is_told_against_what_was_expected(toy: Toy) -> None:
+    rows = broken(toy, SHIFT)
+    (event,) = run_feed(toy, rows).events
+    first = event.readings[0]
+    assert first.channel == event.shares[0][0] == "c"
+    assert first.value == rows[event.peak, 2]
+    clean = broken(toy)[event.peak, 2]
+    assert first.low < clean < first.high < first.value
+    assert len(event.readings) == min(len(event.shares), READ)
+
+
+@pytest.mark.parametrize("amount", [0.1, 1.0, 10.0])
+def test_probability_and_severity_do_not_depend_on_the_budget(toy: Toy, amount: float) -> None:
+    rows = broken(toy, SHIFT)
+    (event,) = run_feed(toy, rows).events
+    other = run_feed(toy, rows, budget=Budget(amount, "rows")).events
+    (same,) = [one for one in other if one.start <= event.peak < one.end]
+    assert same.probability == event.probability
+    assert same.severity == event.severity
+    assert same.normal_rows == event.normal_rows == toy.alarm.tails.n_rows
+
+
+def test_the_latest_rows_come_with_their_evidence_and_ranges(toy: Toy) -> None:
+    rows = broken(toy, SHIFT)[:940]
+    alarms = feed(toy)
+    alarms.expect(np.ones(len(rows), bool), None, None)
+    taken = alarms.take(rows, len(rows))
+    latest = alarms.latest(100)
+    np.testing.assert_array_equal(latest.values, rows[-100:])
+    np.testing.assert_array_equal(latest.evidence, taken.evidence[-100:])
+    inside = (latest.values > latest.lower) & (latest.values < latest.upper)
+    assert inside[:50].mean() > 0.95
+    assert not inside[-30:, 2].any()
 
 
 def test_faults_apart_in_time_and_channel_are_events_of_their_own(toy: Toy) -> None:

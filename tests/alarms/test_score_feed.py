@@ -77,3 +77,16 @@ def test_a_hushed_event_says_no_more(toy: Toy) -> None:
     feed.hush()
     assert feed.add(VALUES[TRAIN + 70 : TRAIN + 90], None, scores()[70:90]) == ()
     assert feed.finish() == ()
+
+
+def test_a_higher_score_is_more_severe_by_the_calibration(toy: Toy) -> None:
+    events = []
+    for height in (2.5, 3.5, 9.0):
+        one = np.ones(N)
+        one[50:55] = height
+        loud = ScoreFeed(toy, LIMIT, None)
+        events.append([*loud.add(VALUES[TRAIN:], None, one), *loud.finish()][-1].event)
+    assert [e.severity for e in events] == sorted({e.severity for e in events})
+    for event, height in zip(events, (2.5, 3.5, 9.0), strict=True):
+        assert event.probability == toy.calibration.tail.probability(height)
+        assert event.normal_rows == toy.calibration.n_rows

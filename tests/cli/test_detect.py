@@ -82,6 +82,15 @@ def test_json(vace: Runner, plant: Path) -> None:
     assert event["start_time"].startswith("2026-01-01T1")
     assert sum(event["shares"].values()) == pytest.approx(1)
     assert 0 < event["severity"] < 100
+    assert event["unit_score"] == event["severity"] / 100
+    assert event["level"] in ("low", "medium", "high", "critical")
+    assert event["probability"] < event["probability_upper"] < 0.1
+    assert event["normal_rows"] > 100
+    first = event["readings"][0]
+    assert first["channel"] == next(iter(event["shares"]))
+    assert not first["low"] < first["value"] < first["high"]
+    assert event["lasting"] is False
+    assert "partner" in event
 
 
 def test_quiet_and_exit_status(vace: Runner, plant: Path) -> None:

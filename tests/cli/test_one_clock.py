@@ -60,7 +60,7 @@ def test_python_says_it_too(table: pl.DataFrame, tmp_path: Path) -> None:
         assert "2026-10-25 10:00+01:00" in repr(found)
         assert "2026-10-25 10:00+01:00" in found._repr_html_()
         assert str(found.to_frame()["start_time"][0]).startswith("2026-10-25 10:00:00+01:00")
-        found.report(tmp_path / "r.html", detector, first=1000)
+        found.report(tmp_path / "r.html", first=1000)
         assert "25 Oct 2026 10:00+01:00" in (tmp_path / "r.html").read_text()
 
 

@@ -6,6 +6,7 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,6 +29,18 @@ class FakeEvent:
     shares: tuple
     start_time: np.datetime64 | None
     end_time: np.datetime64 | None
+    readings: tuple = ()
+    partner: str | None = None
+    lasting: bool = False
+    normal_rows: int | None = None
+
+
+class FakeLatest(NamedTuple):
+    times: np.ndarray
+    evidence: np.ndarray
+    values: np.ndarray
+    lower: np.ndarray
+    upper: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -74,6 +87,17 @@ class FakeStream:
             if len(self._held) > DELAY:
                 self._one(*self._held.pop(0), scores, changes)
         return FakeAdded(first, np.array(scores), provisional, tuple(changes), {})
+
+    def latest(self, n):
+        """The rows without a final score, within three deviations of the mean."""
+        held = self._held[-n:]
+        times = np.array([stamp for stamp, _ in held], "datetime64[ns]")
+        values = np.array([cells for _, cells in held], float).reshape(len(held), -1)
+        z = np.abs((values - self._model.mean) / self._model.scale)
+        low, high = (self._model.mean + side * 3 * self._model.scale for side in (-1, 1))
+        evidence = np.nan_to_num(z).max(axis=1, initial=0.0) / LIMIT
+        whole = [np.tile(line, (len(held), 1)) for line in (low, high)]
+        return FakeLatest(times, evidence, values, *whole)
 
     def finish(self):
         changes, scores, first = [], [], self._final
@@ -154,13 +178,6 @@ class FakeModel:
         self.__dict__.setdefault("faults", {}).pop(alarm, None)
         if stretch is not None:
             self.faults[alarm] = entity, stretch
-
-    def ranges(self):
-        low, high = self.mean - 3 * self.scale, self.mean + 3 * self.scale
-        return {
-            name: (a, b)
-            for name, a, b in zip(self.channels, low.tolist(), high.tolist(), strict=True)
-        }
 
     def save(self, path: Path):
         path.parent.mkdir(parents=True, exist_ok=True)

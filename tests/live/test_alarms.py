@@ -5,7 +5,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vace_ad.live.alarms import Life, Rules
+from vace_ad.alarms.events import Reading
+from vace_ad.live.alarms import Life, Rules, body
 
 S = 10**9
 RULES = Rules(resolve_after=60 * S, update_every=30 * S, silence_after=120 * S)
@@ -16,6 +17,8 @@ def change(what, name="e1", start=0, end=0, severity=50.0, kind="anomaly", share
         what=what,
         event=SimpleNamespace(
             id=name, kind=kind, severity=severity, score=severity / 10, signal="level",
+            probability=1e-6, normal_rows=4176, partner=None, lasting=False,
+            readings=(Reading("flow", 49.6, 31.0, 35.0),),
             shares=shares, start_time=np.datetime64(start * S, "ns"),
             end_time=np.datetime64(end * S, "ns"),
         ),
@@ -99,3 +102,17 @@ def test_a_state_in_the_middle_changes_nothing(steps, cut):
         return [(message.id, message.what, message.alarm) for message in messages]
 
     assert run([steps]) == run([steps[:cut], steps[cut:]])
+
+
+def test_an_alarm_says_the_value_and_the_expected_range_of_its_first_suspect():
+    life = Life("p", RULES)
+    (first,) = life.changes([change("open", start=100)], 110 * S, 0)
+    told = body(first, None)
+    assert "(flow 49.6, expected 31.0 to 35.0), severity 50 (medium)" in told["summary"]
+    assert told["readings"] == [{"channel": "flow", "value": 49.6, "low": 31.0, "high": 35.0}]
+    assert (told["level"], told["unit_score"]) == ("medium", 0.5)
+    assert (told["probability"], told["normal_rows"]) == (1e-6, 4176)
+    again = Life("p", RULES)
+    again.restore(json.loads(json.dumps(life.state())))
+    (resolved,) = again.normal(first.alarm.id, 200 * S)
+    assert body(resolved, None)["readings"] == told["readings"]

@@ -84,13 +84,14 @@ def test_a_state_of_another_model_is_refused(model):
 def test_what_live_operation_shows_of_a_model(model):
     assert model.channels == CHANNELS
     assert model.step == STEP
-    ranges = model.ranges()
-    assert list(ranges) == list(CHANNELS)
-    clean = rows()[:TRAIN]
-    for place, (low, high) in enumerate(ranges.values()):
-        inside = (clean[:, place] >= low) & (clean[:, place] <= high)
-        assert inside.mean() > 0.95
-        assert high - low < 10 * clean[:, place].std()
+    stream = model.stream()
+    stream.add(rows()[:TRAIN], TIME[:TRAIN])
+    latest = stream.latest(300)
+    np.testing.assert_array_equal(latest.times, TIME[TRAIN - 300 : TRAIN])
+    inside = (latest.values >= latest.lower) & (latest.values <= latest.upper)
+    assert (inside.mean(axis=0) > 0.95).all()
+    assert ((latest.upper - latest.lower).mean(axis=0) < 10 * latest.values.std(axis=0)).all()
+    assert np.nanmax(latest.evidence) < 1.5
 
 
 def test_models_are_files_that_load_the_same(detector, tmp_path):

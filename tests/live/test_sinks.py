@@ -18,7 +18,8 @@ ONSET = 1_767_614_400 * 10**9
 
 def message(what="open", revision=1, **more):
     alarm = Alarm("a1", "pump/../#", "anomaly", "", ONSET, severity=70.0, score=12.5,
-                  signal="level", shares=[("flow", 0.8), ("level", 0.2)],
+                  signal="level", shares=[("flow", 0.8), ("level", 0.2)], partner="level",
+                  readings=[["flow", 49.6, 31.0, 35.0]],
                   revision=revision, **more)  # fmt: skip
     return body(Message(f"a1.{revision}", what, alarm, ONSET + 10**9), "http://127.0.0.1:8490")
 
@@ -63,7 +64,22 @@ def test_stdout_lines(capsys):
     make("stdout").send([message()])
     assert json.loads(capsys.readouterr().out)["alarm"] == "a1"
     make("stdout", format="text").send([message()])
-    assert "open: pump/../#: anomaly in flow 80%, level 20%, severity 70" in capsys.readouterr().out
+    assert (
+        "open: pump/../#: anomaly in flow 80%, level 20% (flow 49.6, expected 31.0 to 35.0), "
+        "flow and level stopped going together, severity 70 (high)"
+    ) in capsys.readouterr().out
+
+
+def test_an_open_alarm_is_a_series_with_its_severity_in_a_word():
+    sink = make("prometheus")
+    sink.send([message()])
+    assert sink.series() == [(("a1", "pump/../#", "anomaly", "flow", "high"), 70.0)]
+
+
+def test_a_message_brings_its_alarm_back_whole():
+    told = Alarm.told(message())
+    assert told.readings == [["flow", 49.6, 31.0, 35.0]]
+    assert (told.partner, told.lasting, told.severity) == ("level", False, 70.0)
 
 
 def test_a_webhook_sends_cloud_events(receiver):
@@ -99,7 +115,7 @@ def test_alertmanager_gets_the_newest_of_each_alarm(receiver):
     ((alert,),) = receiver.got
     assert alert["labels"] == {
         "alertname": "VaceAnomaly", "entity": "pump/../#", "alarm": "a1", "incident": "a1",
-        "site": "north",
+        "site": "north", "severity": "high",
     }  # fmt: skip
     assert alert["endsAt"] == "2026-01-05T12:00:10.000Z"
     assert alert["annotations"]["channels"] == "flow, level"

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
-from vace_ad.report import ReportData, ReportEvent, WhatIf
+from vace_ad.alarms.events import Reading
+from vace_ad.report import Curve, ReportData, ReportEvent, WhatIf
 
 NAMES = (
     "pump_1.current", "pump_1.vibration", "pump_2.current", "pump_2.vibration",
@@ -58,6 +59,7 @@ def make_plant(
             "position": "a shape never seen in training",
             "direction": "a familiar shape moving in an unfamiliar way",
         },
+        "expected": {} if "channels" in changes else _expected(values, names, events),
         "events": events,
         "near_misses": [_near_miss(int(n_rows * at), values, names) for at in (0.42, 0.71)],
         "what_if": [WhatIf(s / 10, 5 - s // 4, "about one a week") for s in range(-20, 21)],
@@ -92,7 +94,8 @@ def _fault(
     guilty = (3 * i + 1) % len(names)
     scale, length = values[:, guilty].std(), end - start
     blamed = [(guilty + k) % len(names) for k in (0, 1, 4, 7)]
-    band = {names[c]: _range(values[start - 60 : start, c]) for c in blamed}
+    middle = start + length // 2
+    ranges = {names[c]: _range(values[start - 60 : start, c]) for c in blamed}
     shapes = (
         np.full(length, 5.0), np.linspace(0, 7, length), np.full(length, 12.0),
         4 * np.sin(np.arange(length) / 3), -np.minimum(np.arange(length) / 40, 6.0),
@@ -103,16 +106,31 @@ def _fault(
     return ReportEvent(
         start, end, (start + end) // 2, severity=(62, 88, 41, 74, 97)[i],
         probability=10.0 ** -(3 + i), signal=("position", "direction")[i % 2],
-        shares=list(dict(shares).items()), band=band,
+        shares=list(dict(shares).items()), normal_rows=4176, partner=others[0] if i == 1 else None,
+        lasting=i == 4, readings=[
+            Reading(names[c], float(values[middle, c]), *ranges[names[c]]) for c in blamed
+        ],
     )  # fmt: skip
 
 
 def _near_miss(start: int, values: NDArray[np.float64], names: list[str]) -> ReportEvent:
-    band = {names[0]: _range(values[start - 60 : start, 0])}
     return ReportEvent(
-        start, start + 30, start + 5, probability=2e-3, shares=[(names[0], 0.5)], band=band,
-        near_miss=True,
+        start, start + 30, start + 5, ratio=0.62, shares=[(names[0], 0.5)], near_miss=True
     )  # fmt: skip
+
+
+def _expected(
+    values: NDArray[np.float64], names: list[str], events: list[ReportEvent]
+) -> dict[str, Curve]:
+    """Return where the first suspects were expected: where a running median has them."""
+    found = {}
+    for name in [event.shares[0][0] for event in events if event.shares]:
+        column = values[:, names.index(name)]
+        middle = uniform_filter1d(column, 301)
+        reach = 4 * np.median(np.abs(column - middle))
+        nats = np.minimum(np.abs(column - middle) / reach, 20.0)
+        found[name] = Curve(middle - reach, middle + reach, nats)
+    return found
 
 
 def _range(rows: NDArray[np.float64]) -> tuple[float, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 from dataclasses import replace
 
@@ -70,7 +71,7 @@ def test_a_channel_ticked_by_hand_stays(show: Open, plant: ReportData) -> None:
 def test_long_names_lose_their_middle_not_their_end(show: Open) -> None:
     data = make_plant(3000, 4, events=(), near_misses=())
     names = [f"{'very/long/path/' * 20}to_the.sensor_{i}" for i in range(4)]
-    page = show(replace(data, channels=names), size=(360, 740))
+    page = show(replace(data, channels=names, expected={}), size=(360, 740))
     assert page.js("document.documentElement.scrollWidth") == 360
     assert page.js(PANELS) == names
     ends = page.js(
@@ -170,24 +171,31 @@ def test_the_expected_range_is_drawn_around_the_curves_of_the_event(
         page.settle()
         return str(page.js("document.querySelector('.panel.channel canvas').toDataURL()"))
 
-    bare = replace(plant, events=[replace(event, band={}) for event in plant.events])
+    bare = replace(plant, expected={})
     assert picture(plant) != picture(bare)
     page = show(plant)
-    assert "expected" in page.js("document.querySelector('.typical').textContent")
+    choose(page, 1)
+    channel, value, low, high = plant.events[1].readings[0]
+    said = page.js("document.querySelector('.typical').textContent")
+    assert said.startswith(f"{channel} ")
+    assert ", expected " in said
+    found = re.findall(r" (-?[\d,]+\.?\d*)", said[len(channel) :])
+    numbers = [float(one.replace(",", "").rstrip(".")) for one in found[:3]]
+    assert numbers == pytest.approx([value, low, high], rel=0.02)
     assert "expected range" in page.js("legend.textContent")
 
 
 def test_events_are_saved_as_csv_and_curves_as_a_picture(show: Open, plant: ReportData) -> None:
     names = ['=cmd("x"),', *plant.channels[1:]]
     event = ReportEvent(9000, 9100, 9050, 80, 1e-5, shares=[(names[0], 0.9)])
-    page = show(replace(plant, channels=names, events=[event], near_misses=()))
+    page = show(replace(plant, channels=names, expected={}, events=[event], near_misses=()))
     page.js(CATCH)
     page.js("csv.click()")
     text = page.js("saved[0].blob.text()")
     head, row = text.splitlines()
     assert head.startswith("kind,first_row,end_row,from,to,lasts,severity")
     assert row.startswith("anomaly,9000,9100,")
-    assert row.endswith(''',"'=cmd(""x""), 90%"''')
+    assert row.endswith(""","'=cmd(""x""), 90%",""")
     assert page.js("saved[0].name") == "plant-events.csv"
     page.js("png.click()")
     page.until("saved.length === 2 && saved[1].name")
@@ -207,11 +215,39 @@ def test_geometry_is_folded_away_for_researchers(show: Open, plant: ReportData, 
     assert page.js("getComputedStyle(research).display") == "none"
 
 
-def test_a_range_without_width_gets_no_idle_digits(show: Open, plant: ReportData) -> None:
-    event = plant.events[0]
-    name = event.shares[0][0]
-    page = show(replace(plant, events=[replace(event, band={name: (6.0, 6.0)})]))
-    choose(page, 0)
-    said = page.js("document.querySelector('.typical').textContent")
-    assert said.startswith("expected 6")
-    assert re.search(r"\.\d{3}", said) is None
+def test_the_evidence_of_a_suspect_is_drawn_below_its_curve(show: Open, plant: ReportData) -> None:
+    def picture(data: ReportData) -> str:
+        page = show(data)
+        choose(page, 1)
+        page.settle()
+        return str(page.js("document.querySelector('.suspect canvas').toDataURL()"))
+
+    name = plant.events[1].shares[0][0]
+    curve = plant.expected[name]
+    calm = {**plant.expected, name: curve._replace(nats=np.zeros(plant.n_rows))}
+    assert picture(plant) != picture(replace(plant, expected=calm))
+
+
+def test_what_an_event_means_is_said_in_sentences(show: Open, plant: ReportData) -> None:
+    page = show(plant)
+    choose(page, 1)
+    said = page.js("document.querySelector('.lead').textContent")
+    assert "At the peak: " in said
+    assert "It is rarer than anything in 4,176 normal rows." in said
+    first, partner = plant.events[1].shares[0][0], plant.events[1].partner
+    assert f"{first} and {partner} stopped going together." in said
+    choose(page, 5)
+    said = page.js("document.querySelector('.lead').textContent")
+    assert "It ended because what stayed became the new normal." in said
+
+
+def test_paper_has_a_page_for_each_event_and_no_title_page(show: Open, plant: ReportData) -> None:
+    page = show(plant)
+    assert page.js("getComputedStyle(printout).display") == "none"
+    page.call("Emulation.setEmulatedMedia", media="print", features=[])
+    assert page.js("getComputedStyle(printout).display") == "block"
+    assert page.js("printout.querySelectorAll('article').length") == 5  # the gap has no rows
+    assert page.js("getComputedStyle(printout.querySelector('article')).breakBefore") == "page"
+    pdf = base64.b64decode(page.call("Page.printToPDF")["data"])
+    assert 7 <= len(re.findall(rb"/Type /Page\b", pdf)) <= 10
+    page.call("Emulation.setEmulatedMedia", media="", features=[])

@@ -9,7 +9,8 @@ import pytest
 
 from report.plant import make_plant
 from report.reader import Open, on_curves, readout, span, window
-from vace_ad.report import ReportData, ReportEvent
+from vace_ad.alarms.events import Reading
+from vace_ad.report import Curve, ReportData, ReportEvent
 
 
 def test_values_under_the_pointer_are_those_of_the_table(show: Open) -> None:
@@ -38,11 +39,15 @@ def test_hostile_names_stay_text(show: Open) -> None:
         "{{script}} ${window.pwned = 1} \u2028 \u202e",
     ]
     blamed = [(name, 0.1) for name in names]
-    bands = dict.fromkeys(names, (1.0, 2.0))
-    event = ReportEvent(900, 990, 950, 50, 1e-3, signal=names[1], shares=blamed, band=bands)
+    read = [Reading(name, 3.0, 1.0, 2.0) for name in names]
+    event = ReportEvent(
+        900, 990, 950, 50, 1e-3, signal=names[1], shares=blamed, readings=read, partner=names[2]
+    )
+    line = np.zeros(2000)
     near = ReportEvent(700, 720, 705, shares=blamed, near_miss=True)
     data = make_plant(
         2000, 6, title=names[1], channels=names, events=[event], near_misses=[near],
+        expected=dict.fromkeys(names, Curve(line, line + 1, line)),
         trust=names, verdict=names[2], command=names[3],
         signals={names[1]: np.zeros(2000)}, signal_words={names[1]: names[2]}, notes=[names[0]],
         facts={names[2]: names[3]}, alarm_words=names[0], time_zone=names[1],

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vace_ad.errors import InputError
-from vace_ad.report import ReportData, ReportEvent
+from vace_ad.report import Curve, ReportData, ReportEvent
 
 
 def make(**changes: Any) -> ReportData:
@@ -55,12 +55,16 @@ def test_a_gap_between_rows_is_an_event_without_rows() -> None:
     assert make(events=[ReportEvent(5, 5, 5, kind="no data")]).events[0].start == 5
 
 
-def test_units_stand_behind_the_names_everywhere():
-    event = ReportEvent(1, 3, 2, shares=[("flow", 0.7), ("b", 0.3)], band={"flow": (0.0, 1.0)})
+def test_a_unit_stands_behind_its_channel():
     values = np.arange(8.0).reshape(4, 2)
-    data = ReportData("t", ["flow", "b"], values, np.arange(4.0), 2.0, events=[event])
-    shown = data.labelled({"flow": "l/s", "gone": "bar"})
-    assert list(shown.channels) == ["flow [l/s]", "b"]
-    assert list(shown.events[0].shares) == [("flow [l/s]", 0.7), ("b", 0.3)]
-    assert shown.events[0].band == {"flow [l/s]": (0.0, 1.0)}
-    assert data.labelled({}) is data
+    data = ReportData("t", ["flow", "b"], values, np.arange(4.0), 2.0, units={"flow": "l/s"})
+    assert [data.label(name) for name in data.channels] == ["flow [l/s]", "b"]
+
+
+def test_curves_and_units_belong_to_channels():
+    line = np.zeros(4)
+    values = np.arange(8.0).reshape(4, 2)
+    with pytest.raises(InputError, match="'gone' has a curve or a unit"):
+        ReportData("t", ["a", "b"], values, line, 2.0, expected={"gone": Curve(line, line, line)})
+    with pytest.raises(InputError, match="'a upper' has shape"):
+        ReportData("t", ["a", "b"], values, line, 2.0, expected={"a": Curve(line, line[:3], line)})

@@ -6,7 +6,15 @@ import pytest
 from vace_ad.plain import plural
 from vace_ad.report import ReportData, ReportEvent
 from vace_ad.report.clock import make_clock
-from vace_ad.report.words import duration, length, number, odds, stamp, threshold_words
+from vace_ad.report.words import (
+    duration,
+    length,
+    limit_words,
+    number,
+    rarity,
+    rarity_sentence,
+    stamp,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,15 +35,23 @@ def test_duration(ms: float, said: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("probability", "said"),
-    [(1 / 12_345, "1 in 12,000"), (0.5, "50%"), (0.02, "1 in 50"), (0, "less than 1 in a billion")],
+    ("probability", "rows", "said"),
+    [
+        (1 / 12_345, 10**6, "1 in 12,000 rows"),
+        (0.02, 4_176, "1 in 50 rows"),
+        (1e-9, 4_176, "none in 4,176 rows"),
+        (1e-9, None, "1 in 1,000,000,000 rows"),
+        (float("nan"), 4_176, ""),
+    ],
 )
-def test_odds(probability: float, said: str) -> None:
-    assert odds(probability) == said
+def test_rarity(probability: float, rows: int | None, said: str) -> None:
+    assert rarity(probability, rows) == said
 
 
-def test_unknown_odds_are_not_mentioned() -> None:
-    assert odds(float("nan")) == ""
+def test_what_is_rarer_than_the_normal_rows_can_show_gets_no_number() -> None:
+    assert rarity_sentence(1e-30, 4_176) == "It is rarer than anything in 4,176 normal rows."
+    assert rarity_sentence(1 / 830, 4_176).endswith("one as strong about once in 830 rows.")
+    assert rarity_sentence(float("nan"), None) == ""
 
 
 @pytest.mark.parametrize(
@@ -47,9 +63,9 @@ def test_number(value: float, said: str) -> None:
 
 
 def test_a_threshold_that_moves_has_two_numbers() -> None:
-    assert threshold_words(1.9522, 3.8842) == "threshold 1.95 at the start, 3.88 at the end"
-    assert threshold_words(3.4001, 3.3999) == "threshold 3.4"
-    assert threshold_words(float("nan"), float("nan")) == "threshold –"
+    assert limit_words(1.9522, 3.8842) == "limit 1.95 at the start, 3.88 at the end"
+    assert limit_words(3.4001, 3.3999) == "limit 3.4"
+    assert limit_words(float("nan"), float("nan")) == "limit –"
 
 
 def test_plural() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from vace_ad import VACE
 from vace_ad.alarms.budget import Threshold
 from vace_ad.alarms.events import Event
 from vace_ad.detection import Detection
@@ -100,6 +101,41 @@ def test_a_plot_takes_axes_and_gives_them_back() -> None:
     limit = new.lines[-1].get_ydata()
     assert set(limit[np.isfinite(limit)]) == {1.0}
     plt.close("all")
+
+
+@pytest.fixture(scope="module")
+def fault() -> Detection:
+    rng = np.random.default_rng(0)
+    t = np.arange(3000)
+    values = np.sin(2 * np.pi * t / 96)[:, None] * [1, 2, 3] + 0.1 * rng.normal(size=(3000, 3))
+    values[2500:2530, 1] += 4
+    detector = VACE(random_state=0).fit(values[:2000])
+    return detector.detect(values, first=2000)
+
+
+def test_a_new_figure_has_the_suspect_with_what_was_expected(fault: Detection) -> None:
+    pytest.importorskip("matplotlib").use("agg")
+    import matplotlib.pyplot as plt
+
+    figure = fault.plot().figure
+    assert 2 <= len(figure.axes) <= 4
+    below = figure.axes[1]
+    assert below.get_ylabel() == fault.anomalies[0].shares[0][0]
+    (expected,) = [line for line in below.lines if line.get_label() == "expected"]
+    rows, middle = expected.get_xdata(), expected.get_ydata()
+    calm = (rows > 2100) & (rows < 2490)
+    assert np.abs(middle[calm] - 2 * np.sin(2 * np.pi * rows[calm] / 96)).max() < 1
+    plt.close("all")
+
+
+def test_the_text_and_the_card_hold_the_suspect_against_its_range(fault: Detection) -> None:
+    name = fault.anomalies[0].readings[0].channel
+    assert re.search(rf"{name} [\d.]+, expected -?[\d.]+ to -?[\d.]+", repr(fault))
+    card = fault._repr_html_()
+    tree = ElementTree.fromstring(card)
+    assert len(tree.findall(".//svg")) == 1 + len(fault.anomalies)
+    assert "evidence, up to" in card
+    assert len(card) < 60_000
 
 
 def test_without_matplotlib_the_install_line_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

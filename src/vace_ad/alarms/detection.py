@@ -72,6 +72,15 @@ class Found:
             rows[event.start : event.end] = 1
         return rows
 
+    @property
+    def unit_scores(self) -> Array:
+        """A score from 0 to 1 of each row: severity / 100 of its anomaly, 0 outside; NaN: none."""
+        rows = np.where(np.isnan(self.evidence), np.nan, 0.0)
+        for event in self.anomalies:
+            part = rows[event.start : event.end]
+            np.fmax(part, event.unit_score, out=part)
+        return rows
+
 
 def find_events(
     model: Learned,

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.severity import level
+from vace_ad.alarms.severity import level, upper_bound
 
 ANOMALY, NO_DATA, NEAR_MISS = "anomaly", "no data", "near miss"
 CONDITIONS = "conditions"  # an alarm while conditions were outside training
 ACCEPTED = "accepted"  # like something that a person called normal
+
+
+class Reading(NamedTuple):
+    """A channel at the peak of an event, and where it was expected."""
+
+    channel: str
+    value: float
+    low: float  # of the expected range
+    high: float
 
 
 @dataclass(frozen=True)
@@ -26,8 +36,9 @@ class Event:
     kind: str = ANOMALY  # or CONDITIONS, NO_DATA, NEAR_MISS, ACCEPTED
     score: float = float("nan")  # surprise of the peak in nats
     ratio: float = float("nan")  # evidence over its limit at its highest: above 1 is an alarm
-    probability: float = float("nan")  # alarms a row, in normal data, that are as strong
-    severity: float = float("nan")  # 0 at the budget, towards 100 the rarer it is in normal data
+    probability: float = float("nan")  # alarms a row, in normal operation, that are as strong
+    normal_rows: int | None = None  # that the probability is learned from, extrapolated beyond
+    severity: float = float("nan")  # the probability from 0 towards 100, rarer being higher
     alarm: int | None = None  # the row whose evidence passed the limit: when it could be known
     start_time: np.datetime64 | None = None
     end_time: np.datetime64 | None = None  # of the last row; after a jump, of the row behind it
@@ -39,6 +50,7 @@ class Event:
     partner: str | None = None  # the channel that the first suspect no longer goes with
     conditions: str = ""  # of that kind: what was outside training, "ambient 41, trained to 33"
     lasting: bool = False  # whether it ended because what stayed became the new normal
+    readings: tuple[Reading, ...] = ()  # of the suspects, most suspected first
 
     @property
     def rows(self) -> int:
@@ -64,6 +76,20 @@ class Event:
     def level(self) -> str:
         """The severity in a word: low, medium, high or critical; empty where it means nothing."""
         return "" if np.isnan(self.severity) else level(self.severity)
+
+    @property
+    def unit_score(self) -> float:
+        """A score from 0 to 1: severity / 100."""
+        return self.severity / 100
+
+    @property
+    def probability_upper(self) -> float:
+        """What the probability is at most, as far as its normal rows can show (97.5 %)."""
+        return (
+            float("nan")
+            if self.normal_rows is None
+            else upper_bound(self.probability, self.normal_rows)
+        )
 
     def with_blame(self, shares: Sequence[tuple[str, float]], signal: str | None = None) -> Event:
         """The same event with the channels to blame."""
@@ -95,7 +121,8 @@ def event_columns(events: Sequence[Event], top: int = 3) -> dict[str, Any]:
         for name in ("start_time", "end_time", "peak_time", "alarm_time"):
             columns[name] = column(name, "datetime64[ns]")
     columns |= {name: column(name, "int64") for name in ("start", "end", "peak", "rows")}
-    columns |= {name: column(name, "float64") for name in ("score", "severity", "probability")}
+    numbers = ("score", "unit_score", "severity", "probability", "probability_upper")
+    columns |= {name: column(name, "float64") for name in numbers}
     columns["level"] = [event.level for event in events]
     columns["signal"] = [event.signal or "" for event in events]
     if any(event.conditions for event in events):
@@ -108,4 +135,20 @@ def event_columns(events: Sequence[Event], top: int = 3) -> dict[str, Any]:
     columns["channels"] = [
         ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:top]) for event in events
     ]
+    columns["expected"] = [
+        "; ".join(reading_words(reading) for reading in event.readings[:top]) for event in events
+    ]
+    columns["partner"] = [event.partner or "" for event in events]
+    columns["lasting"] = [event.lasting for event in events]
     return columns
+
+
+def reading_words(reading: Reading, unit: str = "") -> str:
+    """Return e.g. "power 49.6 kW, expected 31.2 to 35.1", as finely as the range asks for."""
+    name, value, low, high = reading
+    size = (high - low) or abs(value - low) or 1.0
+    digits = max(math.ceil(-math.log10(size)) + 1, 0)
+    plain = digits <= 9 and max(abs(value), abs(low), abs(high)) < 1e9
+    said = [f"{x:,.{digits}f}" if plain else f"{x:.5g}" for x in (value, low, high)]
+    expected = said[1] if said[1] == said[2] else f"{said[1]} to {said[2]}"
+    return f"{name} {said[0]}{f' {unit}' if unit else ''}, expected {expected}"

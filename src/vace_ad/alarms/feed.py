@@ -16,13 +16,14 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.conditions import LINGER, Conditions
-from vace_ad.alarms.events import ACCEPTED, ANOMALY, CONDITIONS, Event
+from vace_ad.alarms.events import ACCEPTED, ANOMALY, CONDITIONS, Event, Reading
 from vace_ad.alarms.pattern import BEFORE, Pattern
 from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.runs import Rules
-from vace_ad.alarms.scan import describe
-from vace_ad.alarms.severity import chance, severity
+from vace_ad.alarms.scan import Line, describe
+from vace_ad.alarms.severity import probability, severity
 from vace_ad.alarms.tracker import KEPT, Told, Tracked
 from vace_ad.alarms.watch import AlarmModel, AlarmStream
 from vace_ad.config import VACEConfig
@@ -36,6 +37,7 @@ Array = NDArray[np.float64]
 
 LONGEST = 4_096  # rows of an open event that are kept, to recognise what looks like it
 NAMED = 0.01  # share of the suspicion from which on a channel is named
+READ = 6  # suspects whose values are told
 
 
 class Learned(Protocol):
@@ -60,6 +62,10 @@ class Learned(Protocol):
     @property
     def alarm(self) -> AlarmModel:
         """The cells, and how surprising they are."""
+
+    @property
+    def calibration(self) -> Calibration:
+        """How scores are distributed in normal operation."""
 
     @property
     def step(self) -> int | None:
@@ -101,6 +107,16 @@ class Taken(NamedTuple):
     surprise: Array  # (n,), nats of the most surprising cell; NaN the same
 
 
+class Latest(NamedTuple):
+    """The last rows of a stream as people look at them."""
+
+    times: NDArray[np.datetime64]  # (n,)
+    evidence: Array  # (n,), over its limit: above 1 is an alarm; NaN: none
+    values: Array  # (n, n_channels)
+    lower: Array  # (n, n_channels), of what was expected
+    upper: Array
+
+
 class AlarmFeed:
     """The events of a stream of rows that are complete, in order."""
 
@@ -121,8 +137,10 @@ class AlarmFeed:
         self._queue = np.empty((0, 2))  # of rows not decided: whether it came, what divides it
         self._times_queue = np.empty(0, "datetime64[ns]")
         self._times = RowBuffer(1, "datetime64[ns]")  # of the last KEPT rows
-        self._surprise = RowBuffer(1)
+        self._surprise = RowBuffer(2)  # of the most surprising cell; evidence over its limit
         self._rows = RowBuffer(len(model.channels))  # as they came, for patterns
+        # How far below each of them the expected range begins, and how far above it ends.
+        self._range = RowBuffer(2 * len(model.channels), "float32")
         self._open: dict[int, Event] = {}  # by the internal row that opened it
         self._hushed: set[int] = set()
         self._quiet_until = -1
@@ -187,14 +205,18 @@ class AlarmFeed:
         if rows is None:
             told = self._stream.skip(n)
             evidence = surprise = np.full(n, np.nan)
+            rows = np.full((n, len(self._model.channels)), np.nan)
+            within = np.tile(rows, 2)
         else:
             bear = queue[:, 1]
             judged = self._stream.add(rows, scores, None if (bear == 1).all() else bear)
-            told, evidence, surprise = judged.told, judged.ratio, judged.surprise
+            told, evidence, surprise, expected = judged
+            within = np.concatenate([rows - expected.lower, expected.upper - rows], axis=1)
         for buffer, new in (
             (self._times, times[:, None]),
-            (self._surprise, surprise[:, None]),
-            (self._rows, np.full((n, len(self._model.channels)), np.nan) if rows is None else rows),
+            (self._surprise, np.stack([surprise, evidence], axis=1)),
+            (self._rows, rows),
+            (self._range, within),
         ):
             buffer.keep(KEPT)
             buffer.add(new)
@@ -253,15 +275,11 @@ class AlarmFeed:
         first, last = tracked.rows
         start, end = self._number(first), self._number(last - 1) + 1
         peak, score = self._peak(first, last)
-        margin = tracked.margin
-        rare = chance(margin, self.rate, model.alarm.tails.n_rows)
-        needed = float(model.alarm.tails.needed(self.rate)[tracked.strongest])
+        tails = model.alarm.tails
+        rare = probability(tails, {line: member.top for line, member in tracked.lines.items()})
         line = describe(tracked.strongest, len(model.channels))
         shares = self._shares(tracked)
-        partner = None
-        if line.kind == "relation" and line.channel is not None:
-            other = int(model.alarm.cells.partner[line.channel])
-            partner = None if other == line.channel else model.channels[other]
+        partner = self._partner(line, shares) if line.kind == "relation" else None
         if known is None:
             outside = self._conditions(first, tracked.alarm)
             kind = CONDITIONS if outside else ANOMALY
@@ -276,9 +294,10 @@ class AlarmFeed:
             self._number(peak),
             kind,
             score=score,
-            ratio=1 + margin / needed,
+            ratio=1 + tracked.margin / float(tails.needed(self.rate)[tracked.strongest]),
             probability=rare,
-            severity=severity(rare, self.rate),
+            normal_rows=tails.n_rows,
+            severity=severity(rare),
             alarm=self._number(tracked.alarm),
             start_time=start_time,
             end_time=self._time(last - 1),
@@ -289,6 +308,7 @@ class AlarmFeed:
             partner=partner,
             conditions=outside,
             lasting=tracked.lasting,
+            readings=self._readings(peak, shares) or (() if known is None else known.readings),
         )
 
     def _conditions(self, start: int, alarm: int) -> str:
@@ -311,6 +331,39 @@ class AlarmFeed:
         order = np.argsort(-found, kind="stable")
         named = [(self._model.channels[i], float(found[i]) / total) for i in order.tolist()]
         return tuple(pair for pair in named if pair[1] >= NAMED)
+
+    def _partner(self, line: Line, shares: tuple[tuple[str, float], ...]) -> str | None:
+        """The channel that the first suspect no longer goes with, where the line is about both."""
+        if line.channel is None or not shares:
+            return None
+        names = self._model.channels
+        pair = names[line.channel], names[int(self._model.alarm.cells.partner[line.channel])]
+        if shares[0][0] not in pair or pair[0] == pair[1]:
+            return None
+        return pair[1] if shares[0][0] == pair[0] else pair[0]
+
+    def _readings(self, peak: int, shares: tuple[tuple[str, float], ...]) -> tuple[Reading, ...]:
+        """The suspects at the peak, against what was expected; none where it is too long ago."""
+        kept, begin = self._recent(self._rows)
+        if not begin <= peak < begin + len(kept):
+            return ()
+        values = kept[peak - begin]
+        below, above = np.split(self._recent(self._range)[0][peak - begin].astype(np.float64), 2)
+        found = []
+        for name, _ in shares[:READ]:
+            i = self._model.channels.index(name)
+            low, high = values[i] - below[i], values[i] + above[i]
+            found.append(Reading(name, float(values[i]), float(low), float(high)))
+        return tuple(found)
+
+    def latest(self, n: int) -> Latest:
+        """The last n rows that were judged."""
+        values, gaps = self._rows.last(n).copy(), self._range.last(n).astype(np.float64)
+        below, above = np.split(gaps, 2, axis=1)
+        evidence = self._surprise.last(n)[:, 1].copy()
+        return Latest(
+            self._times.last(n)[:, 0].copy(), evidence, values, values - below, values + above
+        )
 
     def _recent(self, buffer: RowBuffer) -> tuple[Any, int]:
         """The last KEPT rows up to the one that is spoken of, and the number of the first."""
@@ -392,6 +445,7 @@ class AlarmFeed:
             "rows": self._rows.last(KEPT).copy(),
             "held": self._held,
             "held_scores": self._held_scores,
+            "range": self._range.last(KEPT).copy(),
         }
 
     def description(self) -> dict[str, Any]:
@@ -410,13 +464,17 @@ class AlarmFeed:
         self._offsets = [(int(a), int(b)) for a, b in state["offsets"]]
         self._queue = state["queue"].copy()
         self._times_queue = state["queued"].copy().view("datetime64[ns]")
-        rows = state["rows"]
-        if rows.shape[1:] != (len(self._model.channels),):
-            raise ValueError(f"its last rows have the shape {rows.shape}")
-        self._held = state["held"].reshape(-1, rows.shape[1]).copy()
+        rows, within = state["rows"], state["range"]
+        n_channels = len(self._model.channels)
+        if rows.shape[1:] != (n_channels,) or within.shape != (len(rows), 2 * n_channels):
+            raise ValueError(f"its last rows have the shapes {rows.shape} and {within.shape}")
+        self._held = state["held"].reshape(-1, n_channels).copy()
         self._held_scores = state["held_scores"].reshape(len(self._held)).copy()
         self._rows.refill(rows.copy())
+        self._range.refill(within.astype(np.float32))
         self._times.refill(state["times"].view("datetime64[ns]")[:, None].copy())
+        if state["surprise"].shape != (len(rows), 2):
+            raise ValueError(f"its surprise has the shape {state['surprise'].shape}")
         self._surprise.refill(state["surprise"].copy())
         self._open = {int(key): restored_event(event) for key, event in events["open"]}
         self._hushed = {int(key) for key in events["hushed"]}
@@ -435,7 +493,7 @@ def accepted_change(stretch: Stretch, feed: AlarmFeed | None) -> Change:
 
 _PLAIN = (
     "start", "end", "peak", "kind", "score", "ratio", "probability", "severity", "alarm", "signal",
-    "partner", "conditions", "lasting",
+    "partner", "conditions", "lasting", "normal_rows",
 )  # fmt: skip
 _STAMPS = ("start_time", "end_time", "peak_time", "alarm_time")
 
@@ -444,7 +502,8 @@ def plain_event(event: Event) -> dict[str, Any]:
     """An event as plain values; `restored_event` takes them back."""
     plain = {name: getattr(event, name) for name in _PLAIN}
     stamps = {name: _stamp(getattr(event, name)) for name in _STAMPS}
-    return {**plain, **stamps, "shares": [list(pair) for pair in event.shares]}
+    pairs = {name: [list(one) for one in getattr(event, name)] for name in ("shares", "readings")}
+    return {**plain, **stamps, **pairs}
 
 
 def restored_event(plain: Mapping[str, Any]) -> Event:
@@ -452,7 +511,7 @@ def restored_event(plain: Mapping[str, Any]) -> Event:
     fields: dict[str, Any] = {name: plain[name] for name in _PLAIN}
     fields |= {name: _moment(plain[name]) for name in _STAMPS}
     shares = tuple((str(name), float(share)) for name, share in plain["shares"])
-    return Event(**fields, shares=shares)
+    return Event(**fields, shares=shares, readings=tuple(Reading(*r) for r in plain["readings"]))
 
 
 def _stamp(time: np.datetime64 | None) -> int | None:

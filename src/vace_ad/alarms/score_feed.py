@@ -13,6 +13,7 @@ from vace_ad.alarms.blame import blame, suspicion
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.feed import Change, Learned, plain_event, restored_event
 from vace_ad.alarms.runs import Rules
+from vace_ad.alarms.severity import LEAST, severity
 from vace_ad.signals.rows import RowBuffer
 
 Array = NDArray[np.float64]
@@ -57,8 +58,11 @@ class ScoreFeed:
         louder = not event.score >= score
         event = replace(event, end=row + 1, end_time=time)
         if louder:
+            calibration = self._model.calibration
+            rare = max(float(calibration.tail.probability(score)), LEAST)
             event = replace(event, peak=row, peak_time=time, score=score, signal="score",
-                            ratio=1 + score - self.threshold, severity=50.0)  # fmt: skip
+                            ratio=1 + score - self.threshold, probability=rare,
+                            normal_rows=calibration.n_rows, severity=severity(rare))  # fmt: skip
         self._open = event
         if self._told or event.rows < self._rules.min_length or event.start < self._quiet_until:
             return []

@@ -60,7 +60,7 @@ class AlarmModel:
         every = np.concatenate(scores) if scores else np.full(sum(map(len, parts)), np.nan)
         edges = np.cumsum([len(part.now) for part in held_out])[:-1]
         judged = [
-            _judged(Baseline(2 * d + 1), part, _off(some, scale))
+            _judged(Baseline(2 * d + 1), part, _off(some, scale))[0]
             for part, some in zip(held_out, np.split(every, edges), strict=True)
         ]
         surprise = Surprise.fit([part[:, :-1] for part in judged])
@@ -151,19 +151,21 @@ class AlarmModel:
             arrays["watched"],
         )
 
-    def cells_of(self, rows: Array) -> tuple[Nats, Expected]:
-        """Nats (n, 2 · n_channels) of complete rows, and what their cells should have been."""
-        residuals = self.cells.begin().add(rows)
-        baseline = Baseline(2 * self.n_channels)
-        both = np.concatenate([residuals.now, residuals.past], axis=1)
-        mean, spread = baseline.follow(both)
-        nats = self.surprise.of((both - mean) / spread)
+    def judge(
+        self, rows: Array, residuals: Residuals, scores: Array, baseline: Baseline
+    ) -> tuple[Nats, Nats, Expected]:
+        """Nats (n, 2 · n_channels) of cells and (n, 1) of scores against a baseline.
+
+        And what was to be expected by it.
+        """
+        judged, mean, spread = _judged(baseline, residuals, _off(scores, self.score_scale))
+        nats, score = self.surprise.of(judged[:, :-1]), self.score_surprise.of(judged[:, -1:])
         d, unit = self.n_channels, self.cells.spread * self.cells.scale
         expected = rows - (residuals.now - mean[:, :d]) * unit
         reach = WIDTH * spread[:, :d] * unit
         constant = ~self.cells.varies
         expected[:, constant], reach[:, constant] = self.cells.mean[constant], 0.0
-        return nats, Expected(expected, expected - reach, expected + reach)
+        return nats, score, Expected(expected, expected - reach, expected + reach)
 
 
 class Expected(NamedTuple):
@@ -180,6 +182,7 @@ class Judged(NamedTuple):
     told: list[Told]
     ratio: Array  # (n,), highest evidence over its limit: above 1 is an alarm
     surprise: Array  # (n,), nats of the most surprising cell
+    expected: Expected  # by the baseline as it was at each row
 
 
 class AlarmStream:
@@ -205,7 +208,7 @@ class AlarmStream:
     def lines_of(self, rows: Array, scores: Array) -> Nats:
         """The evidence of all lines of one stretch, as a stream gives it."""
         self._cells.cut()
-        nats, whole_row, score = self._nats(self._cells.add(rows), scores)
+        nats, whole_row, score, _ = self._nats(rows, self._cells.add(rows), scores)
         for each in (nats, whole_row, score):
             each[:WARM_UP] = 0
         return _lines(nats, whole_row, self.model.stuck * _repeated(rows, None), score)
@@ -222,18 +225,18 @@ class AlarmStream:
         evidence.
         """
         if not len(rows):
-            return Judged([], np.empty(0), np.empty(0))
+            return Judged([], np.empty(0), np.empty(0), Expected(rows, rows, rows))
         residuals = self._cells.add(rows)
         scores = np.full(len(rows), np.nan) if scores is None else scores
         same = _repeated(rows, self._last)
         self._last = rows[-1].copy()
         told: list[Told] = []
-        ratios, surprises = [], []
+        ratios, surprises, expected = [], [], []
         at = 0
         while at < len(rows):
             left = Residuals(*(x[at:] for x in residuals))
             before = self._baseline.state()
-            nats, whole_row, score = self._nats(left, scores[at:])
+            nats, whole_row, score, should = self._nats(rows[at:], left, scores[at:])
             stuck = self._stuck(same[at:])
             if self._young > at:
                 for each in (nats, whole_row, score):
@@ -250,21 +253,23 @@ class AlarmStream:
             varies = np.tile(self.model.watched, 2)
             most = np.max(nats[: len(ratio)], axis=1, where=varies, initial=0)
             surprises.append(np.maximum(most, stuck[: len(ratio)].max(axis=1)) / UNIT)
+            expected.append([each[: len(ratio)] for each in should])
             at += len(ratio)
             if self.tracker.lasted:
                 done = Residuals(*(x[: len(ratio)] for x in left))
                 self._adopt(before, done, scores[at - len(ratio) : at])
         self._quiet &= same[-1]
         self._young = max(self._young - len(rows), 0)
-        return Judged(told, np.concatenate(ratios), np.concatenate(surprises))
+        should = Expected(*(np.concatenate(each) for each in zip(*expected, strict=True)))
+        return Judged(told, np.concatenate(ratios), np.concatenate(surprises), should)
 
-    def _nats(self, residuals: Residuals, scores: Array) -> tuple[Nats, Nats, Nats]:
-        """Of cells, of whole rows, and of scores."""
-        model = self.model
-        judged = _judged(self._baseline, residuals, _off(scores, model.score_scale))
-        nats = model.surprise.of(judged[:, :-1])
-        rows = model.row_surprise.of(_row_distance(nats, model.watched))
-        return nats, rows, model.score_surprise.of(judged[:, -1:])
+    def _nats(
+        self, rows: Array, residuals: Residuals, scores: Array
+    ) -> tuple[Nats, Nats, Nats, Expected]:
+        """Of cells, of whole rows and of scores, and what was to be expected."""
+        nats, score, expected = self.model.judge(rows, residuals, scores, self._baseline)
+        distance = _row_distance(nats, self.model.watched)
+        return nats, self.model.row_surprise.of(distance), score, expected
 
     def _stuck(self, same: NDArray[np.bool_]) -> Nats:
         """Nats of repeated values; none while a channel's standstill is taken as normal."""
@@ -326,14 +331,16 @@ class AlarmStream:
         self._young = int(state["young"][0])
 
 
-def _judged(baseline: Baseline, residuals: Residuals, scores: Array) -> Array:
-    """`now`, `past` and scores in recent deviations, (n, 2 · n_channels + 1).
+def _judged(baseline: Baseline, residuals: Residuals, scores: Array) -> tuple[Array, Array, Array]:
+    """`now`, `past` and scores in recent deviations, and the baseline's mean and spread.
 
-    A score below its recent mean is nothing to speak of.
+    (n, 2 · n_channels + 1) each. A score below its recent mean is nothing to speak of.
     """
-    found = baseline.add(np.concatenate([residuals.now, residuals.past, scores], axis=1))
+    all_of_them = np.concatenate([residuals.now, residuals.past, scores], axis=1)
+    mean, spread = baseline.follow(all_of_them)
+    found = (all_of_them - mean) / spread
     found[:, -1] = np.maximum(found[:, -1], 0.0)
-    return found
+    return found, mean, spread
 
 
 def _score_scale(scores: Array) -> Array:

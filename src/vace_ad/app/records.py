@@ -26,12 +26,19 @@ def event_record(event: Event, zone: str | None = None) -> dict[str, Any]:
         **times,
         "score": event.score,
         "ratio": event.ratio,
+        "unit_score": event.unit_score,
         "severity": event.severity,
+        "level": event.level,
         "probability": event.probability,
+        "probability_upper": event.probability_upper,
+        "normal_rows": event.normal_rows,
         "signal": event.signal,
         "conditions": event.conditions,
         "shares": dict(event.shares),
         "components": dict(event.components),
+        "readings": [reading._asdict() for reading in event.readings],
+        "partner": event.partner,
+        "lasting": event.lasting,
     }
 
 

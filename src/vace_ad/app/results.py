@@ -96,6 +96,7 @@ def score_frame(table: Table, found: Detection, zone: str | None = None) -> pl.D
     if table.time is not None:
         columns["time"] = zoned("time", table.time, zone)
     columns["score"] = found.scores
+    columns["unit_score"] = found.unit_scores
     columns["evidence"] = found.evidence
     columns["surprise"] = found.surprise
     columns |= {name: rows for name, rows in found.signals.items() if name not in columns}

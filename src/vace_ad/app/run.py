@@ -163,6 +163,7 @@ def detect_with(
 def _accepted_note(found: Detection, zone: str | None) -> list[str]:
     """What looked like something that a person called normal, for the report."""
     from vace_ad.frames.zones import time_words
+    from vace_ad.plain import plural
 
     if not found.accepted:
         return []
@@ -172,7 +173,8 @@ def _accepted_note(found: Detection, zone: str | None) -> list[str]:
     ]
     first = ", ".join(when[:5])
     more = f" and {len(when) - 5} more" if len(when) > 5 else ""
-    return [f"{len(when)} stretches made no event, accepted as normal by feedback: {first}{more}"]
+    made = plural(len(when), "stretch", "stretches")
+    return [f"{made} made no event, accepted as normal by feedback: {first}{more}"]
 
 
 def write_results(
@@ -227,13 +229,12 @@ def write_page(run: Run, path: Path) -> None:
     }
     data = report_data(
         Path(source.source).name,
-        run.detector,
-        run.loaded.table,
         run.found,
         training=None if run.training.rows is None else (0, run.training.rows),
         notes=run.notes,
         facts=facts,
         command=run.command,
         rules=run.rules,
+        units=source.units,
     )
-    write_report(data.labelled(source.units), path)
+    write_report(data, path)

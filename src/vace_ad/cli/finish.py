@@ -151,6 +151,7 @@ def forewarning_words(found: Forewarning) -> str:
 def _say(run: Run, out: Path | None, output: Output) -> None:
     from vace_ad.frames.time import duration_words
     from vace_ad.frames.zones import time_words, zone_words
+    from vace_ad.plain import plural
 
     table, clock, found = run.loaded.table, run.loaded.clock, run.found
     name = Path(run.loaded.source.source).name
@@ -168,11 +169,11 @@ def _say(run: Run, out: Path | None, output: Output) -> None:
     output.notes(run.notes)
     output.sparkline(found.evidence, 1.0, found.predictions)
     silent, outside = found.count("no data"), found.count("conditions")
-    words = f"{len(found.anomalies)} anomal{'y' if len(found.anomalies) == 1 else 'ies'}"
-    words += f", {silent} time{'s' * (silent != 1)} without data" if silent else ""
+    words = plural(len(found.anomalies), "anomaly", "anomalies")
+    words += f", {plural(silent, 'time')} without data" if silent else ""
     words += f", {outside} under conditions outside training" if outside else ""
     output.say(words if found.events else "nothing found", "bold")
-    output.events(found.events, clock.step, clock.zone)
+    output.events(found.events, clock.step, clock.zone, run.loaded.source.units)
     if run.forewarning is not None:
         output.say(forewarning_words(run.forewarning))
     if out is not None:

@@ -14,7 +14,7 @@ import typer
 from vace_ad.cli.finish import EVENTS_FOUND, command_line
 from vace_ad.cli.output import Output
 from vace_ad.errors import ConfigError
-from vace_ad.plain import plain_text
+from vace_ad.plain import plain_text, plural
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -254,7 +254,9 @@ def _machines(run: FleetRun, output: Output) -> None:
 def _failures(run: FleetRun, output: Output) -> None:
     failed = [row for row in run.rows if row.status in ("failed", "short")]
     if failed:
-        output.say(f"{len(failed):,} of {len(run.rows):,} machines have no result:", "yellow")
+        output.say(
+            f"{len(failed):,} of {plural(len(run.rows), 'machine')} without a result:", "yellow"
+        )
     for row in failed[:5]:
         output.say(f"  {row.machine}: {row.error}", "yellow")
     if len(failed) > 5:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps
 from itertools import pairwise
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ParamSpec
 import typer
 
 from vace_ad.errors import VaceError
-from vace_ad.plain import plain_text
+from vace_ad.plain import plain_text, plural
 from vace_ad.progress import Progress, silent, terminal_bars
 
 if TYPE_CHECKING:
@@ -107,10 +107,18 @@ class Output:
         if marks.strip():
             self.say(marks.rstrip(), "red")
 
-    def events(self, events: Sequence[Event], step: int | None, zone: str | None = None) -> None:
-        """Print the most severe events as a table, in order of time."""
+    def events(
+        self,
+        events: Sequence[Event],
+        step: int | None,
+        zone: str | None = None,
+        units: Mapping[str, str] | None = None,
+    ) -> None:
+        """Print the most severe events as a table, in order of time, and what its signals mean."""
         from rich.table import Table
         from rich.text import Text
+
+        from vace_ad.alarms.scan import WORDS
 
         if not events:
             return
@@ -120,16 +128,21 @@ class Output:
         timed = any(event.start_time is not None for event in events)
         for name in ("start" if timed else "start row", "lasts"):
             table.add_column(name, no_wrap=True)
-        for name in ("severity", "chance"):
+        for name in ("severity", "in normal operation"):
             table.add_column(name, justify="right", no_wrap=True)
         table.add_column("signal", no_wrap=True)
         table.add_column("sensors", overflow="fold")
         named = 3 if self.console.width >= 100 else 1
         for number, event in enumerate(events, 1):
             if event in worst:
-                cells = _cells(number, event, step, named, zone)
-                table.add_row(*(Text(plain_text(cell)) for cell in cells))  # names are text
+                *cells, sensors = _cells(number, event, step, named, zone)
+                told = [sensors, *_facts(event, units or {})]
+                said = "\n".join(plain_text(line) for line in told if line)
+                table.add_row(*(Text(plain_text(cell)) for cell in cells), Text(said))  # no markup
         self.console.print(table)
+        for signal in dict.fromkeys(event.signal for event in events if event in worst):
+            if signal in WORDS:
+                self.say(f"  {signal}: {WORDS[signal]}", "dim")
         if len(events) > _MOST_EVENTS:
             self.say(f"  and {len(events) - _MOST_EVENTS} less severe ones; --out keeps them all")
 
@@ -166,18 +179,30 @@ def _urgency(event: Event) -> float:
 def _cells(number: int, event: Event, step: int | None, named: int, zone: str | None) -> list[str]:
     from vace_ad.frames.time import duration_words
     from vace_ad.frames.zones import time_words
-    from vace_ad.report.words import odds
+    from vace_ad.report.words import rarity
 
     start = str(event.start) if event.start_time is None else time_words(event.start_time, zone)
-    lasts = f"{event.rows} rows"
+    lasts = plural(event.rows, "row")
     if event.start_time is not None and event.end_time is not None and step is not None:
         whole = float(event.end_time - event.start_time) + (step if event.rows else 0)
         lasts = duration_words(whole)
     if math.isnan(event.severity):
         strength = ["", ""]
     else:
-        strength = [f"{event.severity:.0f}", odds(event.probability)]
+        strength = [f"{event.severity:.0f}", rarity(event.probability, event.normal_rows)]
     sensors = ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:named])
     signal = event.signal or ("" if event.kind == "anomaly" else event.kind)
     signal = f"conditions: {event.conditions}" if event.conditions else signal
     return [f"{number}", start, lasts, *strength, signal, sensors]
+
+
+def _facts(event: Event, units: Mapping[str, str]) -> list[str]:
+    """The first suspect at the peak against what was expected, and what else there is to say."""
+    from vace_ad.alarms.events import reading_words
+
+    facts = [reading_words(one, units.get(one.channel, "")) for one in event.readings[:1]]
+    if event.partner and event.shares:
+        facts.append(f"{event.shares[0][0]} and {event.partner} stopped going together")
+    if event.lasting:
+        facts.append("ended because what stayed became the new normal")
+    return facts

@@ -26,7 +26,7 @@ class NumpyEngine:
         ]
 
     def embed(self, patches: NDArray[np.float32]) -> NDArray[np.float32]:
-        """(n, n_channels, P) to (n, n_encoders, d_z); a patch's bits do not depend on the others."""
+        """(n, n_channels, P) to (n, n_encoders, d_z); each patch's bits are its own."""
         blocks = [patches[a : a + SIZE] for a in range(0, len(patches), SIZE)]
         if len(blocks) == 1:  # a live row
             return self._block(patches)

@@ -16,6 +16,7 @@ from vace_ad.fleet.rows import MachineRow
 from vace_ad.fleet.runner import FleetRun
 from vace_ad.fleet.task import REPORT
 from vace_ad.frames.write import whole_file
+from vace_ad.plain import plural
 
 _NAMED = 8  # machines that an incident names in full
 _INCIDENTS = 200  # on the page; incidents.csv has all
@@ -26,27 +27,32 @@ def write_page(
     run: FleetRun, path: Path, budget: str, numbers: Mapping[str, Sequence[int]]
 ) -> None:
     """Write the page; names are text, and nothing is fetched or run but its own filter."""
-    style, script = _static("style.css"), _static("filter.js")
+    style = _static("style.css", "vace_ad.report") + _static("style.css")
+    early, script = _static("early.js", "vace_ad.report"), _static("filter.js")
     policy = (
-        f"default-src 'none'; style-src {_digest(style)}; script-src {_digest(script)}; "
+        f"default-src 'none'; style-src {_digest(style)}; "
+        f"script-src {_digest(early)} {_digest(script)}; "
         "base-uri 'none'; form-action 'none'"
     )
     body = [
-        f"<h1>{escape(headline(run))}</h1>",
-        f"<p class='sub'>{escape(_summary(run, budget))}</p>",
-        *(f"<p class='note'>{escape(note)}</p>" for note in run.notes),
+        f"<header class='page'><h1 class='headline'>{escape(headline(run))}</h1>",
+        f"<ul class='summary'>{_summary(run, budget)}</ul>",
+        *(f"<p class='warning'>{escape(note)}</p>" for note in run.notes),
         _contents(run.incidents),
+        "</header>",
         _incidents(run.incidents),
-        "<h2 id='machines'>Machines</h2>",
+        "<section class='card'><h2 id='machines'>Machines</h2>",
         "<p><input id='filter' type='search' placeholder='Filter by name, sensor or status' "
         "aria-label='Filter machines'> <span id='shown' aria-live='polite'></span></p>",
         _machines(run.rows, numbers, path),
+        "</section>",
     ]
     page = (
         "<!doctype html><html lang='en'><head><meta charset='utf-8'>"
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         "<meta name='viewport' content='width=device-width, initial-scale=1'>"
-        f"<title>{escape(headline(run))}</title><style>{style}</style></head><body><main>"
+        f"<title>{escape(headline(run))}</title><script>{early}</script><style>{style}</style></head>"
+        "<body class='fleet'><main>"
         f"{''.join(body)}</main><script>{script}</script></body></html>\n"
     )
     with whole_file(path) as draft:
@@ -56,11 +62,10 @@ def write_page(
 def headline(run: FleetRun) -> str:
     """What was found, in one line."""
     troubled = sum(bool(row.anomalies) for row in run.rows)
-    machines = f"{len(run.rows):,} machine{'s' * (len(run.rows) != 1)}"
+    machines = plural(len(run.rows), "machine")
     if not troubled:
         return f"Nothing found on {machines}"
-    count = len(run.incidents)
-    return f"{count:,} incident{'s' * (count != 1)} on {troubled:,} of {machines}"
+    return f"{plural(len(run.incidents), 'incident')} on {troubled:,} of {machines}"
 
 
 def _summary(run: FleetRun, budget: str) -> str:
@@ -72,7 +77,7 @@ def _summary(run: FleetRun, budget: str) -> str:
     ):
         count = run.count(status)
         parts += [f"{count:,} {words}"] if count else []
-    return "; ".join(parts)
+    return "".join(f"<li>{escape(part)}</li>" for part in parts)
 
 
 def _contents(incidents: Sequence[Incident]) -> str:
@@ -101,7 +106,8 @@ def _incidents(incidents: Sequence[Incident]) -> str:
     left = len(incidents) - _INCIDENTS
     tail = f"<p>and {left:,} less severe ones in incidents.csv</p>" if left > 0 else ""
     head = ("", "severity", "when", "machines", "which", "sensors")
-    return f"<h2>Incidents</h2>{_table(head, lines, 'incidents')}{tail}"
+    table = _table(head, lines, "incidents")
+    return f"<section class='card'><h2>Incidents</h2>{table}{tail}</section>"
 
 
 def _machines(rows: Sequence[MachineRow], numbers: Mapping[str, Sequence[int]], path: Path) -> str:
@@ -156,8 +162,8 @@ def _cells(cells: Sequence[str]) -> str:
     return "".join(f"<td>{escape(cell)}</td>" for cell in cells)
 
 
-def _static(name: str) -> str:
-    return (files("vace_ad.fleet") / "static" / name).read_text(encoding="utf-8")
+def _static(name: str, package: str = "vace_ad.fleet") -> str:
+    return (files(package) / "static" / name).read_text(encoding="utf-8")
 
 
 def _digest(text: str) -> str:

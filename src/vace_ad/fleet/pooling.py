@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +22,7 @@ from vace_ad.alarms import Budget
 from vace_ad.alarms.scan import Tails
 from vace_ad.app.run import Alarming
 from vace_ad.fleet.rows import MachineRow
+from vace_ad.plain import plural
 
 LEAST = 30  # machines that tell a tail
 SUPPORTED = 0.1  # false alarms in as many rows as were trained on: rarer ones are guesswork
@@ -70,11 +70,13 @@ def kept_to_budget(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[s
     bar = fleet_bar(heard)
     kept = [row if row.bar == 1 else _beyond(row, bar) for row in rows]
     note = (
-        f"{len(pooled):,} machines have too few training rows for their part of the budget: alarms "
+        f"{plural(len(pooled), 'machine has', 'machines have')} too few training rows for their "
+        "part of the budget: alarms "
         f"are {bar.height:.3g} times their limits, as far as all of them together tell"
     )
     dropped = sum(len(row.events) for row in rows) - sum(len(row.events) for row in kept)
-    more = f"{dropped:,} weaker events are in the results of their machines only"
+    weaker = plural(dropped, "weaker event is", "weaker events are")
+    more = f"{weaker} in the results of their machines only"
     return kept, [note, more] if dropped else [note]
 
 
@@ -126,22 +128,15 @@ def _fit(
 
 def _beyond_own(row: MachineRow) -> MachineRow:
     """Only the events beyond what the machine itself extrapolates to."""
-    bar = Bar(row.bar, row.bar - 1)
-    events = [_judged(event, event["ratio"] or 0.0, bar) for event in row.events]
-    return replace(row, events=tuple(event for event in events if event is not None))
+    return _only(row, "ratio", row.bar)
 
 
 def _beyond(row: MachineRow, bar: Bar) -> MachineRow:
     """Only the events beyond the fleet's bar."""
-    events = [_judged(event, event["height"] or 0.0, bar) for event in row.events]
-    return replace(row, events=tuple(event for event in events if event is not None))
+    return _only(row, "height", bar.height)
 
 
-def _judged(event: dict[str, Any], height: float, bar: Bar) -> dict[str, Any] | None:
-    """An event beyond the bar with its severity against the fleet's budget; no data stays."""
-    if event["kind"] != "anomaly":
-        return event
-    if not height > bar.height:
-        return None
-    decades = (height - bar.height) / (bar.scale * np.log(10))
-    return {**event, "severity": 100 * decades / (1 + decades)}
+def _only(row: MachineRow, strength: str, bar: float) -> MachineRow:
+    """Only the events stronger than a bar; missing data stays."""
+    kept = [e for e in row.events if e["kind"] != "anomaly" or (e[strength] or 0.0) > bar]
+    return replace(row, events=tuple(kept))

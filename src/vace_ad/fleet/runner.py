@@ -27,6 +27,7 @@ from vace_ad.fleet.shared import FILE as SHARED
 from vace_ad.fleet.shared import fit_shared
 from vace_ad.fleet.task import REPORT, Job, Task, compute, failures
 from vace_ad.frames.write import whole_file
+from vace_ad.plain import plural
 from vace_ad.progress import Progress, silent
 from vace_ad.work.store import LineStore
 
@@ -208,7 +209,8 @@ class _Work:
         if path is None or learning:
             return notes
         self._run([Task(one, self.job, str(path), borrowed=True) for one in short])
-        return [*notes, f"{len(short):,} machines have too few rows for a model of their own"]
+        few = plural(len(short), "machine has", "machines have")
+        return [*notes, f"{few} too few rows for a model of their own"]
 
     def reports(self, rows: Sequence[MachineRow]) -> list[str]:
         """Write the reports of machines with events, where not every machine has got one."""

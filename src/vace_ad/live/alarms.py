@@ -11,10 +11,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from vace_ad.alarms.events import Reading, reading_words
+from vace_ad.alarms.severity import level
 from vace_ad.live.records import read_time
 
 ANOMALY, NO_DATA, NO_SCORE = "anomaly", "no data", "no score"
 _CHANNELS = 5  # named in a message
+_READ = 3  # of them, those told with their value and what was expected
 _PATTERNS = 8  # kept of one alarm
 
 
@@ -35,7 +38,12 @@ class Alarm:
     severity: float | None = None
     score: float | None = None
     signal: str | None = None
+    probability: float | None = None  # alarms a row, in normal operation, that are as strong
+    normal_rows: int | None = None  # that the probability is learned from
     shares: list[tuple[str, float]] = field(default_factory=list)
+    readings: list[list[Any]] = field(default_factory=list)  # channel, value, low, high at the peak
+    partner: str | None = None  # the channel that the first suspect no longer goes with
+    lasting: bool = False  # ended because what stayed became the new normal
     patterns: list[Any] = field(default_factory=list)  # of its events that have ended
     reason: str | None = None  # why rows have no score, and what to do
 
@@ -47,6 +55,9 @@ class Alarm:
             read_time(body["onset"]), revision=int(body["id"].rpartition(".")[2]),
             sent=read_time(body["time"]), severity=body["severity"], score=body["score"],
             signal=body["signal"], shares=[(one["name"], one["share"]) for one in body["channels"]],
+            probability=body.get("probability"), normal_rows=body.get("normal_rows"),
+            readings=[list(one.values()) for one in body.get("readings", ())],
+            partner=body.get("partner"), lasting=body.get("lasting", False),
             reason=body.get("reason"),
         )  # fmt: skip
 
@@ -209,6 +220,7 @@ class Life:
             alarm,
             events=list(alarm.events),
             shares=list(alarm.shares),
+            readings=list(alarm.readings),
             patterns=list(alarm.patterns),
         )
         return Message(f"{alarm.id}.{alarm.revision}", what, frozen, now)
@@ -244,9 +256,16 @@ def body(message: Message, link: str | None) -> dict[str, Any]:
         "time": iso(message.time),
         "resolved": None if alarm.resolved is None else iso(alarm.resolved),
         "severity": alarm.severity,
+        "level": "" if alarm.severity is None else level(alarm.severity),
+        "unit_score": None if alarm.severity is None else alarm.severity / 100,
+        "probability": alarm.probability,
+        "normal_rows": alarm.normal_rows,
         "score": alarm.score,
         "signal": alarm.signal,
         "channels": [{"name": name, "share": share} for name, share in alarm.shares],
+        "readings": [Reading(*one)._asdict() for one in alarm.readings],
+        "partner": alarm.partner,
+        "lasting": alarm.lasting,
         "reason": alarm.reason,
         "summary": summary(alarm),
         "link": None if link is None else f"{link}/#alarm={alarm.id}",
@@ -263,10 +282,16 @@ def summary(alarm: Alarm) -> str:
     else:
         blamed = ", ".join(f"{name} {share:.0%}" for name, share in alarm.shares[:3])
         what = f"anomaly{f' in {blamed}' if blamed else ''}"
+        if alarm.readings:
+            what += f" ({reading_words(Reading(*alarm.readings[0]))})"
+        if alarm.partner and alarm.shares:
+            what += f", {alarm.shares[0][0]} and {alarm.partner} stopped going together"
         if alarm.severity is not None:
-            what += f", severity {alarm.severity:.0f}"
+            what += f", severity {alarm.severity:.0f} ({level(alarm.severity)})"
         if alarm.reason:
             what += f" ({alarm.reason})"
+        if alarm.lasting:
+            what += ", ended because what stayed became the new normal"
     end = "" if alarm.resolved is None else f", resolved {iso(alarm.resolved)}"
     return f"{who}: {what}, since {iso(alarm.onset)}{end}"
 
@@ -290,8 +315,13 @@ def _merge(alarm: Alarm, event: Any) -> None:
         alarm.severity = severity if stronger else alarm.severity
         alarm.score = _number(event.score) if stronger else alarm.score
         alarm.signal = event.signal or alarm.signal
+        if stronger:
+            alarm.probability, alarm.normal_rows = _number(event.probability), event.normal_rows
+        alarm.readings = [list(one) for one in event.readings[:_READ]] or alarm.readings
+        alarm.partner = event.partner
         if event.shares:
             alarm.shares = [(str(n), float(s)) for n, s in event.shares[:_CHANNELS]]
+    alarm.lasting |= event.lasting
 
 
 def _time(moment: Any, otherwise: int) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -37,6 +37,35 @@ class Added(Protocol):
         ...
 
 
+class Latest(Protocol):
+    """The last rows of a stream, as people look at them."""
+
+    @property
+    def times(self) -> Times:
+        """When they were, (n,)."""
+        ...
+
+    @property
+    def evidence(self) -> NDArray[np.float64]:
+        """Evidence over its limit, (n,): above 1 is an alarm."""
+        ...
+
+    @property
+    def values(self) -> Rows:
+        """The rows."""
+        ...
+
+    @property
+    def lower(self) -> Rows:
+        """Where the expected range of each cell begins."""
+        ...
+
+    @property
+    def upper(self) -> Rows:
+        """Where it ends."""
+        ...
+
+
 class Stream(Protocol):
     """One entity's rows, one after the other."""
 
@@ -51,7 +80,11 @@ class Stream(Protocol):
 
     @property
     def limit(self) -> float | None:
-        """The score above which a row alarms now, as far as it is known."""
+        """The score above which a row alarms, where a person gave it."""
+        ...
+
+    def latest(self, n: int) -> Latest | None:
+        """The last n rows with their evidence and what was expected, where alarms go by that."""
         ...
 
     def finish(self) -> Added:
@@ -101,10 +134,6 @@ class Model(Protocol):
 
         None takes back what was said of this alarm.
         """
-        ...
-
-    def ranges(self) -> Mapping[str, tuple[float, float]]:
-        """The usual range of each channel."""
         ...
 
 

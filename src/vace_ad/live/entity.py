@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import threading
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from vace_ad.live.alarms import ANOMALY, Life, Message
 from vace_ad.live.alarms import Rules as AlarmRules
 from vace_ad.live.align import Aligner, Row
 from vace_ad.live.align import Rule as AlignRule
-from vace_ad.live.core import Model, Rows, Stream, Times
+from vace_ad.live.core import Latest, Model, Rows, Stream, Times
 from vace_ad.live.recent import Recent
 from vace_ad.live.records import Record
 from vace_ad.live.store import JournalRow, Pending, Store
@@ -60,9 +61,10 @@ class Entity:
         self.learn = setup.learn or 0  # grows after a fit that failed
         self.learned = 0  # rows [0, learned) are learned from
         self.stream: Stream | None = None
+        self._looking = threading.Lock()  # held while rows are added, or looked at
         self._kept = -(crc32(name.encode()) % setup.snapshot_rows)  # spread over time
         self.scores = Recent()
-        self.latest: dict[str, float] = {}
+        self.newest: dict[str, float] = {}
         self._heard: dict[str, int] = {}  # time of the last row with a reading, by channel
         self._journal: list[JournalRow] = []
         self.accepted: list[tuple[str, Any]] = []  # the alarm and how it looked, called normal
@@ -161,7 +163,7 @@ class Entity:
             line = JournalRow(self.name, self.n_rows, row.time, cells[i].tobytes())
             self._journal.append(line)
             self.n_rows += 1
-            self.seen, self.latest = row.time, row.values
+            self.seen, self.newest = row.time, row.values
             messages += self.life.heard(row.time)
             messages += self._sensors(row)
             if changes is not None:
@@ -199,7 +201,8 @@ class Entity:
             self.stream, self._base, self.origin = self.model.stream(), number, times[0]
             if self.accepted:
                 self.model.accept(self.stream, self.accepted)
-        added = self.stream.add(cells, np.array(times, "datetime64[ns]"))
+        with self._looking:
+            added = self.stream.add(cells, np.array(times, "datetime64[ns]"))
         self.scores.extend(times, added.provisional.tolist())
         scored = (~np.isnan(added.provisional) | added.idle).tolist()  # idle rows need no score
         self.idle = bool(added.idle[-1])
@@ -210,6 +213,11 @@ class Entity:
             row = change.row - (number - self._base)  # before these where rows waited
             changes[max(row, 0)].append(change)
         return changes, scored
+
+    def latest(self, n: int) -> Latest | None:
+        """The last n rows with what was expected, for those who look from another thread."""
+        with self._looking:
+            return None if self.stream is None else self.stream.latest(n)
 
     def _count_accepted(self, changes: Sequence[Any]) -> None:
         """Stretches like an accepted one; the end of one that was called normal as it went on."""

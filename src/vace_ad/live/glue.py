@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from vace_ad.detector import VACE
 
 log = logging.getLogger("vace_ad.live")
-_USUAL = 3.0  # deviations either side of the mean that are shown as a channel's range
 
 
 class VaceModel:
@@ -78,13 +77,6 @@ class VaceModel:
         if stretch is not None:
             times = tuple(np.datetime64(time, "ns") for time in stretch)
             self._detector.accept(times, verdict="fault", note=f"{entity[:200]}, {note}")
-
-    def ranges(self) -> Mapping[str, tuple[float, float]]:
-        """What is usual for each channel: its mean in training, give or take three deviations."""
-        normal = self._detector.model_.normal
-        low, high = (normal.mean + side * _USUAL * normal.scale for side in (-1, 1))
-        pairs = zip(self.channels, low.tolist(), high.tolist(), strict=True)
-        return {name: (a, b) for name, a, b in pairs}
 
 
 class VaceCore:

@@ -7,16 +7,25 @@ Nothing here knows the detector, so a report can be made from any scores and eve
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.alarms.events import Reading
 from vace_ad.errors import InputError
 
 Kind = Literal["anomaly", "no data"]
 KINDS: tuple[Kind, ...] = ("anomaly", "no data")
+
+
+class Curve(NamedTuple):
+    """What was expected of a channel, and how surprising its values are, (n,) each."""
+
+    lower: NDArray[np.floating]  # of the expected range; NaN where nothing was expected
+    upper: NDArray[np.floating]
+    nats: NDArray[np.floating]  # evidence of its cells
 
 
 @dataclass(frozen=True)
@@ -31,13 +40,17 @@ class ReportEvent:
     end: int  # one past the last row
     peak: int  # row of the highest score
     severity: float = float("nan")  # 0 to 100; NaN where it means nothing ("no data")
-    probability: float = float("nan")  # of a normal stretch scoring as high; small = sure
+    probability: float = float("nan")  # alarms a row, in normal operation, that are as strong
     kind: Kind = "anomaly"
     signal: str | None = None  # the leading one, a key of ReportData.signals
     shares: Sequence[tuple[str, float]] = ()  # (channel, share of the score), highest first
-    band: Mapping[str, tuple[float, float]] = field(default_factory=dict)  # channel -> low, high
+    readings: Sequence[Reading] = ()  # channels at the peak, against what was expected
     conditions: str = ""  # what was outside training then
     near_miss: bool = False  # stayed below the limit
+    normal_rows: int | None = None  # that the probability is learned from
+    ratio: float = float("nan")  # highest evidence over its limit
+    partner: str | None = None  # the channel that the first suspect no longer goes with
+    lasting: bool = False  # ended because what stayed became the new normal
 
 
 @dataclass(frozen=True)
@@ -63,6 +76,8 @@ class ReportData:
     offsets: Sequence[tuple[int, int]] = ()  # from which row on clocks are how many minutes ahead
     signals: Mapping[str, NDArray[np.floating]] = field(default_factory=dict)  # name -> (n,)
     signal_words: Mapping[str, str] = field(default_factory=dict)  # name -> what it watches
+    expected: Mapping[str, Curve] = field(default_factory=dict)  # channel -> around its values
+    units: Mapping[str, str] = field(default_factory=dict)  # channel -> unit, where known
     events: Sequence[ReportEvent] = ()  # in order of start
     near_misses: Sequence[ReportEvent] = ()  # strong stretches below the limit, by start
     what_if: Sequence[WhatIf] = ()  # by rising shift
@@ -84,28 +99,10 @@ class ReportData:
         self._check_events(n)
         self._check_trajectory(n)
 
-    def labelled(self, units: Mapping[str, str]) -> ReportData:
-        """The same with each channel's unit behind its name, "flow [l/s]", wherever it is shown."""
-        if not units:
-            return self
-        label = {n: f"{n} [{units[n]}]" if units.get(n) else n for n in self.channels}
-
-        def renamed(events: Sequence[ReportEvent]) -> list[ReportEvent]:
-            return [
-                replace(
-                    event,
-                    shares=[(label[name], share) for name, share in event.shares],
-                    band={label[name]: ends for name, ends in event.band.items()},
-                )
-                for event in events
-            ]
-
-        return replace(
-            self,
-            channels=[label[name] for name in self.channels],
-            events=renamed(self.events),
-            near_misses=renamed(self.near_misses),
-        )
+    def label(self, channel: str) -> str:
+        """A channel with its unit, e.g. "flow [l/s]"."""
+        unit = self.units.get(channel)
+        return f"{channel} [{unit}]" if unit else channel
 
     @property
     def n_rows(self) -> int:
@@ -144,6 +141,8 @@ class ReportData:
                 "values; give one each"
             )
         columns = {"scores": self.scores, "time": self.time, **self.signals}
+        for name, curve in self.expected.items():
+            columns |= {f"{name} {part}": line for part, line in curve._asdict().items()}
         for name, column in columns.items():
             if column is not None and column.shape != (n,):
                 raise InputError(f"{name!r} has shape {column.shape}; expected ({n},), as values")
@@ -161,8 +160,14 @@ class ReportData:
 
     def _check_events(self, n: int) -> None:
         known = set(self.channels)
+        for name in (*self.expected, *self.units):
+            if name not in known:
+                raise InputError(
+                    f"{name!r} has a curve or a unit and is not among the table's {len(known)} "
+                    "channels; use the names in channels"
+                )
         for event in (*self.events, *self.near_misses):
-            blamed = [*(name for name, _ in event.shares), *event.band]
+            blamed = [*(name for name, _ in event.shares), *(one.channel for one in event.readings)]
             foreign = [name for name in blamed if name not in known]
             if foreign:
                 raise InputError(

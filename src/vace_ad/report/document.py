@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from vace_ad.report.context import surroundings, typical_values
 from vace_ad.report.data import ReportData, ReportEvent
 from vace_ad.report.pyramid import FACTOR
 from vace_ad.report.tiles import BLOCK, TILE, pack
-from vace_ad.report.words import length, odds, stamp
+from vace_ad.report.words import length, rarity, readings, stamp, what_it_means
 
 SHOWN_AT_FIRST = 6  # channels drawn before anyone chooses
 BLAMED = 6  # suspects detailed for an event
@@ -26,19 +26,19 @@ def document(
     data: ReportData,
     clock: Clock,
     embedding: Embedding,
-    order: list[int],
+    columns: Sequence[Column],
     events: Mapping[str, list[dict[str, Any]]],
     blobs: Mapping[str, bytes],
 ) -> dict[str, Any]:
     """Return what the scripts need to know; curves are in the packed part, by length."""
-    first = evidence(data)
-    names = [*(name for name, _, _ in first), *(data.channels[i] for i in order)]
-    roles = [*(role for _, role, _ in first), *["channel"] * len(order)]
-    columns = [-1] * len(first) + order
-    chars = [[list(map(len, level)) for level in tiles] for tiles in embedding.tiles]
     series = [
-        {"name": name, "role": role, "column": column, "chars": lengths}
-        for name, role, column, lengths in zip(names, roles, columns, chars, strict=True)
+        {
+            "name": column.name,
+            "role": column.role,
+            "column": column.channel,
+            "chars": [list(map(len, level)) for level in tiles],
+        }
+        for column, tiles in zip(columns, embedding.tiles, strict=True)
     ]
     return {
         "rows": data.n_rows,
@@ -70,13 +70,34 @@ def event_records(data: ReportData, clock: Clock) -> dict[str, list[dict[str, An
     }
 
 
-def evidence(data: ReportData) -> list[tuple[str, str, NDArray[np.floating]]]:
-    """Return what is drawn above the channels, alarm evidence first: (name, role, line (n,))."""
-    lines = [("Evidence", "score", data.scores)]
-    lines += [(name, "signal", line) for name, line in data.signals.items()]
+class Column(NamedTuple):
+    """A curve of the page."""
+
+    name: str
+    role: str  # score, signal, threshold, channel, lower, upper, nats
+    channel: int  # of the table; -1 where it belongs to none
+    line: NDArray[np.floating]  # (n,)
+
+
+def curves(data: ReportData, order: Sequence[int]) -> list[Column]:
+    """Return all curves, the ones to look at first coming first; channels in this order.
+
+    What was expected of a channel comes behind the channels that are shown at first.
+    """
+    lines = [Column("Evidence", "score", -1, data.scores)]
+    lines += [Column(name, "signal", -1, line) for name, line in data.signals.items()]
     if data.line is not None:
-        lines.append(("Limit", "threshold", data.line))
-    return lines
+        lines.append(Column("Limit", "threshold", -1, data.line))
+    channels = [
+        Column(data.label(data.channels[i]), "channel", i, data.values[:, i]) for i in order
+    ]
+    place = {name: i for i, name in enumerate(data.channels)}
+    expected = [
+        Column(data.label(name), role, place[name], line)
+        for name, curve in data.expected.items()
+        for role, line in curve._asdict().items()
+    ]
+    return [*lines, *channels[:SHOWN_AT_FIRST], *expected, *channels[SHOWN_AT_FIRST:]]
 
 
 def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]:
@@ -86,6 +107,7 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
     shares = sorted(event.shares, key=lambda pair: -pair[1])[:BLAMED]
     shares = [pair for i, pair in enumerate(shares) if i == 0 or pair[1] >= LEAST_SHARE]
     place = {name: i for i, name in enumerate(data.channels)}
+    said = readings(event, data)
     return {
         "start": int(event.start),
         "end": int(event.end),
@@ -98,27 +120,19 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
         "to": stamp(data, last, clock),
         "peak": None if gap else stamp(data, event.peak, clock),
         "lasts": length(event, data, clock),
-        "odds": odds(event.probability),
+        "words": what_it_means(event, data),
+        "rarity": rarity(event.probability, event.normal_rows),
         "near": event.near_miss,
-        "band": {
-            str(place[name]): [_short(low), _short(high)]
-            for name, (low, high) in event.band.items()
-            if np.isfinite(low) and np.isfinite(high)
-        },
         "blame": [
             {
                 "column": place[name],
                 "share": float(share),
                 "typical": typical_values(data.values[:, place[name]], event),
+                "reading": said.get(name, ""),
             }
             for name, share in shares
         ],
     }
-
-
-def _short(value: float) -> float:
-    """A number with the digits that can be seen."""
-    return float(f"{value:.7g}")
 
 
 def pack_clock(clock: Clock) -> bytes:

@@ -19,11 +19,12 @@ from vace_ad.report.words import (
     DIAGNOSTICS,
     duration,
     length,
+    limit_words,
     number,
-    odds,
+    rarity,
+    readings,
     shortened,
     stamp,
-    threshold_words,
 )
 
 NAMED = 0.1  # share of the blame that names a second suspect in the table
@@ -33,9 +34,9 @@ def headline(data: ReportData, clock: Clock) -> str:
     """Return the answer in a sentence: how many events, and the strongest of them."""
     anomalies = [event for event in data.events if event.kind == "anomaly"]
     gaps = len(data.events) - len(anomalies)
-    found = plural(len(anomalies), "anomaly").replace("anomalys", "anomalies")
+    found = plural(len(anomalies), "anomaly", "anomalies")
     if gaps:
-        found += f" and {plural(gaps, 'stretch')} without data".replace("stretchs", "stretches")
+        found += f" and {plural(gaps, 'stretch', 'stretches')} without data"
     text = f"{found if data.events else 'No events'} in {_extent(data, clock)}."
     if not anomalies:
         return escape(text)
@@ -57,7 +58,7 @@ def summary(data: ReportData, clock: Clock) -> str:
     if data.training is not None:
         start, end = data.training
         parts.append(f"learned from {(end - start) / data.n_rows:.0%} of the rows")
-    parts.append(data.alarm_words or threshold_words(*data.ends))
+    parts.append(data.alarm_words or limit_words(*data.ends))
     return "".join(f"<li>{escape(part)}</li>" for part in parts)
 
 
@@ -110,16 +111,19 @@ def _extent(data: ReportData, clock: Clock) -> str:
 
 def _event_row(i: int, event: ReportEvent, data: ReportData, clock: Clock) -> str:
     start = max(0, event.start - 1) if event.start == event.end else event.start
-    chance = odds(event.probability)
+    chance = rarity(event.probability, event.normal_rows)
     severe = np.isfinite(event.severity)
     blamed = sorted(event.shares, key=lambda pair: -pair[1])[:2]
-    ranked = [name for i, (name, share) in enumerate(blamed) if i == 0 or share >= NAMED]
+    named = [name for i, (name, share) in enumerate(blamed) if i == 0 or share >= NAMED]
+    ranked = [data.label(name) for name in named]
     short = [escape(shortened(name, 30)) for name in ranked]
     names = " ".join(
         f"<span>{name}{',' * (i + 1 < len(short))}</span>" for i, name in enumerate(short)
     )
     what = f'<span class="blame" title="{escape(", ".join(ranked))}">{names}</span>'
     what = what if ranked else ""
+    said = next(iter(readings(event, data).values()), "")
+    what += f'<span class="reading">{escape(said)}</span>' if said else ""
     if event.kind == "no data":
         what = '<span class="tag">no data</span>'
     bar = (
@@ -127,14 +131,14 @@ def _event_row(i: int, event: ReportEvent, data: ReportData, clock: Clock) -> st
         f'aria-hidden="true"><rect width="{event.severity:.0f}" height="10"/></svg>'
     )
     if event.near_miss:
-        bar = f"<small>{escape(chance or '–')}</small>"
+        bar = f"<small>{event.ratio:.0%}</small>" if np.isfinite(event.ratio) else "–"
         severe = True
     word = "near" if event.near_miss else "event"
     return (
         f'<tr data-{word}="{i}"><td class="index">{i + 1}</td>'
         f'<td class="when"><a href="#{word}-{i + 1}">{escape(stamp(data, start, clock))}</a>'
         f"<small>{escape(length(event, data, clock))}</small>{what}</td>"
-        f'<td class="severity"{f""" title="by chance: {chance}" """ if chance else ""}>'
+        f'<td class="severity"{f""" title="in normal operation: {chance}" """ if chance else ""}>'
         f"{bar if severe else '–'}</td></tr>"
     )
 

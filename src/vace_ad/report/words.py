@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from vace_ad.alarms.events import reading_words
 from vace_ad.frames.zones import offset_words
 from vace_ad.plain import plural
 from vace_ad.report.clock import Clock
@@ -58,25 +59,35 @@ def shortened(name: str, longest: int = 36) -> str:
     return f"{name[: longest - tail - 1]}…{name[-tail:]}"
 
 
-def threshold_words(first: float, last: float) -> str:
-    """Return e.g. "threshold 1.95 at the start, 3.88 at the end", one number where it stays."""
+def limit_words(first: float, last: float) -> str:
+    """Return e.g. "limit 1.95 at the start, 3.88 at the end", one number where it stays."""
     start, end = number(first, 3), number(last, 3)
     if start == end:
-        return f"threshold {start}"
-    return f"threshold {start} at the start, {end} at the end"
+        return f"limit {start}"
+    return f"limit {start} at the start, {end} at the end"
 
 
-def odds(probability: float) -> str:
-    """Return a tail probability as odds, e.g. "1 in 12,000"; empty where it is not known."""
+def rarity(probability: float, normal_rows: int | None) -> str:
+    """Return how often normal operation shows as much, e.g. "1 in 12,000 rows".
+
+    What is rarer than the normal rows can show is "none in 4,176 rows"; empty where it is not
+    known.
+    """
     if not math.isfinite(probability):
         return ""
-    if probability < 1e-9:
-        return "less than 1 in a billion"
-    if probability > 0.1:
-        return f"{probability:.0%}"
-    one_in = 1 / probability
+    if normal_rows is not None and probability * normal_rows < 1:
+        return f"none in {plural(normal_rows, 'row')}"
+    one_in = 1 / max(probability, 1e-9)
     size = 10 ** max(0, math.floor(math.log10(one_in)) - 1)  # keep two digits
-    return f"1 in {round(one_in / size) * size:,}"
+    return f"1 in {round(one_in / size) * size:,} rows"
+
+
+def rarity_sentence(probability: float, normal_rows: int | None) -> str:
+    """Return the same as a sentence; empty where it is not known."""
+    said = rarity(probability, normal_rows)
+    if said.startswith("none") and normal_rows is not None:
+        return f"It is rarer than anything in {plural(normal_rows, 'normal row')}."
+    return f"Normal operation shows one as strong about once in {said[5:]}." if said else ""
 
 
 def duration(ms: float) -> str:
@@ -122,3 +133,35 @@ def length(event: ReportEvent, data: ReportData, clock: Clock) -> str:
         return duration(float((at[after] - at[before]) / np.timedelta64(1, "ns")) / 1e6)
     inside = float((at[event.end - 1] - at[event.start]) / np.timedelta64(1, "ns")) / 1e6
     return duration(inside + clock.step)
+
+
+def readings(event: ReportEvent, data: ReportData) -> dict[str, str]:
+    """Return each suspect at the peak in words: "power 49.6 kW, expected 31.2 to 35.1"."""
+    return {
+        one.channel: reading_words(one, data.units.get(one.channel, ""))
+        for one in event.readings
+        if all(map(math.isfinite, one[1:]))
+    }
+
+
+def what_it_means(event: ReportEvent, data: ReportData) -> str:
+    """Return what an event is in sentences: what it was, how rare, and what became of it."""
+    if event.kind == "no data":
+        return "Silence is often a fault of its own."
+    said = []
+    first = next(iter(readings(event, data).values()), "")
+    if first:
+        said.append(f"At the peak: {first}.")
+    if event.near_miss:
+        share = f" ({event.ratio:.0%} of it)" if math.isfinite(event.ratio) else ""
+        said.append(f"It stayed below the limit{share}, so it is no event.")
+    if event.partner and event.shares:
+        said.append(f"{event.shares[0][0]} and {event.partner} stopped going together.")
+    elif event.signal:
+        said.append(f"What stood out: {data.signal_words.get(event.signal, event.signal)}.")
+    if math.isfinite(event.severity):
+        said.append(f"Severity {event.severity:.0f} of 100.")
+    said.append(rarity_sentence(event.probability, event.normal_rows))
+    if event.lasting:
+        said.append("It ended because what stayed became the new normal.")
+    return " ".join(sentence for sentence in said if sentence)

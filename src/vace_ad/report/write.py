@@ -13,16 +13,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from vace_ad.report import page
+from vace_ad.report import page, printout
 from vace_ad.report.budget import embed
 from vace_ad.report.clock import make_clock
 from vace_ad.report.context import channels_by_blame, surroundings
 from vace_ad.report.data import ReportData
 from vace_ad.report.document import (
     SHOWN_AT_FIRST,
+    curves,
     document,
     event_records,
-    evidence,
     pack_clock,
     pack_trajectory,
 )
@@ -32,7 +32,7 @@ WORDS_AT_MOST = 400_000  # bytes kept free for the page itself
 
 # In the order in which they are joined into one script.
 SCRIPTS = (
-    "format", "dom", "clock", "store", "view", "gestures", "curve",
+    "format", "dom", "clock", "store", "view", "gestures", "curve", "range",
     "panels", "overview", "timeline", "trajectory", "detail", "chooser", "eventlist",
     "download", "whatif", "app",
 )  # fmt: skip
@@ -46,16 +46,17 @@ def write_report(data: ReportData, path: str | os.PathLike[str], *, budget: int 
     """
     clock = make_clock(data.time, data.n_rows)
     blobs = {"clock": pack_clock(clock), **pack_trajectory(data)}
-    order = channels_by_blame(data)
-    first = evidence(data)
-    columns = [*(line for _, _, line in first), *(data.values[:, i] for i in order)]
-    watched = range(len(first) + min(SHOWN_AT_FIRST, len(order)))
+    columns = curves(data, channels_by_blame(data))
+    own = [column.role for column in columns].index("channel")  # evidence comes before
+    watched = range(own + min(SHOWN_AT_FIRST, len(data.channels)))
     events = event_records(data, clock)
     table = page.events_table(data, clock, data.events)
+    pages = printout.pages(data, clock)
     fixed = WORDS_AT_MOST + sum(map(len, blobs.values())) + len(json.dumps(events)) + len(table)
+    fixed += len(pages)
     looked_at = (*data.events, *data.near_misses)
     spans = [surroundings(event, data.n_rows) for event in looked_at]
-    embedding = embed(columns, spans, budget - fixed)
+    embedding = embed([column.line for column in columns], spans, budget - fixed)
 
     slots = {
         "title": escape(data.title),
@@ -63,12 +64,13 @@ def write_report(data: ReportData, path: str | os.PathLike[str], *, budget: int 
         "summary": page.summary(data, clock),
         "events": table,
         "nearly": page.events_table(data, clock, data.near_misses),
+        "pages": pages,
         "trust": page.trust(data),
         "geometry": page.geometry(data),
         "notes": page.notes(data, embedding, watched),
         "facts": page.facts(data),
         "command": escape(data.command),
-        "document": _json_in_html(document(data, clock, embedding, order, events, blobs)),
+        "document": _json_in_html(document(data, clock, embedding, columns, events, blobs)),
         **_style_and_script(),
     }
     tiles = (tile for series in embedding.tiles for level in series for tile in level)

@@ -8,12 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.events import CONDITIONS, NO_DATA
+from vace_ad.alarms.events import CONDITIONS, NO_DATA, reading_words
 from vace_ad.errors import MissingExtraError
+from vace_ad.frames.table import as_table
 from vace_ad.frames.write import zone_of
 from vace_ad.frames.zones import time_words
 from vace_ad.plain import plain_text, plural
+from vace_ad.report.data import Curve
+from vace_ad.report.drawing import suspect_svg
 from vace_ad.report.words import shortened
+from vace_ad.views.expected import curve_of, expected_curves
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Event
@@ -22,44 +26,80 @@ if TYPE_CHECKING:
 LISTED = 5  # events in the text and the card
 POINTS = 2000  # of the plotted score; more cannot be told apart
 WIDTH, HEIGHT = 640, 96  # pixels of the small picture
-INK, RED, GREY = "#3b4650", "#c4490c", "#8a929b"
+INK, RED, GREY, GREEN = "#3b4650", "#c4490c", "#8a929b", "#00805d"
+PLOTTED = 3  # channels below the evidence
+MARGIN = 64  # rows drawn on either side of an event
+STEEP = 8.0  # evidence over its limit beyond which it is drawn on a logarithmic scale
 
 Array = NDArray[np.float64]
 
 
 def plot(found: Detection, ax: Any = None) -> Any:
-    """Draw evidence, its limit and events on matplotlib axes, new ones where none came."""
+    """Draw evidence, its limit and events on matplotlib axes; return those.
+
+    Where none came, a new figure has the most suspected channels below, with what was expected.
+    """
+    table = None if found.data is None else as_table(found.data)
+    time = None if table is None else table.time
+    channels: dict[str, Curve] = {}
+    below: list[Any] = []
     if ax is None:
         try:
             import matplotlib.pyplot as plt
         except ImportError as error:
             raise MissingExtraError("a plot", "matplotlib", "plot") from error
-        _, ax = plt.subplots(figsize=(10, 2.8), layout="constrained")
+        if table is not None:
+            table = table if found.model is None else table.aligned(found.model.channels)
+            channels = expected_curves(found.model, table, found.anomalies, PLOTTED)
+        n = 1 + len(channels)
+        _, axes = plt.subplots(
+            n, sharex=True, squeeze=False, figsize=(10, 1.2 + 1.6 * n), layout="constrained"
+        )
+        ax, *below = axes[:, 0]
     rows, low, high = envelope(found.evidence, POINTS)
-    time = _time(found)
     at = rows if time is None else time[rows]
     if np.array_equal(low, high, equal_nan=True):
         ax.plot(at, high, color=INK, linewidth=1, label="evidence")
     else:
         ax.fill_between(at, low, high, color=INK, linewidth=0.8, label="evidence")
-    ax.plot(*_threshold_line(found, rows, at), color=RED, linestyle="--", label="limit")
-    for event in found.events:
-        start, end = _edges(event, len(found.scores))
-        color = RED if event.kind == "anomaly" else GREY
-        span = (start, end) if time is None else (time[start], time[end])
-        ax.axvspan(*span, color=color, alpha=0.2, linewidth=1)
-    ax.set_ylabel("evidence over its limit")
-    ax.set_xlabel("row" if time is None else "time")
+    ax.plot(at, found.limits[rows], color=RED, linestyle="--", label="limit")
+    if np.nanmax(high, initial=0.0) > STEEP:
+        ax.set_yscale("symlog", linthresh=1)
+    ax.set_ylabel("evidence\nover its limit")
     ax.set_title(headline(found), loc="left", fontsize="medium")
-    ax.margins(x=0)
+    for panel, (name, curve) in zip(below, channels.items(), strict=True):
+        assert table is not None  # it has channels
+        _draw_channel(panel, at, table.values[:, table.names.index(name)], curve)
+        panel.set_ylabel(shortened(plain_text(name), 18))
+    for panel in (ax, *below):
+        for event in found.events:
+            start, end = _edges(event, len(found.scores))
+            color = RED if event.kind == "anomaly" else GREY
+            span = (start, end) if time is None else (time[start], time[end])
+            panel.axvspan(*span, color=color, alpha=0.2, linewidth=1)
+        panel.margins(x=0)
+    (below or [ax])[-1].set_xlabel("row" if time is None else "time")
     return ax
+
+
+def _draw_channel(ax: Any, at: Any, values: NDArray[np.floating], curve: Curve) -> None:
+    """A channel against what was expected of it."""
+    _, lower, _ = envelope(curve.lower, POINTS)
+    _, _, upper = envelope(curve.upper, POINTS)
+    _, low, high = envelope(values, POINTS)
+    ax.fill_between(at, lower, upper, color=GREEN, alpha=0.25, linewidth=0)
+    ax.plot(at, (lower + upper) / 2, color=GREEN, linewidth=0.8, label="expected")
+    if np.array_equal(low, high, equal_nan=True):
+        ax.plot(at, high, color=INK, linewidth=0.9, label="actual")
+    else:
+        ax.fill_between(at, low, high, color=INK, linewidth=0.8, label="actual")
 
 
 def headline(found: Detection) -> str:
     """Return what was found in one line."""
     anomalies = len(found.anomalies)
     silent, outside = found.count(NO_DATA), found.count(CONDITIONS)
-    words = "1 anomaly" if anomalies == 1 else f"{anomalies:,} anomalies"
+    words = plural(anomalies, "anomaly", "anomalies")
     if silent:
         words += f" and {silent:,} without data"
     if outside:
@@ -73,6 +113,8 @@ def text(found: Detection) -> str:
     for event in _strongest(found):
         cells = [_when(event, zone), _rows(event), _severity(event), _suspects(event)]
         lines.append("  " + "  ".join(cell for cell in cells if cell))
+        if event.readings:
+            lines.append(f"      {plain_text(reading_words(event.readings[0]))}")
     hidden = len(found.events) - LISTED
     return "\n".join([*lines, f"  and {hidden:,} more"] if hidden > 0 else lines)
 
@@ -92,6 +134,7 @@ def html(found: Detection) -> str:
             )
         )
         + "</tr>"
+        + _suspect_row(found, event)
         for event in _strongest(found)
     )
     hidden = len(found.events) - LISTED
@@ -100,11 +143,26 @@ def html(found: Detection) -> str:
     return f"<div><p><b>{escape(headline(found))}</b></p>{picture(found)}{table}{more}</div>"
 
 
+def _suspect_row(found: Detection, event: Event) -> str:
+    """The first suspect of an event: its value and its curve, each against what was expected."""
+    if not event.readings or found.model is None:
+        return ""
+    table = as_table(found.data).aligned(found.model.channels)
+    name = event.readings[0].channel
+    first, end = max(0, event.start - MARGIN), min(len(table), event.end + MARGIN)
+    curve = curve_of(found.model, table, name, first, end)
+    values = table.values[first:end, table.names.index(name)]
+    label = escape(plain_text(name))
+    svg = suspect_svg(values, curve, first, (event.start, event.end), label)
+    words = escape(plain_text(reading_words(event.readings[0])))
+    return f'<tr><td colspan="4" style="text-align:left">{words}{svg}</td></tr>'
+
+
 def picture(found: Detection) -> str:
     """Return the evidence with its limit and events as an SVG that needs nothing else."""
     n = len(found.scores)
-    rows, low, high = envelope(found.evidence, WIDTH // 2)
-    line = found.limits[rows]
+    rows, low, high = envelope(np.arcsinh(2 * found.evidence), WIDTH // 2)  # it grows fast
+    line = np.arcsinh(2 * found.limits[rows])
     known = np.concatenate([low, high, line])
     known = known[np.isfinite(known)]
     least, most = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
@@ -152,16 +210,6 @@ def envelope(scores: NDArray[np.floating], most: int) -> tuple[NDArray[np.intp],
     bins = padded.reshape(-1, size)  # (k, size)
     low, high = np.fmin.reduce(bins, axis=1), np.fmax.reduce(bins, axis=1)
     return np.arange(len(bins)) * size, low, high
-
-
-def _threshold_line(found: Detection, rows: NDArray[np.intp], at: Any) -> tuple[Any, Any]:
-    return at, found.limits[rows]
-
-
-def _time(found: Detection) -> NDArray[np.datetime64] | None:
-    from vace_ad.frames.table import as_table
-
-    return None if found.data is None else as_table(found.data).time
 
 
 def _edges(event: Event, n_rows: int) -> tuple[int, int]:

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from os import PathLike
 
     import numpy as np
     from numpy.typing import NDArray
 
     from vace_ad.alarms import Event, Rules
-    from vace_ad.alarms.blame import Wander
     from vace_ad.detection import Detection
-    from vace_ad.detector import VACE
     from vace_ad.frames.table import Table
-    from vace_ad.report import ReportData, ReportEvent, WhatIf
+    from vace_ad.model import Model
+    from vace_ad.report import ReportData, ReportEvent
 
 _POINTS = 600  # of the trajectory at most: it is folded away, and costs a pass of the encoder
 
@@ -32,30 +31,32 @@ VERDICTS = {
 
 def report_data(
     title: str,
-    detector: VACE,
-    table: Table,
     found: Detection,
     *,
-    training: tuple[int, int] | None,
-    notes: list[str],
-    facts: dict[str, str],
-    command: str,
+    training: tuple[int, int] | None = None,
+    notes: Sequence[str] | None = None,
+    facts: Mapping[str, str] | None = None,
+    command: str = "",
     rules: Rules | None = None,
+    units: Mapping[str, str] | None = None,
 ) -> ReportData:
-    """Everything the page shows."""
+    """Everything the page shows; without the model it shows what the detection alone can."""
+    import numpy as np
+
     from vace_ad.alarms import Rules
-    from vace_ad.alarms.scan import WORDS
+    from vace_ad.frames.table import as_table
     from vace_ad.frames.zones import offsets, zone_words
     from vace_ad.report import ReportData
-    from vace_ad.views.trust import trust
+    from vace_ad.views.expected import expected_curves
+    from vace_ad.views.whatif import what_if
 
-    model = detector.model_
-    rules = rules or Rules()
+    model, table = found.model, as_table(found.data)
+    if model is not None:
+        table = table.aligned(model.channels)
     first = 0 if training is None else training[1]
-    nearly = _blamed_near_misses(detector, table, found)
-    points, rows = trajectory(detector, table)
-    geometry = {} if detector.geometry_ is None else asdict(detector.geometry_)
-    verdict = geometry.pop("verdict", None)
+    nearly = _near_misses(model, table, found)
+    rows = np.array([[e.start, e.end] for e in found.anomalies], np.intp).reshape(-1, 2)
+    units = {name: unit for name, unit in (units or {}).items() if name in table.names and unit}
     return ReportData(
         title=title,
         channels=table.names,
@@ -66,26 +67,42 @@ def report_data(
         time_zone=zone_words(table.zone) or None,
         offsets=offsets(table.time, table.zone),
         signals=found.signals,
-        signal_words={**model.lines, **WORDS},
-        events=_events(found.events, table, model.wander, model.normal.mean),
-        near_misses=_events(nearly, table, model.wander, model.normal.mean, near_miss=True),
-        what_if=_what_if(detector, found, first, rules),
-        trust=trust(detector, table, found),
+        expected=expected_curves(model, table, (*found.events, *nearly)),
+        units=units,
+        events=_events(found.events),
+        near_misses=_events(nearly, near_miss=True),
+        what_if=what_if(found.evidence, found.limits, rules or Rules(), rows, first=first),
         training=training,
         idle=found.idle,
-        trajectory=points,
-        trajectory_rows=rows,
-        geometry=geometry,
-        verdict=VERDICTS.get(verdict, ""),
         alarm_words=found.threshold.words,
-        notes=notes,
-        facts=facts,
+        notes=found.notes if notes is None else notes,
+        facts=facts or {},
         command=command,
+        **({} if model is None else _of_model(model, table, found)),
     )
 
 
+def _of_model(model: Model, table: Table, found: Detection) -> dict[str, Any]:
+    """What only the model can say."""
+    from vace_ad.alarms.scan import WORDS
+    from vace_ad.views.trust import trust
+
+    points, rows = trajectory(model, table)
+    shape = model.shape
+    geometry = {} if shape is None else asdict(shape.geometry)
+    verdict = geometry.pop("verdict", None)
+    return {
+        "signal_words": {**model.lines, **WORDS},
+        "trust": trust(model, table, found),
+        "trajectory": points,
+        "trajectory_rows": rows,
+        "geometry": geometry,
+        "verdict": VERDICTS.get(verdict, ""),
+    }
+
+
 def trajectory(
-    detector: VACE, table: Table
+    model: Model, table: Table
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]] | tuple[None, None]:
     """The first encoder's embeddings in their two main directions, and each one's middle row."""
     import numpy as np
@@ -94,7 +111,7 @@ def trajectory(
     from vace_ad.engine.trajectory import embed
     from vace_ad.frames.segments import missing_cells
 
-    shape = detector.model_.shape
+    shape = model.shape
     if shape is None:
         return None, None
     length = shape.config.length
@@ -114,98 +131,39 @@ def trajectory(
     return z @ directions[:2].T, index + length // 2
 
 
-def plain_report_data(title: str, found: Detection, *, first: int = 0) -> ReportData:
-    """What the page can show of a detection alone, without the detector that made it."""
-    import numpy as np
+def write_detection(found: Detection, path: str | PathLike[str], *, first: int = 0) -> None:
+    """Write the report of a detection; the title is the file's name.
 
-    from vace_ad.frames.table import as_table
-    from vace_ad.frames.zones import offsets, zone_words
-    from vace_ad.report import ReportData
-    from vace_ad.views.band import wander_of_table
-
-    table = as_table(found.data)
-    nearly = sorted(found.near_misses, key=lambda event: event.start)
-    wander, usual = wander_of_table(table.values, found.events), np.zeros(table.values.shape[1])
-    return ReportData(
-        title=title,
-        channels=table.names,
-        values=table.values,
-        scores=found.evidence,
-        threshold=found.limits,
-        time=table.time,
-        time_zone=zone_words(table.zone) or None,
-        offsets=offsets(table.time, table.zone),
-        signals=found.signals,
-        events=_events(found.events, table, wander, usual),
-        near_misses=_events(nearly, table, wander, usual, near_miss=True),
-        training=(0, first) if first else None,
-        idle=found.idle,
-        alarm_words=found.threshold.words,
-        notes=found.notes,
-    )
-
-
-def write_detection(
-    found: Detection,
-    path: str | PathLike[str],
-    detector: VACE | None = None,
-    *,
-    first: int = 0,
-    title: str | None = None,
-) -> None:
-    """Write the report of a detection; with the detector it also says how far to trust it.
-
-    Rows before `first` are those of the training. The title is the file's name unless given.
+    Rows before `first` are those of the training.
     """
     from pathlib import Path
 
     from vace_ad import __version__
-    from vace_ad.frames.table import as_table
     from vace_ad.report import write_report
 
-    title = title or Path(path).stem
-    if detector is None:
-        return write_report(plain_report_data(title, found, first=first), path)
-    table = as_table(found.data).aligned(detector.channels_)
-    facts = {"seed": str(detector.config.random_state), "vace-ad": __version__}
-    data = report_data(
-        title,
-        detector,
-        table,
-        found,
-        training=(0, first) if first else None,
-        notes=list(found.notes),
-        facts=facts,
-        command="",
-    )
-    return write_report(data, path)
+    facts = {"vace-ad": __version__}
+    if found.model is not None:
+        facts = {"seed": str(found.model.config.random_state), **facts}
+    training = (0, first) if first else None
+    write_report(report_data(Path(path).stem, found, training=training, facts=facts), path)
 
 
-def _blamed_near_misses(detector: VACE, table: Table, found: Detection) -> list[Event]:
-    """The near misses in order of row, with their suspects."""
+def _near_misses(model: Model | None, table: Table, found: Detection) -> list[Event]:
+    """The near misses in order of row, with their suspects where the model is at hand."""
+    from vace_ad.alarms.expected import explain_rows
+
+    nearly = sorted(found.near_misses, key=lambda event: event.start)
+    if model is None:
+        return nearly
     blamed = []
-    for event in sorted(found.near_misses, key=lambda event: event.start):
-        who = detector.explain(table, event.start, event.end)
+    for event in nearly:
+        who = explain_rows(model, table, event.start, event.end, model.period)
         blamed.append(event.with_blame(who.top(len(who.names)), who.signal))
     return blamed
 
 
-def _what_if(detector: VACE, found: Detection, first: int, rules: Rules) -> list[WhatIf]:
-    from vace_ad.views.whatif import what_if
-
-    return what_if(found.evidence, found.limits, rules, first=first)
-
-
-def _events(
-    events: Sequence[Event],
-    table: Table,
-    wander: Wander,
-    usual: NDArray[np.float64],
-    *,
-    near_miss: bool = False,
-) -> list[ReportEvent]:
+def _events(events: Sequence[Event], *, near_miss: bool = False) -> list[ReportEvent]:
     from vace_ad.report import ReportEvent
-    from vace_ad.views.band import expected_band
 
     return [
         ReportEvent(
@@ -218,8 +176,12 @@ def _events(
             signal=event.signal,
             conditions=event.conditions,
             shares=event.shares,
-            band=expected_band(table.values, table.names, event, wander, usual),
+            readings=event.readings,
             near_miss=near_miss,
+            normal_rows=event.normal_rows,
+            ratio=event.ratio,
+            partner=event.partner,
+            lasting=event.lasting,
         )
         for event in events
     ]

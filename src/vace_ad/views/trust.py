@@ -12,23 +12,23 @@ from vace_ad.report.words import duration
 
 if TYPE_CHECKING:
     from vace_ad.detection import Detection
-    from vace_ad.detector import VACE
     from vace_ad.frames.table import Table
+    from vace_ad.model import Model
 
 FAR = 4.0  # deviations from the mean of training within which nearly all usual values lie
 HOURS, DAYS = 3_600.0, 86_400.0
 
 
-def trust(detector: VACE, table: Table, found: Detection) -> list[str]:
+def trust(model: Model, table: Table, found: Detection) -> list[str]:
     """Length and coverage of training, what was scored, and what the limits rest on."""
     sentences = [
-        _length(detector.facts_),
-        *_data(detector.facts_),
-        rhythm_words(detector.facts_),
-        _coverage(detector, table, found),
+        _length(model.facts),
+        *_data(model.facts),
+        rhythm_words(model.facts),
+        _coverage(model, table, found),
         _scored(found),
-        *_threshold(detector, found),
-        *_training(detector),
+        *_threshold(model, found),
+        *_training(model),
     ]
     return [sentence for sentence in sentences if sentence]
 
@@ -86,9 +86,9 @@ def _span(rows: int, step: float | None) -> str:
     return f"{seconds:.2g} seconds"
 
 
-def _coverage(detector: VACE, table: Table, found: Detection) -> str:
+def _coverage(model: Model, table: Table, found: Detection) -> str:
     """How many values outside events lie where training had its values."""
-    normal = detector.model_.normal
+    normal = model.normal
     quiet = np.ones(len(table), dtype=bool)
     for event in found.events:
         quiet[event.start : event.end] = False
@@ -122,10 +122,10 @@ def _scored(found: Detection) -> str:
     )
 
 
-def _threshold(detector: VACE, found: Detection) -> list[str]:
+def _threshold(model: Model, found: Detection) -> list[str]:
     if found.threshold.given:
         return [f"The threshold was given by a person ({found.threshold.words})."]
-    n_rows = detector.model_.alarm.tails.n_rows
+    n_rows = model.alarm.tails.n_rows
     words = [
         f"The limits ({found.threshold.words}) rest on {plural(n_rows, 'row')} of training that "
         "were judged as if they were new."
@@ -135,9 +135,9 @@ def _threshold(detector: VACE, found: Detection) -> list[str]:
     return words
 
 
-def _training(detector: VACE) -> list[str]:
+def _training(model: Model) -> list[str]:
     """What was seen when the training rows were looked at, and what to do."""
-    notes = detector.facts_.get("training", ())
+    notes = model.facts.get("training", ())
     words = [f"Look at the training: {note['words']}." for note in notes]
     if not any(note["kind"] == "contaminated" for note in notes):
         words.append("No part of the training stands out as a fault.")

@@ -53,6 +53,11 @@ def test_rows_in_an_alarm_out(pushed):
     assert len(entity["scores"]) == 109  # the last row is still open
     assert entity["channels"][0] == {"name": "flow", "value": entity["channels"][0]["value"],
                                      "low": -3.0, "high": 3.0}  # fmt: skip
+    assert entity["curves"][0]["name"] == "level"  # the suspect comes first
+    assert entity["curves"][0]["suspect"]
+    time, _, low, high = entity["curves"][0]["points"][-1]
+    assert (low, high) == (-3.0, 3.0)
+    assert entity["evidence"][-1][0] == time
 
 
 def test_csv_and_influx_lines(pushed):

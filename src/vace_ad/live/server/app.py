@@ -27,6 +27,7 @@ _FILES = {
     "dom.js": ("vace_ad.report", "text/javascript"),
     "format.js": ("vace_ad.report", "text/javascript"),
     "curve.js": ("vace_ad.report", "text/javascript"),
+    "range.js": ("vace_ad.report", "text/javascript"),
     "early.js": ("vace_ad.report", "text/javascript"),
     "style.css": ("vace_ad.report", "text/css"),
 }

@@ -8,17 +8,21 @@ from collections.abc import AsyncIterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from vace_ad.live.core import Latest
 from vace_ad.live.entity import Entity
+from vace_ad.live.recent import SHOWN
 from vace_ad.live.server.bounds import finite, number
 
 if TYPE_CHECKING:
     from vace_ad.live.runner import Watch
 
+_DRAWN, _ROWS = 4, 200  # channels whose curves are shown, and their last rows
 _QUIET = 15.0  # seconds after which a stream of events says that it lives
 
 
@@ -68,25 +72,17 @@ class Looking:
         }
 
     async def entity(self, request: Request) -> Response:
-        """The live score of an entity, its channels and their usual ranges."""
+        """The evidence and scores of an entity, its channels and what is expected of them."""
         name = request.query_params.get("name", "")
         if name not in self._watch.known:
             raise HTTPException(404, "no entity of this name")
         entity = self._watch.entities.get(name)
         answer: dict[str, Any] = {"name": name, "state": self._watch.known[name], "scores": []}
         if entity is None:
-            return JSONResponse({**answer, "channels": [], "idle": True})
-        ranges = dict(entity.model.ranges()) if entity.model else {}
+            return JSONResponse({**answer, "evidence": [], "channels": [], "idle": True})
+        latest = await run_in_threadpool(entity.latest, SHOWN)
         answer["scores"] = [[time // 10**6, finite(score)] for time, score in entity.scores]
-        answer["channels"] = [
-            {
-                "name": channel,
-                "value": finite(entity.latest.get(channel)),
-                "low": finite(ranges.get(channel, (None, None))[0]),
-                "high": finite(ranges.get(channel, (None, None))[1]),
-            }
-            for channel in list(entity.channels)
-        ]
+        answer |= _expected(entity, latest)
         return JSONResponse({**answer, **self._short(entity), "idle": False})
 
     async def alarms(self, request: Request) -> Response:
@@ -134,3 +130,52 @@ class Looking:
         finally:
             self._listeners -= 1
             stop()
+
+
+def _expected(entity: Entity, latest: Latest | None) -> dict[str, Any]:
+    """The evidence, each channel with what is expected of it, and curves of the most suspicious."""
+    names, newest = list(entity.channels), dict(entity.newest)
+    if latest is None or not len(latest.times):
+        plain = [
+            {"name": name, "value": finite(newest.get(name)), "low": None, "high": None}
+            for name in names
+        ]
+        return {"evidence": [], "channels": plain, "curves": []}
+    times = (latest.times.astype("datetime64[ns]").astype(np.int64) // 10**6).tolist()
+    known = [time >= 0 for time in times]  # rows put in for missing ones have none
+    channels = [
+        {
+            "name": name,
+            "value": finite(newest.get(name)),
+            "low": _short(latest.lower[-1, i]),
+            "high": _short(latest.upper[-1, i]),
+        }
+        for i, name in enumerate(names)
+    ]
+    suspects = [name for alarm in list(entity.life.open.values()) for name, _ in alarm.shares]
+    middle = (latest.lower[-1] + latest.upper[-1]) / 2
+    reach = np.maximum((latest.upper[-1] - latest.lower[-1]) / 2, 1e-300)
+    far = np.argsort(-np.nan_to_num(np.abs(latest.values[-1] - middle) / reach), kind="stable")
+    order = dict.fromkeys([*(n for n in suspects if n in names), *(names[i] for i in far.tolist())])
+    curves = []
+    for name in list(order)[:_DRAWN]:
+        i = names.index(name)
+        lines = zip(latest.values[:, i], latest.lower[:, i], latest.upper[:, i], strict=True)
+        points = [
+            [time, *map(_short, line)]
+            for time, line, there in zip(times, lines, known, strict=True)
+            if there
+        ][-_ROWS:]
+        curves.append({"name": name, "suspect": name in suspects, "points": points})
+    evidence = [
+        [time, _short(value)]
+        for time, value, there in zip(times, latest.evidence.tolist(), known, strict=True)
+        if there
+    ]
+    return {"evidence": evidence, "channels": channels, "curves": curves}
+
+
+def _short(value: float) -> float | None:
+    """A number with the digits that can be seen; None where there is none."""
+    known = finite(float(value))
+    return None if known is None else float(f"{known:.6g}")

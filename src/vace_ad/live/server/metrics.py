@@ -14,7 +14,7 @@ from prometheus_client.core import (
     Metric,
 )
 
-from vace_ad.live.sinks.gauges import GaugeSink
+from vace_ad.live.sinks.gauges import LABELS, GaugeSink
 from vace_ad.live.status import BOUNDS, Histogram, Status
 
 _DROPPED = ("late", "twice", "replayed", "future", "empty", "bad", "unknown_channel",
@@ -73,9 +73,10 @@ class Collector:
         yield from self._alarms()
 
     def _alarms(self) -> Iterator[Metric]:
-        labels = ["alarm", "entity", "kind", "channel"]
         for sink in self._gauges:
-            family = GaugeMetricFamily("vace_alarm", "severity of an open alarm", labels=labels)
+            family = GaugeMetricFamily(
+                "vace_alarm", "severity of an open alarm, 0 to 100", labels=LABELS
+            )
             for values, severity in sink.series():
                 family.add_metric(list(values), severity)
             yield family

@@ -69,7 +69,7 @@ OPENAPI: dict[str, Any] = {
             | {"parameters": [_query("search", "part of the name"), _query("limit", "", "integer")]}
         },
         "/api/entity": {
-            "get": _route("Scores, channels and usual ranges of an entity", _200="yes", _404="none")
+            "get": _route("Evidence, channels, what is expected of them", _200="yes", _404="none")
             | {"parameters": [_query("name", "the entity")]},
             "delete": _route(
                 "Forget an entity: its alarms end, its state and what was learned of it go",

@@ -48,6 +48,8 @@ class AlertmanagerSink:
             "alarm": message["alarm"],
             "incident": message.get("incident") or message["alarm"],  # to group by
         }
+        if message.get("level"):  # one that rises is a new alert, and the old one ends by itself
+            labels["severity"] = message["level"]
         if message["channel"]:
             labels["channel"] = message["channel"]
         annotations = {

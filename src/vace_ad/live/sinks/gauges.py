@@ -10,9 +10,11 @@ from vace_ad.live import fields as f
 from vace_ad.live.fields import Field
 from vace_ad.live.sinks import Body
 
+LABELS = ("alarm", "entity", "kind", "channel", "severity")  # severity in a word
+
 
 class GaugeSink:
-    """`vace_alarm{alarm, entity, kind, channel} = severity` while an alarm is open."""
+    """`vace_alarm{alarm, entity, kind, channel, severity} = 0 to 100` while an alarm is open."""
 
     FIELDS: Mapping[str, Field] = {
         "most": Field(f.whole(1, 100_000), 1000, "alarms shown at most"),
@@ -32,8 +34,8 @@ class GaugeSink:
                 if message["what"] != "resolve" and len(self._open) < self._most:
                     self._open[message["alarm"]] = message
 
-    def series(self) -> list[tuple[tuple[str, str, str, str], float]]:
-        """The labels alarm, entity, kind and channel of each open alarm, and its severity."""
+    def series(self) -> list[tuple[tuple[str, ...], float]]:
+        """The labels of each open alarm, see `LABELS`, and its severity."""
         with self._lock:
             found = list(self._open.values())
         return [
@@ -43,6 +45,7 @@ class GaugeSink:
                     one["entity"] or "source",
                     one["kind"],
                     one["channel"] or (one["channels"] or [{"name": ""}])[0]["name"],
+                    one.get("level", ""),
                 ),
                 float(one["severity"] or 0.0),
             )

@@ -1,7 +1,5 @@
 // Puts the parts together once the page is there.
 
-const BEFORE = 60; // rows before an event that the expected range is taken from
-
 const doc = JSON.parse($("document").textContent);
 
 function trouble(error) {
@@ -18,7 +16,6 @@ async function start() {
   const trajectory = store.blobs.trajectory ? new Trajectory(await store.bytes(store.blobs.trajectory), doc.training) : null;
 
   for (const event of [...doc.events, ...doc.nearly]) event.at = stretch(event, clock);
-  for (const event of [...doc.events, ...doc.nearly]) event.before = Math.max(event.around[0], event.start - BEFORE);
   doc.events.forEach((event, i) => { event.name = `event ${i + 1}`; });
   doc.nearly.forEach((event, i) => { event.name = `near miss ${i + 1}`; });
 
@@ -87,6 +84,9 @@ function wireButtons(view, timeline, detail, step) {
   $("fit").addEventListener("change", () => { timeline.fit = $("fit").checked; timeline.draw(); });
   on("theme", () => repaint(timeline, detail, document.documentElement.dataset.theme === "dark" ? "light" : "dark"));
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", (change) => repaint(timeline, detail, change.matches ? "dark" : "light"));
+  let before = null; // paper is light
+  addEventListener("beforeprint", () => { before = document.documentElement.dataset.theme; repaint(timeline, detail, "light"); timeline.drawNow(); });
+  addEventListener("afterprint", () => { if (before) repaint(timeline, detail, before); });
   const selectIt = () => getSelection().selectAllChildren($("command")); // where copying is not allowed, to do it by hand
   on("copy", () => {
     if (!navigator.clipboard) return selectIt();

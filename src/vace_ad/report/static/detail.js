@@ -1,9 +1,11 @@
 // One event: what it is in words, who is to blame; for researchers, its path in the embedding.
 
+const STRIP = 30; // pixels of the evidence below a suspect's curve
+
 class Detail {
   constructor(doc, store, clock, trajectory, { isShown, toggle }) {
     Object.assign(this, { doc, store, clock, trajectory, isShown, toggle, event: null, charts: [] });
-    this.byColumn = new Map(store.series.filter((series) => series.column >= 0).map((series) => [series.column, series]));
+    this.byColumn = new Map(store.series.filter((series) => series.role === "channel").map((series) => [series.column, series]));
     this.cloud = make("canvas", { role: "img" });
     this.body = $("detail-body");
     this.research = $("research-body");
@@ -32,25 +34,16 @@ class Detail {
     return `No stretch of this table became an event.${near}`;
   }
 
-  #words(event) {
-    const { from, to, lasts, peak, severity, odds, signal, kind } = event;
-    const what = this.doc.signalWords[signal] || signal;
+  #words({ from, to, lasts, peak, kind, words, start, end }) {
     const when = lasts === "1 row" ? `At ${from}` : `From ${fromTo(from, to)} (${lasts})`;
-    if (kind === "no data") {
-      return event.start === event.end ? `${when} the table has no rows. Silence is often a fault of its own.` : `${when} values are missing. Silence is often a fault of its own.`;
-    }
-    let text = `${when}, strongest at ${sameDay(peak, from)}.`;
-    if (event.near) text += " It stayed below the limit, so it is no event.";
-    if (severity !== null) text += ` Severity ${severity} of 100.`;
-    if (event.conditions) text += ` Conditions were outside training then: ${event.conditions}. It may be no fault.`;
-    if (what) text += ` What stood out: ${what}.`;
-    if (odds) text += odds.startsWith("less") ? ` In normal operation ${odds.replace("less", "fewer")} rows look as strange.` : ` In normal operation about ${odds}${odds.endsWith("%") ? " of rows look" : " rows looks"} as strange.`;
-    return text;
+    if (kind === "no data") return `${when} ${start === end ? "the table has no rows" : "values are missing"}. ${words}`;
+    const outside = event.conditions ? ` Conditions were outside training then: ${event.conditions}. It may be no fault.` : "";
+    return `${when}, strongest at ${sameDay(peak, from)}. ${words}${outside}`;
   }
 
   #suspects(event) {
     const list = make("ol", { className: "suspects" });
-    for (const { column, share, typical } of event.blame) {
+    for (const { column, share, typical, reading } of event.blame) {
       const series = this.byColumn.get(column), canvas = make("canvas", { role: "img", "aria-label": `${series.name} before, during and after the event` });
       const bar = make("i", { "aria-hidden": "true" });
       bar.style.setProperty("--share", Math.min(1, Math.max(0, share)));
@@ -65,18 +58,19 @@ class Detail {
       list.append(make("li", { className: "suspect" },
         make("div", { className: "line" }, named("b", series.name),
           make("span", { className: "share" }, bar, make("span", { textContent: `${(100 * share).toFixed(0)} %` })), button),
-        canvas, this.#typical(typical, event.band[column])));
+        canvas, this.#typical(typical, reading)));
       this.charts.push({ canvas, series, first: this.charts.length === 0 });
     }
     return make("div", {}, make("h3", { textContent: "Suspects, with their share of the blame" }), list);
   }
 
-  #typical([before, during, after], band) {
-    const large = Math.max(...[before, during, after, ...(band ?? [])].filter((v) => v !== null).map(Math.abs), 0);
-    const size = band && band[1] > band[0] ? Math.min(large, Math.max(band[1] - band[0], large / 1000)) : large; // tells the ends of the range apart
-    const line = make("p", { className: "typical" }, band ? `expected ${number(band[0], size)} to ${number(band[1], size)}; typically ` : "typically ");
+  #typical([before, during, after], reading) {
+    const size = Math.max(...[before, during, after].filter((v) => v !== null).map(Math.abs), 0);
+    const line = make("p", { className: "typical" });
+    if (reading) line.append(make("b", { textContent: `${reading} at the peak` }), "; ");
+    line.append("typically ");
     if (before !== null) line.append(`${number(before, size)} before, `);
-    line.append(make("b", { textContent: during === null ? "nothing" : number(during, size) }), " during");
+    line.append(`${during === null ? "nothing" : number(during, size)} during`);
     if (after !== null) line.append(`, ${number(after, size)} after`);
     return line;
   }
@@ -86,12 +80,14 @@ class Detail {
     const from = clock.place(event.around[0]), to = clock.place(event.around[1] - 1);
     const top = first ? 16 : 2, plot = { left: 0, width, top, height: height - top, toX: (place) => ((place - from) / (to - from || 1)) * width };
     const ratio = canvas.width / Math.max(1, width), curve = trace(series, clock, from, to, width * ratio);
-    const band = event.band[series.column];
-    const least = Math.min(curve.least, band?.[0] ?? Infinity), most = Math.max(curve.most, band?.[1] ?? -Infinity);
-    const toY = (value) => top + 5 + ((most - value) / (most - least || 1)) * (height - top - 10);
+    const range = traceRange(this.store, series.column, clock, from, to, width * ratio);
+    const bottom = height - (range ? STRIP : 0);
+    const least = Math.min(curve.least, range?.lower.least ?? Infinity), most = Math.max(curve.most, range?.upper.most ?? -Infinity);
+    const toY = (value) => top + 5 + ((most - value) / (most - least || 1)) * (bottom - top - 10);
     shade(context, [event], null, plot);
-    if (band) drawBand(context, band, event, clock, plot, toY);
-    drawCurve(context, curve, 0, 1 / ratio, toY, { colour: colours.curve, thickness: 1.5 });
+    const place = { left: 0, width, top: 0, bottom, scale: 1 / ratio, toY };
+    drawWithRange(context, curve, range, [inPixels(event.at, plot.toX)], place, { colour: colours.curve, thickness: 1.5 });
+    if (range) this.#nats(context, series, { from, to, width, height, ratio, bottom });
     context.fillStyle = colours.line;
     context.fillRect(0, height - 1, width, 1);
     if (!first) return;
@@ -100,6 +96,20 @@ class Detail {
     for (const [word, x, room] of [["before", a / 2, a], ["during", (a + b) / 2, b - a], ["after", (b + width) / 2, width - b]]) {
       if (room > context.measureText(word).width + 4) context.fillText(word, x, 1);
     }
+  }
+
+  /** The evidence of the channel, below its curve. */
+  #nats(context, series, { from, to, width, height, ratio, bottom }) {
+    const nats = trace(this.store.ranges.get(series.column).nats, this.clock, from, to, width * ratio);
+    const most = Math.max(1, nats.most), room = height - bottom - 3;
+    context.fillStyle = colours.event;
+    const bar = (x, value, wide) => { if (value > 0) context.fillRect(x / ratio - wide / 2, height - 1 - (room * value) / most, wide, (room * value) / most); };
+    if (nats.x) nats.x.forEach((x, i) => bar(x, nats.y[i], Math.min(6, Math.max(1, nats.spacing / ratio - 0.5))));
+    else nats.high.forEach((value, c) => bar(c + 0.5, value, 1 / ratio));
+    context.fillStyle = colours.line;
+    context.fillRect(0, bottom, width, 1);
+    Object.assign(context, { fillStyle: colours.soft, textBaseline: "top", textAlign: "left" });
+    context.fillText(`evidence, up to ${number(most, 100)} nats`, 3, bottom + 3);
   }
 
   #path(event) {

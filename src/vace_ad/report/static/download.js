@@ -16,10 +16,11 @@ function save(blob, name) {
 /** The events that the filter lets through, then the near misses. */
 function eventsAsCsv(doc, list) {
   const names = new Map(doc.series.map((series) => [series.column, series.name]));
-  const head = ["kind", "first_row", "end_row", "from", "to", "lasts", "severity", "by_chance", "suspects"];
+  const head = ["kind", "first_row", "end_row", "from", "to", "lasts", "severity", "in_normal_operation", "suspects", "peak"];
   const rows = [...list.visible, ...doc.nearly].map((event) => [
-    event.near ? "near miss" : event.kind, event.start, event.end, event.from, event.to, event.lasts, event.severity ?? "", event.odds,
+    event.near ? "near miss" : event.kind, event.start, event.end, event.from, event.to, event.lasts, event.severity ?? "", event.rarity,
     event.blame.map(({ column, share }) => `${names.get(column)} ${(100 * share).toFixed(0)}%`).join("; "),
+    event.blame.map(({ reading }) => reading).filter(Boolean).join("; "),
   ]);
   return [head, ...rows].map((row) => row.map(cell).join(",")).join("\r\n") + "\r\n";
 }

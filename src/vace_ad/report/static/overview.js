@@ -25,8 +25,8 @@ class Overview {
     shade(context, frame.idle, null, plot);
     shade(context, frame.events, frame.selected, plot);
     const curve = trace(this.score, this.clock, first, last, plot.width * ratio);
-    const span = curve.most - curve.least || 1;
-    drawCurve(context, curve, left, 1 / ratio, (value) => 4 + ((curve.most - value) / span) * (height - 8), { colour: colours.soft, thickness: 1 });
+    const top = steep(curve.most), span = top - steep(curve.least) || 1;
+    drawCurve(context, curve, left, 1 / ratio, (value) => 4 + ((top - steep(value)) / span) * (height - 8), { colour: colours.soft, thickness: 1 });
     this.#window(context, plot.toX(from), plot.toX(to), plot);
     for (const event of frame.events) { // a mark that even the shortest event and the dimmest corner keep
       const [a, b] = inPixels(event.at, plot.toX);

@@ -64,22 +64,16 @@ function hatch(context, a, b, top, height, chosen) {
   context.restore();
 }
 
-/** Where a channel was expected during an event: a band from the rows before to its end. */
-function drawBand(context, [low, high], event, clock, { left, width, toX }, toY) {
-  const a = Math.max(left, toX(clock.place(event.before))), b = Math.min(left + width, inPixels(event.at, toX)[1]);
-  if (b <= a) return;
-  const top = toY(high), bottom = Math.max(toY(low), top + 1);
-  context.fillStyle = colours.band;
-  context.fillRect(a, top, b - a, bottom - top);
-  context.fillStyle = colours["band-line"];
-  context.fillRect(a, top - 0.5, b - a, 1);
-  context.fillRect(a, bottom - 0.5, b - a, 1);
+/** What was expected of a channel between two places: {lower, upper}, gathered; null without it. */
+function traceRange(store, column, clock, from, to, width) {
+  const range = store.ranges.get(column);
+  return range ? { lower: trace(range.lower, clock, from, to, width), upper: trace(range.upper, clock, from, to, width) } : null;
 }
 
 class Panel {
   /** `lines`: [{series, colour, dash}]; `alarm`: {level, series, shift}, the threshold to draw. */
-  constructor(kind, title, lines, alarm = null) {
-    Object.assign(this, { kind, lines, alarm });
+  constructor(kind, title, lines, store, alarm = null) {
+    Object.assign(this, { kind, lines, store, alarm });
     this.value = make("span");
     this.canvas = make("canvas", { role: "img", "aria-label": `Curve of ${title}` });
     this.blame = make("em");
@@ -95,11 +89,13 @@ class Panel {
     const plot = { left, width: width - left, top, height: height - top - 4, bottom: height };
     plot.toX = (place) => left + ((place - frame.from) / (frame.to - frame.from)) * plot.width;
     this.curves = this.lines.map(({ series }) => trace(series, frame.clock, frame.from, frame.to, plot.width * ratio));
-    const band = this.#band(frame, plot);
+    const range = this.kind === "channel" ? traceRange(this.store, this.lines[0].series.column, frame.clock, frame.from, frame.to, plot.width * ratio) : null;
     this.#threshold = this.alarm && this.#alarmLine(frame, plot, ratio);
-    const [least, most] = this.#held ?? this.#range(frame, band);
-    const toY = (value) => plot.top + ((most - value) / (most - least)) * plot.height;
-    this.scale = { least, most, toY, toValue: (y) => most - ((y - plot.top) / plot.height) * (most - least) };
+    const [least, most] = this.#held ?? this.#range(frame, range);
+    const [warp, back] = this.kind === "score" ? [steep, gentle] : [(x) => x, (x) => x]; // evidence grows fast
+    const from = warp(least), to = warp(most);
+    const toY = (value) => plot.top + ((to - warp(value)) / (to - from)) * plot.height;
+    this.scale = { least, most, toY, toValue: (y) => back(to - ((y - plot.top) / plot.height) * (to - from)) };
 
     this.#grid(context, frame, plot, toY, least, most);
     shade(context, frame.idle, null, { ...plot, top: 0, height });
@@ -108,8 +104,9 @@ class Panel {
     context.beginPath();
     context.rect(left, 0, plot.width, height);
     context.clip();
-    if (band) drawBand(context, band, frame.selected, frame.clock, plot, toY);
-    this.lines.forEach((line, i) => drawCurve(context, this.curves[i], left, 1 / ratio, toY, { ...line, colour: colours[line.colour] }));
+    const spans = range ? frame.events.map(({ at }) => inPixels(at, plot.toX)).filter(([a, b]) => b > left && a < width) : [];
+    const place = { left, width: plot.width, top: 0, bottom: height, scale: 1 / ratio, toY };
+    this.lines.forEach((line, i) => drawWithRange(context, this.curves[i], range, spans, place, { ...line, colour: colours[line.colour] }));
     if (this.#threshold) this.#alarm(context, plot, toY, ratio);
     context.restore();
     if (this.kind === "score") this.#numbers(context, frame, plot);
@@ -131,13 +128,6 @@ class Panel {
     return this.scale.toY(value);
   }
 
-  #band(frame, plot) {
-    const band = frame.selected?.band?.[this.lines[0].series.column];
-    if (!band || this.kind !== "channel") return null;
-    const [a, b] = inPixels(frame.selected.at, plot.toX);
-    return b < plot.left || a > plot.left + plot.width ? null : band;
-  }
-
   #alarmLine(frame, plot, ratio) {
     const { level, series, shift } = this.alarm;
     if (!series) return [[plot.left, level + shift], [plot.left + plot.width, level + shift]];
@@ -155,21 +145,25 @@ class Panel {
       .map((curve, i) => (this.curves.length > 1 ? `${this.lines[i].series.name} ` : "") + readOff(curve, (x - gutter()) * ratio)).join("  ·  ");
   }
 
-  #range(frame, band) {
+  #range(frame, expected) {
     const extents = frame.fit ? this.curves : this.lines.map(({ series }) => wholeExtent(series));
     let least = Math.min(...extents.map((e) => e.least)), most = Math.max(...extents.map((e) => e.most));
     for (const [, value] of this.#threshold ?? []) { least = Math.min(least, value); most = Math.max(most, value); }
-    if (band && frame.fit) { least = Math.min(least, band[0]); most = Math.max(most, band[1]); }
+    if (expected && frame.fit) { // the curve keeps at least half of the height
+      const room = (most - least) / 2 || Infinity;
+      [least, most] = [Math.min(least, Math.max(expected.lower.least, least - room)), Math.max(most, Math.min(expected.upper.most, most + room))];
+    }
     if (!(least <= most)) return [0, 1];
     const slack = (most - least) * 0.06 || Math.abs(most) * 0.05 || 1;
-    return [least - slack, most + slack];
+    return this.kind === "score" ? [Math.min(least, 0), most + slack] : [least - slack, most + slack];
   }
 
   #grid(context, frame, plot, toY, least, most) {
     context.fillStyle = colours.grid;
     for (const { at } of frame.ticks) context.fillRect(Math.round(plot.toX(at)), 0, 1, plot.bottom);
     const few = roundTicks(least, most, plot.height > 90 ? 4 : 3);
-    const { ticks, step } = few.ticks.length > 1 ? few : roundTicks(least, most, 5);
+    const steeply = this.kind === "score" && most > 8 ? { ticks: [0, 1, ...[10, 100, 1e3, 1e4, 1e5].filter((value) => value <= most)], step: 1 } : null;
+    const { ticks, step } = steeply ?? (few.ticks.length > 1 ? few : roundTicks(least, most, 5));
     Object.assign(context, { textAlign: "right", textBaseline: "middle" });
     for (const value of ticks) {
       context.fillStyle = colours.grid;

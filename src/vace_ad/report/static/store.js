@@ -14,6 +14,12 @@ class Store {
     this.blobs = {};
     for (const [name, chars] of Object.entries(doc.blobs)) this.blobs[name] = this.#take(chars);
     this.series = doc.series.map((spec) => new Series(this, spec, doc.rows, this.#levels(spec.chars, doc.rows)));
+    this.ranges = new Map(); // column -> {lower, upper, nats}, what was expected of it
+    for (const series of this.series) {
+      if (!["lower", "upper", "nats"].includes(series.role)) continue;
+      if (!this.ranges.has(series.column)) this.ranges.set(series.column, {});
+      this.ranges.get(series.column)[series.role] = series;
+    }
   }
 
   async bytes({ from, to }) {

@@ -16,11 +16,11 @@ class Timeline {
     const signals = store.series.filter((series) => series.role === "signal");
     const line = store.series.find((series) => series.role === "threshold") ?? null;
     this.alarm = doc.threshold === null ? null : { level: doc.threshold, series: line, shift: 0 };
-    this.score = new Panel("score", "Evidence over its limit", [{ series: score, colour: "score" }], this.alarm);
+    this.score = new Panel("score", "Evidence over its limit", [{ series: score, colour: "score" }], store, this.alarm);
     this.fixed = [this.score];
     if (signals.length) {
       this.fixed.push(new Panel("signals", "Signals of the score",
-        signals.map((series, i) => ({ series, ...lineStyle(i) }))));
+        signals.map((series, i) => ({ series, ...lineStyle(i) })), store));
     }
     this.panels = [];
     this.overview = new Overview($("overview"), view, clock, score, doc.events);
@@ -36,17 +36,19 @@ class Timeline {
   show(channels) {
     const made = new Map(this.panels.map((panel) => [panel.lines[0].series, panel]));
     this.channels = channels;
-    this.panels = [...this.fixed, ...channels.map((series) => made.get(series) ?? new Panel("channel", series.name, [{ series, colour: "curve" }]))];
+    this.panels = [...this.fixed, ...channels.map((series) => made.get(series) ?? new Panel("channel", series.name, [{ series, colour: "curve" }], this.store))];
     this.stack.replaceChildren(...this.panels.map((panel) => panel.element), make("div", { className: "axis" }, this.axis), this.hair, this.band);
     this.draw();
   }
 
   /** Draw in the next frame, once, however often it is asked for. */
   draw() {
-    this.due ||= requestAnimationFrame(() => {
-      this.due = 0;
-      this.#draw();
-    });
+    this.due ||= requestAnimationFrame(() => this.drawNow());
+  }
+
+  drawNow() {
+    this.due = 0;
+    this.#draw();
   }
 
   plot() {
@@ -160,8 +162,8 @@ class Timeline {
     if (doc.events.some((event) => event.kind === "no data")) add("none", "no data");
     for (const kind of new Set(doc.idle.map((one) => one.kind))) add("idle", `${kind}: not judged`);
     if (doc.training) add("train", "rows the detector learned from");
-    if ([...doc.events, ...doc.nearly].some((event) => Object.keys(event.band).length)) add("expected", "expected range");
-    if (doc.threshold !== null) add("threshold", "threshold");
+    if (this.store.ranges.size) add("expected", "expected range, given the other channels and the past");
+    if (doc.threshold !== null) add("threshold", "limit of the evidence");
     signals.forEach(({ name }, i) => {
       const line = make("canvas", { className: "line" });
       const words = doc.signalWords[name] ? `${name}: ${doc.signalWords[name]}` : name;

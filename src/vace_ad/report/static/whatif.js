@@ -1,4 +1,4 @@
-// The threshold as a line one can drag, to see how many events a lower or higher one would give.
+// The limit as a line one can drag, to see how many events a lower or higher one would give.
 
 const REACH = 7; // pixels from the line within which the pointer takes hold of it
 

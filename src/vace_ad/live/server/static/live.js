@@ -18,13 +18,17 @@ function alarmCard(alarm) {
   if (location.hash === `#alarm=${alarm.alarm}`) card.classList.add("chosen");
   const name = make("button", { className: "link", type: "button" }, alarm.entity || "source");
   name.onclick = () => alarm.entity && choose(alarm.entity);
-  const severity = alarm.severity === null ? "" : `severity ${Math.round(alarm.severity)}`;
+  const severity = alarm.severity === null ? "" : `severity ${Math.round(alarm.severity)}${alarm.level ? `, ${alarm.level}` : ""}`;
   card.append(make("div", { className: "top" }, name, make("b", {}, silent ? alarm.kind : severity)));
   const until = alarm.resolved ? ` to ${when(alarm.resolved)}` : "";
   card.append(make("div", { className: "what" }, `${alarm.resolved ? "" : "since "}${when(alarm.onset)}${until}`));
   const blamed = alarm.channels.slice(0, 3).map(({ name, share }) => `${name} ${Math.round(100 * share)} %`);
   if (alarm.channel) blamed.unshift(alarm.channel);
   if (blamed.length) card.append(make("div", { className: "what blame" }, blamed.join(", "), alarm.signal ? ` (${alarm.signal})` : ""));
+  const facts = (alarm.readings ?? []).slice(0, 1).map(readingWords);
+  if (alarm.partner && alarm.channels.length) facts.push(`${alarm.channels[0].name} and ${alarm.partner} stopped going together`);
+  if (alarm.lasting) facts.push("ended because what stayed became the new normal");
+  if (facts.length) card.append(make("div", { className: "what" }, facts.join("; ")));
   if (alarm.reason) card.append(make("div", { className: "what" }, alarm.reason));
   const marks = [alarm.acknowledged && "acknowledged", alarm.normal && "called normal", alarm.fault && "called a fault"].filter(Boolean);
   const acts = make("div", { className: "acts" });
@@ -34,6 +38,12 @@ function alarmCard(alarm) {
   if (marks.length) acts.append(make("small", {}, marks.join(", ")));
   card.append(acts);
   return card;
+}
+
+/** E.g. "flow 49.6, expected 31.0 to 35.0", as finely as the range asks for. */
+function readingWords({ channel, value, low, high }) {
+  const size = high - low || Math.abs(value - low) || 1;
+  return `${channel} ${number(value, size)}, expected ${number(low, size)} to ${number(high, size)}`;
 }
 
 function act(alarm, mark, words) {
@@ -123,42 +133,66 @@ async function loadDetail() {
   $("shown").hidden = false;
   $("name").replaceChildren(entity.name);
   $("state").textContent = entity.idle ? `${entity.state}; on disk, no rows for a while` : entity.state;
-  const { score, threshold } = entity, size = Math.max(Math.abs(score ?? 0), Math.abs(threshold ?? 0));
-  $("now").textContent = score === null || score === undefined ? "" : `now ${number(score, size)}${threshold === null ? "" : `, alarms above ${number(threshold, size)}`}`;
-  drawScore(entity.scores, threshold ?? null);
+  const evident = entity.evidence.length > 0, { score, threshold } = entity;
+  const now = evident ? entity.evidence[entity.evidence.length - 1][1] : score ?? null, limit = evident ? 1 : threshold ?? null;
+  const size = Math.max(Math.abs(now ?? 0), Math.abs(limit ?? 0));
+  $("measure").textContent = evident ? "Evidence over its limit" : "Score";
+  $("now").textContent = now === null ? "" : `now ${number(now, size)}${limit === null ? "" : `, alarms above ${number(limit, size)}`}`;
+  drawLine(evident ? entity.evidence : entity.scores, limit);
+  drawCurves(entity.curves ?? []);
   $("channels").replaceChildren(...entity.channels.map(({ name, value, low, high }) => {
     const out = value !== null && low !== null && (value < low || value > high);
     const size = high !== null ? high - low || Math.abs(high) || 1 : Math.abs(value ?? 1);
-    const usual = low === null ? "" : `usual ${number(low, size)} to ${number(high, size)}`;
-    return make("li", out ? { className: "out" } : {}, make("span", {}, name), make("b", {}, value === null ? "no data" : number(value, size)), make("small", {}, usual));
+    const expected = low === null ? "" : `expected ${number(low, size)} to ${number(high, size)}`;
+    return make("li", out ? { className: "out" } : {}, make("span", {}, name), make("b", {}, value === null ? "no data" : number(value, size)), make("small", {}, expected));
   }));
 }
 
-function drawScore(scores, threshold) {
+/** A line over time with its limit; evidence grows fast, so its scale is steep. */
+function drawLine(points, limit) {
   const { context, width, height } = prepare($("score"));
   readColours();
-  const known = scores.filter(([, value]) => value !== null);
+  const known = points.filter(([, value]) => value !== null);
   if (known.length < 2) return;
-  const from = scores[0][0], to = scores[scores.length - 1][0], left = 44, bottom = 18;
-  const most = Math.max(threshold ?? -Infinity, ...known.map(([, value]) => value)), least = Math.min(0, ...known.map(([, value]) => value));
-  const toY = (value) => 4 + (height - bottom - 4) * (1 - (value - least) / (most - least || 1));
+  const from = points[0][0], to = points[points.length - 1][0], left = 44, bottom = 18;
+  const most = Math.max(limit ?? -Infinity, ...known.map(([, value]) => value)), least = Math.min(0, ...known.map(([, value]) => value));
+  const warp = most > 8 * (limit ?? Infinity) ? steep : (value) => value, high = warp(most), low = warp(least);
+  const toY = (value) => 4 + (height - bottom - 4) * (1 - (warp(value) - low) / (high - low || 1));
   const scale = (width - left) / (to - from || 1);
   context.fillStyle = colours.soft;
   context.strokeStyle = colours.grid;
-  for (const tick of roundTicks(least, most, 3).ticks) {
-    context.fillText(number(tick, most - least), 0, toY(tick) + 4);
+  for (const tick of warp === steep ? [0, 1, 10, 100, 1000].filter((value) => value <= most) : roundTicks(least, most, 3).ticks) {
+    context.fillText(number(tick, warp === steep ? 100 : most - least), 0, toY(tick) + 4);
     context.beginPath(); context.moveTo(left, toY(tick)); context.lineTo(width, toY(tick)); context.stroke();
   }
-  if (threshold !== null) {
+  if (limit !== null) {
     context.save();
     context.strokeStyle = colours.event;
     context.setLineDash([5, 4]);
-    context.beginPath(); context.moveTo(left, toY(threshold)); context.lineTo(width, toY(threshold)); context.stroke();
+    context.beginPath(); context.moveTo(left, toY(limit)); context.lineTo(width, toY(limit)); context.stroke();
     context.restore();
   }
   for (const { at, label } of timeTicks(from, to, Math.max(2, width / 110))) context.fillText(label, Math.min(left + (at - from) * scale, width - context.measureText(label).width), height - 3);
-  const curve = { x: scores.map(([at]) => at - from), y: scores.map(([, value]) => value ?? NaN), spacing: (to - from) / scores.length };
+  const curve = { x: points.map(([at]) => at - from), y: points.map(([, value]) => value ?? NaN), spacing: (to - from) / points.length };
   drawCurve(context, curve, left, scale, toY, { colour: colours.score });
+}
+
+/** Suspects, else the channels farthest from what is expected: their values and the expected range. */
+function drawCurves(curves) {
+  while ($("curves").children.length > curves.length) $("curves").lastChild.remove();
+  curves.forEach(({ name, suspect, points }, i) => {
+    const item = $("curves").children[i] ?? $("curves").appendChild(make("li", {}, make("span", {}), make("canvas", { role: "img" })));
+    const [label, canvas] = item.children;
+    label.textContent = suspect ? `${name}, suspect` : name;
+    canvas.setAttribute("aria-label", `${name} with its expected range`);
+    const { context, width, height } = prepare(canvas), known = points.flatMap((point) => point.slice(1)).filter((value) => value !== null);
+    if (points.length < 2 || !known.length) return;
+    const from = points[0][0], to = points[points.length - 1][0], scale = width / (to - from || 1), left = 0;
+    const least = Math.min(...known), most = Math.max(...known), toY = (value) => 4 + (height - 8) * ((most - value) / (most - least || 1));
+    const line = (place) => ({ x: points.map(([at]) => at - from), y: points.map((point) => point[place] ?? NaN), spacing: (to - from) / points.length });
+    const place = { left, width, top: 0, bottom: height, scale, toY };
+    drawWithRange(context, line(1), { lower: line(2), upper: line(3) }, [[0, width]], place, { colour: colours.curve });
+  });
 }
 
 /** At most one call at a time, and one more after it if there was news meanwhile. */
