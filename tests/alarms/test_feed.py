@@ -87,7 +87,7 @@ def test_the_latest_rows_come_with_their_evidence_and_ranges(toy: Toy) -> None:
     rows = broken(toy, SHIFT)[:940]
     alarms = feed(toy)
     alarms.expect(np.ones(len(rows), bool), None, None)
-    taken = alarms.take(rows, len(rows))
+    taken = alarms.take(Piece(rows, len(rows)))
     latest = alarms.latest(100)
     np.testing.assert_array_equal(latest.values, rows[-100:])
     np.testing.assert_array_equal(latest.evidence, taken.evidence[-100:])
