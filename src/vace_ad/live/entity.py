@@ -33,9 +33,9 @@ BLIND = 2  # times the rows that a score needs, all without one: an alarm
 _STATE = {  # key in the stored state: attribute
     "phase": "phase", "n_rows": "n_rows", "base": "_base", "origin": "origin", "seen": "seen",
     "start": "start", "learn": "learn", "learned": "learned", "heard": "_heard",
-    "accepted": "accepted", "hushed": "_hushed", "blind": "_blind",
+    "accepted": "accepted", "hushed": "_hushed", "blind": "_blind", "idle": "idle",
 }  # fmt: skip
-_LATER = ("accepted", "hushed", "blind")  # keys that states of earlier releases lack
+_LATER = ("accepted", "hushed", "blind", "idle")  # keys that states of earlier releases lack
 _RETRY = 10  # after a fit that failed, a tenth of the training time is added
 
 
@@ -63,6 +63,7 @@ class Entity:
         self.accepted: list[tuple[str, Any]] = []  # the alarm and how it looked, called normal
         self._hushed: str | None = None  # the alarm whose event is still going on, called normal
         self.n_accepted = 0  # stretches that looked like something accepted
+        self.idle = False  # whether the last row is off or under maintenance
         self._blind = [0, 0]  # last rows without a score: how many, time of the first
         self._again: int | None = None  # after a restart: records up to this time may come again
 
@@ -148,7 +149,7 @@ class Entity:
                 cells[i, self._place[channel]] = value
         first, changes = self.n_rows, None
         if self.phase == WATCHING:
-            changes, scored = self._score(cells, [row.time for row in rows], first)
+            changes, scored, idle = self._score(cells, [row.time for row in rows], first)
             counts["unscored"] += scored.count(False)
         messages: list[Message] = []
         for i, row in enumerate(rows):
@@ -157,7 +158,8 @@ class Entity:
             self.n_rows += 1
             self.seen, self.newest = row.time, row.values
             messages += self.life.heard(row.time)
-            messages += self.life.channels(row.time, row.read, self._heard)
+            off = changes is not None and idle[i]
+            messages += self.life.channels(row.time, row.read, self._heard, off=off)
             if changes is not None:
                 self._count_accepted(changes[i])
                 messages += self.life.changes(changes[i], row.time, self.origin)
@@ -186,8 +188,11 @@ class Entity:
 
     def _score(
         self, cells: Rows, times: Sequence[int], number: int
-    ) -> tuple[list[list[Any]], list[bool]]:
-        """Changes by row, and whether each row has a score; `number` is that of the first row."""
+    ) -> tuple[list[list[Any]], list[bool], list[bool]]:
+        """Changes by row, whether each row has a score or needs none, and whether it is idle.
+
+        `number` is that of the first row.
+        """
         if self.stream is None:
             assert self.model is not None
             self.stream, self._base, self.origin = self.model.stream(), number, times[0]
@@ -196,13 +201,16 @@ class Entity:
         with self._looking:
             added = self.stream.add(cells, np.array(times, "datetime64[ns]"))
         self.scores.extend(times, added.provisional.tolist())
-        scored = (~np.isnan(added.provisional)).tolist()
+        scored = (~np.isnan(added.provisional) | added.idle).tolist()
+        idle = added.idle.tolist()
+        self.idle = idle[-1]
         if len(times) == 1:
-            return [list(added.changes)], scored
+            return [list(added.changes)], scored, idle
         changes: list[list[Any]] = [[] for _ in times]
         for change in added.changes:
-            changes[(change.row or 0) - (number - self._base)].append(change)
-        return changes, scored
+            row = (change.row or 0) - (number - self._base)  # before these where rows waited
+            changes[max(row, 0)].append(change)
+        return changes, scored, idle
 
     def latest(self, n: int) -> Latest | None:
         """The last n rows with what was expected, for those who look from another thread."""
@@ -260,7 +268,7 @@ class Entity:
     def words(self) -> str:
         """The phase in words, with the fraction of the training time that has passed."""
         if self.phase != LEARNING:
-            return self.phase
+            return "off" if self.idle and self.phase == WATCHING else self.phase
         begun = self.seen - self.start if self.start is not None else 0
         return f"learning, {min(1.0, begun / self.learn) if self.learn else 0:.0%}"
 
@@ -275,7 +283,7 @@ class Entity:
         cells, times = journal_matrix(store.journal(self.name, self.learned), len(self.channels))
         messages = []
         for i, time in enumerate(times.astype(np.int64).tolist()):
-            (changes,), (scored,) = self._score(cells[i : i + 1], [time], self.learned + i)
+            (changes,), (scored,), _ = self._score(cells[i : i + 1], [time], self.learned + i)
             self._count_accepted(changes)
             messages += self.life.changes(changes, time, self.origin)
             messages += self._watched(scored, time)
