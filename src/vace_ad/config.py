@@ -126,6 +126,13 @@ class VACEConfig(_Checked):
     robust: bool = False  # whether training stretches that stand out are left out in a second fit,
     # where they are at most a tenth of the rows
     extra_signals: tuple[str, ...] = ()  # of installed packages, by name; they add to the score
+    off: str | None = None  # the condition under which the machine stands still: no row of it is
+    # learned, scored or missing
+    run_up: int = 5  # rows after it stood still that count as off too
+    run_down: int = 5  # rows before it stands still that raise no alarm; alarms wait so long
+    context: tuple[str, ...] = ()  # columns that explain others and are never blamed themselves
+    watch: tuple[str, ...] = ()  # the only channels that alarm; all others are context
+    maintenance: tuple[str, ...] = ()  # planned windows, FROM..TO each, whose rows count as off
     max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt
     max_missing: float = 0.5  # share of channels above which a row has no score
     max_fit_rows: int = 100_000  # longer training parts are thinned to evenly spaced pieces
@@ -137,7 +144,12 @@ class VACEConfig(_Checked):
     reproduction: Reproduction = field(default_factory=Reproduction)
 
     def __post_init__(self) -> None:
+        for name in ("extra_signals", "context", "watch", "maintenance"):
+            if isinstance(given := getattr(self, name), list):
+                object.__setattr__(self, name, tuple(given))
         super().__post_init__()
+        if both := set(self.context) & set(self.watch):
+            raise ConfigError(f"{sorted(both)[0]!r} is in context and in watch; keep one of them")
         if not re.fullmatch(r"(cpu|cuda|mps|xpu)(:\d+)?", self.device):
             raise ConfigError(
                 f"device={self.device!r}: must be 'cpu', 'cuda', 'mps' or 'xpu', with a number "
@@ -205,6 +217,7 @@ WARM = 48  # rows
 LENGTH = 96  # rows of a patch, and of the longest window, where nothing says otherwise
 FOLLOWED = 150  # rows of the longest patch that windows follow: an hour is lost in a day
 COMPUTING = ("engine", "precision", "device")  # settings that shape no score beyond rounding
+CHANGEABLE = (*COMPUTING, "maintenance")  # that may be chosen anew after the fit
 
 
 class Default:
@@ -233,6 +246,8 @@ _RANGES: dict[str, tuple[float, float]] = {
     "fit_stride": (1, 100_000),
     "max_fit_patches": (100, _LIMIT),
     "max_fit_rows": (1000, _LIMIT),
+    "run_up": (0, 100_000),
+    "run_down": (0, 4_096),
     "max_gap": (0, 1_000_000),
     "max_missing": (0.0, 1.0),
     "channel_expansion": (1, 1024),
@@ -302,17 +317,18 @@ def _check_type(name: str, value: Any, hint: Any) -> None:
             allowed = ", ".join(repr(choice) for choice in get_args(hint))
             raise ConfigError(f"{name}={value!r}: must be one of {allowed}")
         return
-    if hint == int | None and value is None:
+    if hint in (int | None, str | None) and value is None:
         return
     whole = isinstance(value, int) and not isinstance(value, bool)
     fits, wanted = {
         bool: (isinstance(value, bool), "True or False"),
         str: (isinstance(value, str), "a string"),
+        str | None: (isinstance(value, str), "a string or None"),
         float: (whole or isinstance(value, float), "a number"),
     }.get(hint, (whole, "an integer" if hint is int else "an integer or None"))
     if get_origin(hint) is tuple:
         kind = get_args(hint)[0]
         fits = isinstance(value, tuple) and all(type(item) is kind for item in value)
-        wanted = f"a tuple of {'integers' if kind is int else 'strings'}"
+        wanted = "a tuple of integers" if kind is int else "a list of names"
     if not fits:
         raise ConfigError(f"{name}={value!r}: must be {wanted}")

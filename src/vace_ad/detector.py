@@ -22,7 +22,8 @@ from vace_ad.alarms.expected import expected_cells, explain_rows
 from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.score_feed import ScoreFeed
-from vace_ad.config import COMPUTING, Default, VACEConfig, default
+from vace_ad.caller import option
+from vace_ad.config import CHANGEABLE, Default, VACEConfig, default
 from vace_ad.detection import Detection
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.trajectory import embed
@@ -37,6 +38,7 @@ from vace_ad.feedback import (
     with_ratio,
 )
 from vace_ad.frames.columns import clean_frame
+from vace_ad.frames.spans import as_spans
 from vace_ad.frames.steps import StepTracker
 from vace_ad.frames.table import Table, as_chunks, as_table, gathered
 from vace_ad.frames.training import training_tables
@@ -95,6 +97,22 @@ class VACE:
     extra_signals
         Names of signals that installed packages add to the score, by the entry point
         `vace_ad.signals`.
+    off
+        The condition under which the machine stands still, such as "pump_speed < 5 or status ==
+        'stopped'": those rows are neither learned nor scored, and never "no data".
+    run_up
+        Rows after it stood still that count as off too.
+    run_down
+        Rows before it stands still that raise no alarm. Every alarm waits so long, if `off` is
+        given.
+    context
+        Columns that explain others and are never blamed: ambient conditions, set points, product
+        codes. Columns of text become a channel of 0 and 1 for each of their values.
+    watch
+        The only channels that alarm; all others are context.
+    maintenance
+        Planned windows, each "FROM..TO" as in "2026-03-01T06:00..2026-03-01T14:00": their rows
+        count as off. May be changed after the fit.
     max_gap
         Missing rows of a channel that are interpolated; longer ones are rebuilt from the others.
     max_missing
@@ -200,6 +218,12 @@ class VACE:
         new_normal_after: int = default(1_000),
         robust: bool = default(False),
         extra_signals: tuple[str, ...] = default(()),
+        off: str | None = default(None),
+        run_up: int = default(5),
+        run_down: int = default(5),
+        context: tuple[str, ...] = default(()),
+        watch: tuple[str, ...] = default(()),
+        maintenance: tuple[str, ...] = default(()),
         max_gap: int = default(5),
         max_missing: float = default(0.5),
         max_fit_rows: int = default(100_000),
@@ -279,25 +303,37 @@ class VACE:
         return self._asked.to_dict()
 
     def set_params(self, **settings: Any) -> Self:
-        """Change settings; a fitted detector must then be fitted again."""
+        """Change settings; a fitted detector must then be fitted again, unless for maintenance."""
         self._asked = VACEConfig.from_preset(None, **{**self._asked.to_dict(), **settings})
+        model: Model | None = getattr(self, "_model", None)
+        if model is not None and "maintenance" in settings:  # needs no new fit
+            config = replace(model.config, maintenance=self._asked.maintenance)
+            self._model = replace(model, config=config)
         return self
 
     def fit(
-        self, data: Any, y: Any = None, *, sort: bool = False, progress: Progress | bool = False
+        self,
+        data: Any,
+        y: Any = None,
+        *,
+        sort: bool = False,
+        labels: Any = None,
+        progress: Progress | bool = False,
     ) -> Self:
         """Learn normal operation from one table or the path of a Parquet file, or a list of them.
 
         Nothing reaches across the border between two tables, or a jump in time. Of a file with
         more than `max_fit_rows` rows, only evenly spaced pieces are read. Columns of a table that
         cannot be channels (text, row counters, labels) are left out with a warning. `sort` puts
-        rows in order of time and averages those of the same time. `y` is ignored; it is there
-        for scikit-learn's tools. A fit that fails leaves the detector as it was. Here and in
-        `score`, `signals`, `embed` and `detect`, `progress=True` shows bars in notebooks and
-        terminals.
+        rows in order of time and averages those of the same time. `labels` are past faults, whose
+        rows are left out: a CSV file of `start,end`, or a list of pairs of times. `y` is ignored;
+        it is there for scikit-learn's tools. A fit that fails leaves the detector as it was. Here
+        and in `score`, `signals`, `embed` and `detect`, `progress=True` shows bars in notebooks
+        and terminals.
         """
         with shown(progress) as report:
-            model = Model.fit(data, self._asked, report, sort=sort)
+            faults = () if labels is None else as_spans(labels)
+            model = Model.fit(data, self._asked, report, sort=sort, faults=faults)
         self._take(model)
         return self
 
@@ -325,7 +361,7 @@ class VACE:
         return [
             (name, then[name], value)
             for name, value in now.items()
-            if name not in COMPUTING and value is not None and value != then[name]
+            if name not in CHANGEABLE and value is not None and value != then[name]
         ]
 
     @property
@@ -382,9 +418,9 @@ class VACE:
             return np.asarray(scores[np.searchsorted(ordered.time, table.time)])
         stream = Stream(self.model_, live=False)
         with shown(progress) as report:
-            parts = [found.scores for found in self._run(stream, data, report)]
-        scores = np.concatenate(parts)
-        self._check_scored(scores, stream.trouble)
+            parts = list(self._run(stream, data, report))
+        scores = np.concatenate([part.scores for part in parts])
+        self._check_scored(scores, stream.trouble, _count_idle(parts))
         return scores
 
     def signals(self, data: Any, *, progress: Progress | bool = False) -> dict[str, Scores]:
@@ -396,9 +432,10 @@ class VACE:
         """
         stream = Stream(self.model_, live=False)
         with shown(progress) as report:
-            parts = [found.signals for found in self._run(stream, data, report)]
-        found = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        self._check_scored(next(iter(found.values())), stream.trouble)
+            parts = list(self._run(stream, data, report))
+        names = self.model_.lines
+        found = {name: np.concatenate([part.signals[name] for part in parts]) for name in names}
+        self._check_scored(next(iter(found.values())), stream.trouble, _count_idle(parts))
         return found
 
     def score_chunks(self, chunks: Iterable[Any]) -> Iterator[Scores]:
@@ -444,16 +481,24 @@ class VACE:
                 "needed"
             )
 
-    def _check_scored(self, scores: Scores, trouble: str | None) -> None:
-        """Say how many rows have no score and why; refuse an answer that has none at all."""
-        missing = int(np.isnan(scores).sum())
+    def _check_scored(self, scores: Scores, trouble: str | None, idle: int = 0) -> None:
+        """Say how many rows have no score and why; refuse an answer that has none at all.
+
+        Rows that are `idle` need none.
+        """
+        missing = int(np.isnan(scores).sum()) - idle
         if np.isinf(scores).any():
             raise InputError(
                 f"the score of row {int(np.flatnonzero(~np.isfinite(scores))[0])} is not finite: "
                 "cells are too large to compute with, or the model is; check the data, fit again"
             )
         most, reach = self.config.max_missing, self.model_.reach
-        if missing == len(scores):
+        if idle and idle == len(scores):
+            raise InputError(
+                f"all {idle:,} rows are off or under maintenance, so there is nothing to judge; "
+                f"check {option('off', self.config.off)} and {option('maintenance')}"
+            )
+        if missing == len(scores) - idle:
             reason = trouble or (
                 f"each has more than {most:.0%} of its channels missing, or lies in a stretch "
                 f"shorter than {reach} rows; check the data, or allow more by max_missing"
@@ -571,7 +616,8 @@ class VACE:
             signals = {
                 name: np.concatenate([part.signals[name] for part in parts]) for name in model.lines
             }
-            self._check_scored(next(iter(signals.values())), stream.trouble)
+            scores = next(iter(signals.values()))
+            self._check_scored(scores, stream.trouble, _count_idle(parts))
         judged = Judged(
             [change for part in parts for change in part.changes],
             np.concatenate([part.evidence for part in parts]),
@@ -706,6 +752,10 @@ class VACE:
         """Write the fitted detector to one file, and feedback, if there is any, beside it."""
         self.model_.save(path)
         self.feedback.move(path)
+
+
+def _count_idle(parts: Iterable[Added]) -> int:
+    return sum(int(part.idle.sum()) for part in parts)
 
 
 def _by_score(

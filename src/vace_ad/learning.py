@@ -34,10 +34,18 @@ class Learned(NamedTuple):
 
 
 def learn(
-    parts: Sequence[Part], config: VACEConfig, progress: Progress, watch: Stopwatch
+    parts: Sequence[Part],
+    config: VACEConfig,
+    progress: Progress,
+    watch: Stopwatch,
+    scored: NDArray[np.bool_],
 ) -> Learned:
-    """Fit every signal on these parts."""
-    training = Training.of([part.rows for part in parts], config, progress)
+    """Fit every signal on these parts, and on the channels (n_channels,) that are `scored`."""
+    rows = [part.rows for part in parts]
+    if not scored.all():
+        mean = Normal.units(rows).mean
+        rows = [np.where(scored, each, mean) for each in rows]
+    training = Training.of(rows, config, progress)
     parts = [part for part in parts if len(part.rows) >= training.config.least_rows]
     watch.stamp("rows")
     fitted: list[Fitted] = []

@@ -16,13 +16,16 @@ from vace_ad import files
 from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.budget import Budget, Threshold, choose_threshold
 from vace_ad.alarms.calibration import Calibration
+from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.pattern import Pattern
 from vace_ad.alarms.recognise import Recogniser
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.training import LEAVE_OUT_MOST, Looked, standing_out, without
 from vace_ad.alarms.watch import AlarmModel
-from vace_ad.config import COMPUTING, VACEConfig
+from vace_ad.config import CHANGEABLE, VACEConfig
 from vace_ad.errors import ConfigError, ModelFileError
+from vace_ad.frames.idle import IdleRule, watched
+from vace_ad.frames.spans import Span
 from vace_ad.frames.steps import StepRule
 from vace_ad.frames.table import Table
 from vace_ad.frames.training import (
@@ -51,27 +54,41 @@ class Model(LearnedAlone):
 
     config: VACEConfig
     channels: tuple[str, ...]
-    normal: Normal
+    normal: Normal  # of all channels
+    scored: Normal  # of what signals see: the context is constant there
     signals: tuple[Signal, ...]
     calibration_scores: Array  # (n,), of training rows, by streams that did not learn from them
     wander: Wander  # of channels in training, by which rows are blamed on them
     alarm: AlarmModel  # what every channel should be, and how surprising it is where it is not
+    conditions: Conditions  # the range of every channel
     facts: Mapping[str, Any] = field(default_factory=dict)  # what happened in the fit
 
     @classmethod
     def fit(
-        cls, data: Any, config: VACEConfig, progress: Progress = silent, *, sort: bool = False
+        cls,
+        data: Any,
+        config: VACEConfig,
+        progress: Progress = silent,
+        *,
+        sort: bool = False,
+        faults: Sequence[Span] = (),
     ) -> Self:
-        """Learn normal operation from tables or Parquet files."""
+        """Learn normal operation from tables or Parquet files, without the rows of past faults."""
         watch = Stopwatch()
         tables, n_rows = training_tables(data, config, sort)
         channels = tables[0].names
+        mine = watched(config, channels)
         tables = [table.aligned(channels) for table in tables]
         rule = StepRule.of([table.time for table in tables], config.max_gap)
         parts = placed_parts(
-            tables, channels, config, learn=lambda rows: Normal.fit(rows)[0].rebuild, rule=rule
+            tables,
+            channels,
+            config,
+            learn=lambda rows: Normal.fit(rows)[0].rebuild,
+            rule=rule,
+            idle=IdleRule(config, channels, faults),
         )
-        learned = learn(parts, config, progress, watch)
+        learned = learn(parts, config, progress, watch, mine)
         step = None if rule.step is None else rule.step / 1e9
         stretches = standing_out(learned.held, learned.training.config.length)
         looked = Looked(
@@ -81,16 +98,17 @@ class Model(LearnedAlone):
             learned.training.rhythm,
             step,
             whole=sum(map(len, tables)) == n_rows,
+            off=config.off,
         )
         refit = config.robust and 0 < np.diff(stretches).sum() <= LEAVE_OUT_MOST * len(learned.held)
         least = learned.training.config.least_rows
         kept = without(learned.parts, stretches, least) if refit else []
         if kept:
-            learned = learn(kept, config, progress, watch)
+            learned = learn(kept, config, progress, watch, mine)
         notes = looked.notes(stretches, left_out=bool(kept))
         training, signals, held = learned.training, learned.signals, learned.held
-        used, config = list(training.parts), training.config
-        alarm = AlarmModel.fit(used, learned.held_now)
+        used, config = [part.rows for part in learned.parts], training.config
+        alarm = AlarmModel.fit(used, learned.held_now, mine)
         watch.stamp("calibration")
         facts = {
             "rows": n_rows,
@@ -99,6 +117,7 @@ class Model(LearnedAlone):
             "regular_step": rule.regular,
             "pace_seconds": None if step is None else [each / 1e9 for each in rule.pace],
             "training": [note.to_plain() for note in notes],
+            "data": looked.sheet(notes).to_plain(),
             "rhythm": training.rhythm._asdict(),
             "engine": "none",
             "seconds": watch.seconds,
@@ -108,11 +127,13 @@ class Model(LearnedAlone):
         return cls(
             config,
             channels,
+            training.normal if mine.all() else Normal.fit(used)[0],
             training.normal,
             tuple(signals),
             held,
             Wander.fit(used),
             alarm,
+            Conditions.fit(used),
             facts,
         )
 
@@ -125,11 +146,12 @@ class Model(LearnedAlone):
         learned from old and new together, without the old rows.
         """
         watch, config = Stopwatch(), self.config
-        parts, named = (self._parts(each) for each in (tables, accepted))
+        all_parts, all_named = (self._parts(each) for each in (tables, accepted))
+        parts, named = ([*map(self.to_score, each)] for each in (all_parts, all_named))
         before = int(self.facts.get("rows_used", self.facts["rows"]))
-        update = Update(parts, named, before, self.normal, config, progress)
+        update = Update(parts, named, before, self.scored, config, progress)
         fitted = [signal.updated(update) for signal in self.signals]
-        held = held_out(fitted, self.normal, parts, config)
+        held = held_out(fitted, self.scored, parts, config)
         final, now = [each[0] for each in held], [each[1] for each in held]
         watch.stamp("update")
         facts = {
@@ -143,8 +165,9 @@ class Model(LearnedAlone):
             self,
             signals=tuple(found.signal for found in fitted),
             calibration_scores=thinned([self.calibration_scores, *final], config.max_fit_rows),
-            wander=self.wander.merged(Wander.fit([*parts, *named]), update.weight),
-            alarm=self.alarm.updated([*parts, *named], now),
+            wander=self.wander.merged(Wander.fit([*all_parts, *all_named]), update.weight),
+            alarm=self.alarm.updated([*all_parts, *all_named], now),
+            conditions=self.conditions.merged([*all_parts, *all_named]),
             facts=facts,
         )
 
@@ -158,6 +181,13 @@ class Model(LearnedAlone):
             self.config,
             learn=lambda rows: self.normal.rebuild,
             rule=self.step_rule,
+            idle=self.idle,
+        )
+
+    def to_score(self, rows: Array) -> Array:
+        """Rows (n, n_channels) as signals see them: the context is constant."""
+        return (
+            rows if self.scored is self.normal else np.where(self.watched, rows, self.scored.mean)
         )
 
     @cached_property
@@ -212,6 +242,16 @@ class Model(LearnedAlone):
         return StepRule(step, facts.get("regular_step", True), gap, (1e9 * low, 1e9 * high))
 
     @cached_property
+    def idle(self) -> IdleRule:
+        """Which rows are not judged: the machine is off, or under maintenance."""
+        return IdleRule(self.config, self.channels)
+
+    @cached_property
+    def watched(self) -> NDArray[np.bool_]:
+        """Which channels alarm and are blamed, (n_channels,)."""
+        return watched(self.config, self.channels)
+
+    @cached_property
     def calibration(self) -> Calibration:
         """How scores are distributed in normal operation."""
         return Calibration.from_scores(self.calibration_scores, self.reach)
@@ -226,7 +266,7 @@ class Model(LearnedAlone):
     def digest(self) -> str:
         """Twelve hexadecimal digits of all that shapes a score."""
         description = self._description()
-        shaping = {k: v for k, v in description["config"].items() if k not in COMPUTING}
+        shaping = {k: v for k, v in description["config"].items() if k not in CHANGEABLE}
         text = json.dumps([shaping, description["channels"], description["constants"]])
         return files.digest(text, self._arrays())[:12]
 
@@ -244,8 +284,11 @@ class Model(LearnedAlone):
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {"calibration_scores": self.calibration_scores}
         arrays |= prefixed("normal", self.normal.arrays())
+        if self.scored is not self.normal:
+            arrays |= prefixed("scored", self.scored.arrays())
         arrays |= prefixed("wander", self.wander.arrays())
         arrays |= prefixed("alarm", self.alarm.arrays())
+        arrays |= prefixed("conditions", self.conditions.arrays())
         for signal in self.signals:
             arrays |= prefixed(signal.key, signal.arrays())
         return arrays
@@ -258,9 +301,9 @@ class Model(LearnedAlone):
     def load(cls, path: str | PathLike[str], **computing: Any) -> Self:
         """Read a model; `engine`, `precision` and `device` may be chosen anew."""
         for name in computing:
-            if name not in COMPUTING:
+            if name not in CHANGEABLE:
                 raise ConfigError(
-                    f"{name!r} cannot be changed on loading, only {', '.join(COMPUTING)} can"
+                    f"{name!r} cannot be changed on loading, only {', '.join(CHANGEABLE)} can"
                 )
         description, arrays = files.read(path, KIND, layout)
         config, channels = settings(description)
@@ -268,19 +311,23 @@ class Model(LearnedAlone):
         constants = description["constants"]
         try:
             check(arrays, description["facts"])
-            normal = Normal(**{**under("normal", arrays), **constants["normal"]})
+            normal = scored = Normal(**{**under("normal", arrays), **constants["normal"]})
+            if not watched(config, channels).all():
+                scored = Normal(**{**under("scored", arrays), **constants["normal"]})
             model = cls(
                 config,
                 channels,
                 normal,
-                restored(arrays, normal, config, constants),
+                scored,
+                restored(arrays, scored, config, constants),
                 arrays["calibration_scores"],
                 Wander(**under("wander", arrays)),
                 AlarmModel.restored(under("alarm", arrays)),
+                Conditions(**under("conditions", arrays)),
                 description["facts"],
             )
             plain = replace(config, engine="numpy", precision="float32", device="cpu")
-            rehearse(normal, restored(arrays, normal, plain, constants), model.reach + 8)
+            rehearse(scored, restored(arrays, scored, plain, constants), model.reach + 8)
         except ModelFileError:
             raise
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as wrong:

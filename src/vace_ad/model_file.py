@@ -12,6 +12,7 @@ from vace_ad import files
 from vace_ad.alarms.blame import LENGTHS
 from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import VACEConfig
+from vace_ad.frames.idle import watched
 from vace_ad.signals import Signal, kinds
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.protocol import under
@@ -35,13 +36,12 @@ def layout(description: dict[str, Any]) -> files.Layout:
     wanted: files.Layout = {
         "calibration_scores": ("F64", (None,)),
         "wander.usual": ("F64", (len(LENGTHS), d)),
-        "wander.deviation": ("F64", (d,)),
-        "normal.mean": ("F64", (d,)),
-        "normal.scale": ("F64", (d,)),
-        "normal.matrix": ("F64", (d, d)),
-        "normal.noise": ("F64", (None, d)),
+        **dict.fromkeys(("wander.deviation", "conditions.low", "conditions.high"), ("F64", (d,))),
         **{f"alarm.{name}": shape for name, shape in AlarmModel.layout(d).items()},
     }
+    for name in ("normal",) if watched(config, channels).all() else ("normal", "scored"):
+        wanted |= {f"{name}.{each}": ("F64", (d,)) for each in ("mean", "scale")}
+        wanted |= {f"{name}.matrix": ("F64", (d, d)), f"{name}.noise": ("F64", (None, d))}
     for kind in kinds(config.extra_signals):
         if kind.key in description["constants"]:
             own = kind.layout(config, d, description["constants"][kind.key])
@@ -86,7 +86,8 @@ def check(arrays: Mapping[str, NDArray[Any]], facts: Any) -> None:
     varied = (arrays["normal.noise"] != arrays["normal.noise"][:1]).any()
     if varied and scores.min() == scores.max():
         raise ValueError("its calibration scores are all the same, but the rows of its fit not")
-    if not (arrays["normal.scale"] > 0).all() or len(arrays["normal.noise"]) == 0:
+    scales = [array for name, array in arrays.items() if name in ("normal.scale", "scored.scale")]
+    if not all((scale > 0).all() for scale in scales) or len(arrays["normal.noise"]) == 0:
         raise ValueError("its units are not positive")
     largest = max(float(np.abs(array).max(initial=0)) for array in arrays.values())
     if largest > 1e150:

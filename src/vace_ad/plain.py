@@ -26,10 +26,11 @@ def plain_text(text: str) -> str:
     )
 
 
-def found_words(anomalies: int, silent: int) -> str:
+def found_words(anomalies: int, silent: int, outside: int = 0) -> str:
     """What was found, counted: "3 anomalies, 1 period without data"."""
     words = plural(anomalies, "anomaly", "anomalies")
-    return f"{words}, {plural(silent, 'period')} without data" if silent else words
+    words += f", {plural(silent, 'period')} without data" if silent else ""
+    return words + (f", {outside:,} under conditions outside training" if outside else "")
 
 
 def plural(count: int, word: str, many: str | None = None) -> str:

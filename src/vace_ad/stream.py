@@ -19,6 +19,7 @@ from vace_ad.alarms.recognise import Recogniser, Stretch
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.score_feed import ScoreFeed
 from vace_ad.errors import ConfigError, InputError, StateError
+from vace_ad.frames.idle import IdleTracker
 from vace_ad.frames.segments import Piece, Segments
 from vace_ad.frames.steps import StepTracker, with_missing
 from vace_ad.frames.table import Table, as_table
@@ -44,6 +45,8 @@ class Added:
     changes: tuple[Change, ...] = ()  # alarms that were opened, updated or resolved
     evidence: Array = field(default_factory=lambda: _NO_SCORES)  # of decided rows, over its limit
     surprise: Array = field(default_factory=lambda: _NO_SCORES)  # of decided rows, in nats
+    # (n,), whether each row just added is off or under maintenance
+    idle: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, bool))
 
     @property
     def scores(self) -> Array:
@@ -91,6 +94,8 @@ class Stream:
         self._n_rows = 0  # taken in
         self._n_final = 0  # given out
         self._steps = StepTracker(model.step_rule)
+        self._idle = IdleTracker(model.idle)
+        self._restarted: list[Taken] = []  # what rows gave that waited when judging began anew
         self._real = np.empty(0, bool)  # of rows not given out: whether they came, or were missing
         self._latest = np.nan  # provisional score
         self._budget, self._rules, self._step = budget or Budget(), rules, step
@@ -102,7 +107,7 @@ class Stream:
             elif live:
                 self._score_feed = ScoreFeed(model, self.threshold.value, rules)
         self._ahead = live or (self._feed is not None and not config.reproduction.over_the_set)
-        self._signals = Together(model.signals, model.normal, model.reach, self._ahead)
+        self._signals = Together(model.signals, model.scored, model.reach, self._ahead)
         self._recogniser: Recogniser | None = None
         if live and accepted:
             self.accept(accepted)
@@ -151,9 +156,14 @@ class Stream:
         judged: list[Taken] = []
         ended: list[Stretch] = []
         whole = self._steps.add(table.time, len(table))
+        idle = np.zeros(len(table), bool)
         for a in range(0, len(table), SLAB):
             b = min(a + SLAB, len(table))
             rows, steps = table.block(a, b), whole[a:b]
+            time = None if table.time is None else table.time[a:b]
+            if self.model.idle.given:
+                idle[a:b] = self._idle.add(rows, time, table.zone).any
+                steps = steps.without(idle[a:b])
             bears: Array | None = None if bear is None else bear[a:b]
             if self._recogniser is not None:
                 rows, bears, over = self._recogniser.add(rows, steps.cuts())
@@ -165,8 +175,7 @@ class Stream:
             cuts = steps.cuts()
             waiting = self._segments.waiting(rows, cuts, steps.off) if self._live else None
             if self._feed is not None:
-                times = None if table.time is None else table.time[a:b]
-                self._feed.expect(came, times, bears, waiting)
+                self._feed.expect(came, time, bears, waiting)
             now = []
             for piece in self._segments.add(rows, cuts, steps.off):
                 done, newest = self._take(piece, judged)
@@ -180,17 +189,17 @@ class Stream:
         if self._score_feed is not None:
             rows = _end_to_end(taken, table.block(0, 0), axis=0)
             changes = self._score_feed.add(rows, table.time, scores)
-        return self._answer(lines, scores, changes, judged, ended)
+        return replace(self._answer(lines, scores, changes, judged, ended), idle=idle)
 
     def _take(self, piece: Piece, judged: list[Taken]) -> tuple[Array, Array]:
         """Lines now complete, and the provisional ones of a piece; alarms see it too."""
         if piece.rows is None:
             done, newest = self._signals.cut(piece.n), self._signals.nothing(piece.n)
         else:
-            done, newest = self._signals.extend(piece.rows)
+            done, newest = self._signals.extend(self.model.to_score(piece.rows))
         if self._feed is not None:
             scores = added(newest) if self._ahead and piece.rows is not None else None
-            judged.append(self._feed.take(piece.rows, piece.n, scores))
+            judged.append(self._feed.take(piece, scores))
         return done, newest
 
     def _provisional(self, now: list[Array], n: int, waiting: NDArray[np.intp] | None) -> Array:
@@ -213,7 +222,7 @@ class Stream:
     def judge_afresh(self) -> None:
         """Judge what follows as if the stream began here: the rows so far are known as normal."""
         if self._feed is not None:
-            self._feed.restart()
+            self._restarted.append(self._feed.restart())
 
     def finish(self) -> Added:
         """The rows that are left when the series ends."""
@@ -222,10 +231,11 @@ class Stream:
         for piece in self._segments.finish():
             lines.append(self._take(piece, judged)[0])
         lines.append(self._signals.finish())
-        feed = self._feed or self._score_feed
         ended = [] if self._recogniser is None else self._recogniser.finish()
-        last = [] if feed is None else [Taken(feed.finish(), _NO_SCORES, _NO_SCORES)]
-        return self._answer(lines, np.empty(0), (), judged + last, ended)
+        if self._feed is not None:
+            judged.append(self._feed.finish())
+        changes = () if self._score_feed is None else self._score_feed.finish()
+        return self._answer(lines, np.empty(0), changes, judged, ended)
 
     def _answer(
         self,
@@ -235,6 +245,7 @@ class Stream:
         judged: Sequence[Taken],
         ended: Sequence[Stretch],
     ) -> Added:
+        judged, self._restarted = [*self._restarted, *judged], []
         changes += tuple(change for one in judged for change in one.changes)
         changes += tuple(accepted_change(stretch, self._feed) for stretch in ended)
         whole = _end_to_end(lines, self._signals.nothing(0))
@@ -280,6 +291,7 @@ class Stream:
             "real": self._real.astype(np.uint8),
             "latest": np.array([self._latest]),
             **prefixed("steps", self._steps.state()),
+            **prefixed("idle", self._idle.state()),
             **prefixed("segments", self._segments.state()),
             **prefixed("signals", self._signals.state()),
         }
@@ -362,6 +374,7 @@ class Stream:
         self._n_rows, self._n_final = (int(n) for n in arrays["counts"])
         self._real = arrays["real"].astype(bool)
         self._steps.resume(under("steps", arrays))
+        self._idle.resume(under("idle", arrays))
         self._latest = float(arrays["latest"][0])
         self._segments.resume(under("segments", arrays))
         self._signals.resume(under("signals", arrays))

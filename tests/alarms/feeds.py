@@ -10,11 +10,14 @@ import numpy as np
 from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.calibration import Calibration
+from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.feed import AlarmFeed, Change
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import VACEConfig
+from vace_ad.frames.idle import IdleRule
+from vace_ad.frames.segments import Piece
 from vace_ad.frames.steps import StepRule
 from vace_ad.signals.normal import Normal
 
@@ -34,6 +37,9 @@ class Toy:
         self.normal, *_ = Normal.fit([self.train])
         self.wander = Wander.fit([self.train])
         self.alarm = AlarmModel.fit([self.train])
+        self.idle = IdleRule(self.config, self.channels)
+        self.watched = np.ones(len(self.channels), bool)
+        self.conditions = Conditions.fit([self.train])
         scores = np.random.default_rng(0).gamma(2, 0.2, len(self.train))
         self.calibration = Calibration.from_scores(scores)
 
@@ -63,7 +69,7 @@ def add(alarms: AlarmFeed, rows: np.ndarray, run: Run, came: np.ndarray | None =
     """The next rows, all decided at once."""
     came = np.ones(len(rows), bool) if came is None else came
     alarms.expect(came, None, None)
-    taken = alarms.take(rows, len(rows))
+    taken = alarms.take(Piece(rows, len(rows)))
     run.changes += taken.changes
     run.evidence = np.concatenate([run.evidence, taken.evidence])
     run.surprise = np.concatenate([run.surprise, taken.surprise])
@@ -74,5 +80,5 @@ def run_feed(toy: Toy, rows: np.ndarray, cuts: Sequence[int] = (), **how) -> Run
     alarms, run = feed(toy, **how), Run()
     for part in np.split(rows, list(cuts)):
         add(alarms, part, run)
-    run.changes += alarms.finish()
+    run.changes += alarms.finish().changes
     return run

@@ -12,6 +12,7 @@ from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.feed import READ, plain_event, restored_event
 from vace_ad.alarms.runs import Rules
 from vace_ad.config import VACEConfig
+from vace_ad.frames.segments import Piece
 
 TRAIN, D, N = 3000, 6, 2000
 VALUES = coupled(TRAIN + N, D, seed=0)
@@ -86,7 +87,7 @@ def test_the_latest_rows_come_with_their_evidence_and_ranges(toy: Toy) -> None:
     rows = broken(toy, SHIFT)[:940]
     alarms = feed(toy)
     alarms.expect(np.ones(len(rows), bool), None, None)
-    taken = alarms.take(rows, len(rows))
+    taken = alarms.take(Piece(rows, len(rows)))
     latest = alarms.latest(100)
     np.testing.assert_array_equal(latest.values, rows[-100:])
     np.testing.assert_array_equal(latest.evidence, taken.evidence[-100:])
@@ -124,7 +125,7 @@ def test_a_feed_resumes_in_the_middle_of_an_event(toy: Toy, at: int) -> None:
     state = {name: array.copy() for name, array in first.state().items()}
     second.resume(state, json.loads(json.dumps(first.description())))
     add(second, rows[at:], resumed)
-    resumed.changes += second.finish()
+    resumed.changes += second.finish().changes
     assert len(whole.events) == 2
     assert resumed.changes == whole.changes
     np.testing.assert_array_equal(resumed.evidence, whole.evidence)
@@ -144,7 +145,7 @@ def test_a_cut_or_rows_without_evidence_end_an_event(toy: Toy, n: int) -> None:
     add(alarms, rows[:930], run)
     assert [change.what for change in run.changes] == ["open"]
     alarms.expect(np.ones(n, bool), None, None)
-    taken = alarms.take(None, n)
+    taken = alarms.take(Piece(None, n))
     (change,) = taken.changes
     assert change.what == "resolve"
     assert abs(change.event.end - 930) <= 1
@@ -161,7 +162,7 @@ def test_rows_put_in_for_missing_ones_do_not_shift_row_numbers(toy: Toy) -> None
     came[[100, 101, 102, 925, 1100]] = False
     alarms, run = feed(toy), Run()
     add(alarms, rows, run, came)
-    run.changes += alarms.finish()
+    run.changes += alarms.finish().changes
     complete = run_feed(toy, rows)
     number = np.cumsum(came) - 1  # the user's number of each row
     assert len(run.events) == 2
@@ -189,7 +190,7 @@ def test_events_have_the_times_of_their_rows(toy: Toy) -> None:
     times = np.datetime64("2026-01-01", "ns") + np.arange(N) * np.timedelta64(60, "s")
     alarms = feed(toy)
     alarms.expect(np.ones(N, bool), times, None)
-    taken = alarms.take(broken(toy, SHIFT), N)
+    taken = alarms.take(Piece(broken(toy, SHIFT), N))
     event = taken.changes[-1].event
     assert event.start_time == times[event.start]
     assert event.end_time == times[event.end - 1]

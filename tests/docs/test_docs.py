@@ -67,6 +67,8 @@ def files(tmp_path_factory):
     plant.write_parquet(folder / "plant.parquet")
     plant[:TRAIN].write_parquet(folder / "normal.parquet")
     plant[TRAIN:].write_csv(folder / "new.csv")
+    (folder / "faults.csv").write_text("start,end,code\n2026-03-01T07:40,2026-03-01T08:20,F1\n")
+    (folder / "windows.csv").write_text("2026-03-01T20:00,2026-03-01T22:00\n")
     machines = [series(seed).with_columns(machine=pl.lit(f"m{seed}")) for seed in (1, 2)]
     pl.concat(machines).write_csv(folder / "fleet.csv")
     times = plant["time"].dt.epoch("s").to_list()

@@ -18,6 +18,7 @@ def run(name: str, capsys: pytest.CaptureFixture[str]) -> str:
 
 def test_every_example_is_tested() -> None:
     assert {path.name for path in EXAMPLES.glob("*.py")} == {
+        "operated_plant.py",
         "pandas_notebook.py",
         "sklearn_pipeline.py",
         "service_metrics.py",
@@ -39,3 +40,17 @@ def test_sklearn_pipeline(capsys: pytest.CaptureFixture[str]) -> None:
 def test_service_metrics_pages_for_the_leaking_pool(capsys: pytest.CaptureFixture[str]) -> None:
     pages = [json.loads(line) for line in run("service_metrics.py", capsys).splitlines()]
     assert any(page["suspects"][:1] == ["db_connections"] for page in pages)
+
+
+def test_expected_changes_do_not_alarm_and_faults_do(capsys: pytest.CaptureFixture[str]) -> None:
+    out = run("operated_plant.py", capsys)
+    assert "4 of 4 faults found, 0 false alarms" in out
+    for fault, sensor in {
+        "filter clogs": "filter_pressure",
+        "bearing wears": "vibration",
+        "sensor drifts": "motor_temperature",
+        "valve sticks": "cooling_valve",
+    }.items():
+        assert f"{fault}: first suspect {sensor}" in out
+    assert "conditions outside training" in out
+    assert "ambient" in out

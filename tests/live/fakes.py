@@ -57,6 +57,10 @@ class FakeAdded:
     changes: tuple
     signals: dict
 
+    @property
+    def idle(self):
+        return np.zeros(len(self.provisional), bool)
+
 
 class FakeStream:
     """Scores are summed z-scores with a running mean, so that every row before matters."""

@@ -14,6 +14,8 @@ from vace_ad.alarms.events import ANOMALY, NEAR_MISS, Event, with_time
 from vace_ad.alarms.feed import Change, Learned
 from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.silence import no_data_events
+from vace_ad.frames.idle import Stretch as Idle
+from vace_ad.frames.idle import idle_rows
 from vace_ad.frames.steps import StepTracker
 from vace_ad.frames.table import Table
 from vace_ad.signals.rows import added
@@ -46,6 +48,7 @@ class Found:
     near_misses: tuple[Event, ...]  # the strongest stretches below the limit, strongest first
     notes: tuple[str, ...]
     accepted: tuple[Event, ...] = ()  # stretches like one that a person called normal: no events
+    idle: tuple[Idle, ...] = ()  # stretches that were not judged: off, or under maintenance
 
     @property
     def limits(self) -> Array:
@@ -54,8 +57,12 @@ class Found:
 
     @property
     def anomalies(self) -> tuple[Event, ...]:
-        """The events without those of missing data."""
+        """The events without those of missing data and of conditions outside training."""
         return tuple(event for event in self.events if event.kind == ANOMALY)
+
+    def count(self, kind: str) -> int:
+        """How many events there are of a kind."""
+        return sum(event.kind == kind for event in self.events)
 
     @property
     def predictions(self) -> NDArray[np.int8]:
@@ -91,6 +98,8 @@ def find_events(
     whose patterns were taken out of the table.
     """
     steps = StepTracker(model.step_rule).add(table.time, len(table))
+    idle = idle_rows(model.idle, table.block(0, len(table)), table.time, table.zone)
+    still = idle.any
     evidence = np.where(np.arange(len(table)) < first, np.nan, judged.evidence)
     events = [
         change.event
@@ -103,12 +112,16 @@ def find_events(
         for start, end in near_misses(evidence, runs, NEAR_ROWS).tolist()
     ]
     missing = no_data_events(
-        table.values[first:],
+        np.where(still[:, None], 0, table.values)[first:] if still.any() else table.values[first:],
         table.names,
         longer_than=model.config.max_gap,
         time=None if table.time is None else table.time[first:],
         step=model.step,
-        gaps=[row - first for row in steps.cuts() if row > first],
+        gaps=[
+            row - first
+            for row in steps.cuts()
+            if row > first and not still[row - 1 : row + 1].any()
+        ],
     )
     if table.time is not None:
         events = [with_time(event, table.time) for event in events]
@@ -123,9 +136,23 @@ def find_events(
         threshold,
         tuple(events),
         tuple(missed),
-        (threshold.note,) if threshold.note else (),
+        (*((threshold.note,) if threshold.note else ()), *_outside(model, table, first)),
         accepted=accepted_events(accepted, table, first),
+        idle=idle.stretches(),
     )
+
+
+def _outside(model: Learned, table: Table, first: int) -> list[str]:
+    """That conditions were outside training, in words."""
+    if model.watched.all():
+        return []
+    rows = table.block(first, len(table))
+    outside = model.conditions.outside(rows, model.channels, model.watched).any(axis=1)
+    n = int(outside.sum())
+    if not n:
+        return []
+    words = model.conditions.words(rows, model.channels, model.watched)
+    return [f"conditions outside training in {n:,} rows: {words}; alarms there are told apart"]
 
 
 def near_misses(evidence: Array, runs: NDArray[np.intp], apart: int) -> NDArray[np.intp]:

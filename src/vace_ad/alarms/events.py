@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from vace_ad.alarms.severity import level, upper_bound
 
 ANOMALY, NO_DATA, NEAR_MISS = "anomaly", "no data", "near miss"
+CONDITIONS = "conditions"  # an alarm while conditions were outside training
 ACCEPTED = "accepted"  # like something that a person called normal
 
 
@@ -32,7 +33,7 @@ class Event:
     start: int  # when it began
     end: int
     peak: int  # its most surprising row
-    kind: str = ANOMALY  # or NO_DATA, NEAR_MISS, ACCEPTED
+    kind: str = ANOMALY  # or CONDITIONS, NO_DATA, NEAR_MISS, ACCEPTED
     score: float = float("nan")  # surprise of the peak in nats
     ratio: float = float("nan")  # evidence over its limit at its highest: above 1 is an alarm
     probability: float = float("nan")  # alarms a row, in normal operation, that are as strong
@@ -47,6 +48,7 @@ class Event:
     shares: tuple[tuple[str, float], ...] = ()  # (channel, share of the suspicion), highest first
     like: str | None = None  # of an accepted stretch: the id of what a person called normal
     partner: str | None = None  # the channel that the first suspect no longer goes with
+    conditions: str = ""  # of that kind: what was outside training, "ambient 41, trained to 33"
     lasting: bool = False  # whether it ended because what stayed became the new normal
     readings: tuple[Reading, ...] = ()  # of the suspects, most suspected first
 
@@ -59,6 +61,16 @@ class Event:
     def id(self) -> str:
         """The same for an event as long as it lasts."""
         return f"{self.kind}-{self.start if self.alarm is None else self.alarm}".replace(" ", "-")
+
+    @property
+    def components(self) -> tuple[tuple[str, float], ...]:
+        """Components by their share, highest first, of channels called `component/sensor`."""
+        found: dict[str, float] = {}
+        for name, share in self.shares:
+            component, slash, _ = name.rpartition("/")
+            if slash:
+                found[component] = found.get(component, 0.0) + share
+        return tuple(sorted(found.items(), key=lambda pair: -pair[1]))
 
     @property
     def level(self) -> str:
@@ -113,6 +125,13 @@ def event_columns(events: Sequence[Event], top: int = 3) -> dict[str, Any]:
     columns |= {name: column(name, "float64") for name in numbers}
     columns["level"] = [event.level for event in events]
     columns["signal"] = [event.signal or "" for event in events]
+    if any(event.conditions for event in events):
+        columns["conditions"] = [event.conditions for event in events]
+    if any(event.components for event in events):
+        columns["components"] = [
+            ", ".join(f"{name} {share:.0%}" for name, share in event.components[:top])
+            for event in events
+        ]
     columns["channels"] = [
         ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:top]) for event in events
     ]

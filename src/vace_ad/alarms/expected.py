@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vace_ad.alarms.blame import Blame, blame, suspicion, weighed
 from vace_ad.alarms.evidence import UNIT, Baseline
 from vace_ad.alarms.watch import Expected
+from vace_ad.frames.idle import idle_rows
 from vace_ad.frames.segments import missing_cells, run_edges
 from vace_ad.frames.steps import StepTracker
 
@@ -54,7 +55,7 @@ def explain_rows(model: Learned, table: Table, start: int, end: int, period: int
     known = np.isfinite(nats[:, 0])
     if known.any():
         found = weighed(found, nats[known].mean(axis=0))
-    return blame(table.names, found)
+    return blame(table.names, np.where(model.watched, found, 0.0))
 
 
 def _complete(model: Learned, table: Table) -> list[tuple[int, int]]:
@@ -64,6 +65,7 @@ def _complete(model: Learned, table: Table) -> list[tuple[int, int]]:
     for a in range(0, n, SLAB):
         b = min(a + SLAB, n)
         whole[a:b] = ~missing_cells(table.block(a, b)).any(axis=1)
+    whole &= ~idle_rows(model.idle, table.block(0, n), table.time, table.zone).any
     edges = np.unique([0, *StepTracker(model.step_rule).add(table.time, n).cuts(), n])
     return [
         (a + low, a + high)

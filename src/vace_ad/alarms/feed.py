@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.calibration import Calibration
+from vace_ad.alarms.conditions import LINGER, Conditions
 from vace_ad.alarms.constants import MOST_MARGIN
-from vace_ad.alarms.events import ACCEPTED, Event, Reading
+from vace_ad.alarms.events import ACCEPTED, ANOMALY, CONDITIONS, Event, Reading
 from vace_ad.alarms.pattern import BEFORE, Pattern
 from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.runs import Rules
@@ -27,6 +28,8 @@ from vace_ad.alarms.severity import probability, severity
 from vace_ad.alarms.tracker import KEPT, Told, Tracked
 from vace_ad.alarms.watch import AlarmModel, AlarmStream
 from vace_ad.config import VACEConfig
+from vace_ad.frames.idle import IdleRule
+from vace_ad.frames.segments import Piece
 from vace_ad.frames.steps import StepRule
 from vace_ad.signals.normal import Normal
 from vace_ad.signals.rows import RowBuffer
@@ -72,6 +75,18 @@ class Learned(Protocol):
     @property
     def step_rule(self) -> StepRule:
         """How times cut a series into stretches."""
+
+    @property
+    def watched(self) -> NDArray[np.bool_]:
+        """Which channels are no context, (n_channels,)."""
+
+    @property
+    def conditions(self) -> Conditions:
+        """The range of every channel in training."""
+
+    @property
+    def idle(self) -> IdleRule:
+        """Which rows are not judged."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +146,9 @@ class AlarmFeed:
         self._open: dict[int, Event] = {}  # by the internal row that opened it
         self._hushed: set[int] = set()
         self._quiet_until = -1
+        self._wait = model.idle.run_down
+        self._held = np.empty((0, len(model.channels)))  # rows that may turn out a run-down
+        self._held_scores = np.empty(0)
 
     # -------------------------------------------------------------------- rows
 
@@ -161,15 +179,44 @@ class AlarmFeed:
         self._queue = queue if not len(self._queue) else np.concatenate([self._queue, queue])
         self._times_queue = np.concatenate([self._times_queue, stamps])
 
-    def take(self, rows: Array | None, n: int, scores: Array | None = None) -> Taken:
+    def take(self, piece: Piece, scores: Array | None = None) -> Taken:
+        """What comes next, with provisional scores (n,) of its rows.
+
+        Rows wait until it is known that no standstill follows them.
+        """
+        if piece.rows is None:
+            first = self._n + len(self._held)
+            by = self._brought(first) if piece.n else first  # a cut: the row after it
+            if piece.off or not len(self._held):
+                n = piece.n + len(self._held)
+                self._held, self._held_scores = self._held[:0], self._held_scores[:0]
+                return self._judge(None, n, by=by)
+            return _joined(self._let_go(by), self._judge(None, piece.n, by=by))
+        if not self._wait:
+            return self._judge(piece.rows, piece.n, scores)
+        rows = np.concatenate([self._held, piece.rows])
+        new = np.full(piece.n, np.nan) if scores is None else scores
+        scores = np.concatenate([self._held_scores, new])
+        ready = max(len(rows) - self._wait, 0)
+        self._held, self._held_scores = rows[ready:], scores[ready:]
+        return self._judge(rows[:ready], ready, scores[:ready])
+
+    def _let_go(self, by: int) -> Taken:
+        """Judge the rows that wait: row `by` tells that no standstill follows them."""
+        rows, self._held = self._held, self._held[:0]
+        scores, self._held_scores = self._held_scores, self._held_scores[:0]
+        return self._judge(rows, len(rows), scores, by=by)
+
+    def _judge(
+        self, rows: Array | None, n: int, scores: Array | None = None, *, by: int | None = None
+    ) -> Taken:
         """Rows (n, n_channels) that are decided, with their provisional scores (n,).
 
-        None: n rows without evidence, or a cut.
+        None: n rows without evidence, or a cut. `by` is the row that brought them all.
         """
         queue, self._queue = self._queue[:n], self._queue[n:]
         times, self._times_queue = self._times_queue[:n], self._times_queue[n:]
         came = queue[:, 0] > 0
-        skipped = rows is None
         if rows is None:
             told = self._stream.skip(n)
             evidence = surprise = np.full(n, np.nan)
@@ -188,25 +235,29 @@ class AlarmFeed:
         ):
             buffer.keep(KEPT)
             buffer.add(new)
-        first, self._n = self._n, self._n + n
+        self._n += n
         self._offsets = self._recent_offsets()
         changes = []
-        for each in told:  # a gap ends events with its first row, a cut with the row after it
-            by = self._brought(first if skipped else each.row) if n else first
-            changes += self._changes(each, self._number(by))
+        for each in told:
+            row = self._brought(each.row + self._wait) if by is None else by
+            changes += self._changes(each, self._number(row))
         return Taken(tuple(changes), evidence[came], surprise[came])
 
-    def finish(self) -> tuple[Change, ...]:
-        """Resolve what is open at the end."""
-        self._at = self._n - 1
+    def finish(self) -> Taken:
+        """Judge what waits, and resolve what is open at the end."""
+        by = self._n + len(self._held) - 1
+        last = self._let_go(by)
+        self._at = by
         told = self._stream.tracker.finish()
-        last = self._number(self._n - 1)
-        return tuple(change for each in told for change in self._changes(each, last))
+        changes = [change for each in told for change in self._changes(each, self._number(by))]
+        return last._replace(changes=(*last.changes, *changes))
 
-    def restart(self) -> None:
+    def restart(self) -> Taken:
         """Judge what follows afresh: limits and events start anew, rows go on."""
+        last = self._let_go(self._n)
         self._stream.restart()
         self._open, self._hushed = {}, set()
+        return last._replace(changes=())
 
     # ------------------------------------------------------------------ events
 
@@ -253,6 +304,11 @@ class AlarmFeed:
         line = describe(tracked.strongest, len(model.channels))
         shares = self._shares(tracked)
         partner = self._partner(line, shares) if line.kind == "relation" else None
+        if known is None:
+            outside = self._conditions(first, tracked.alarm)
+            kind = CONDITIONS if outside else ANOMALY
+        else:
+            kind, outside = known.kind, known.conditions
         start_time = self._time(first)
         if start_time is None and known is not None:
             start_time = known.start_time
@@ -260,6 +316,7 @@ class AlarmFeed:
             start,
             end,
             self._number(peak),
+            kind,
             score=score,
             ratio=1 + tracked.margin / float(tails.needed(self.rate)[tracked.strongest]),
             probability=rare,
@@ -273,16 +330,25 @@ class AlarmFeed:
             signal=line.kind,
             shares=shares,
             partner=partner,
+            conditions=outside,
             lasting=tracked.lasting,
             readings=self._readings(peak, shares) or (() if known is None else known.readings),
         )
+
+    def _conditions(self, start: int, alarm: int) -> str:
+        """What was outside training shortly before an event or up to its alarm; empty: nothing."""
+        model = self._model
+        kept, begin = self._recent(self._rows)
+        rows = kept[max(start - LINGER - begin, 0) : max(alarm + 1 - begin, 0)]
+        rows = rows[~np.isnan(rows).any(axis=1)]
+        return model.conditions.words(rows, model.channels, model.watched)
 
     def _shares(self, tracked: Tracked) -> tuple[tuple[str, float], ...]:
         """Channels by their share of the suspicion, highest first."""
         weight = np.ones(len(self._model.channels))
         for channel, margin in self._stream.tracker.kinds(tracked).items():
             weight[channel] += min(max(margin, 0.0), MOST_MARGIN)
-        found = tracked.shares * weight * self._model.alarm.cells.varies
+        found = tracked.shares * weight * self._model.alarm.watched
         total = float(found.sum())
         if not total > 0:
             return ()
@@ -401,6 +467,8 @@ class AlarmFeed:
             "times": self._times.last(KEPT)[:, 0].copy().view(np.int64),
             "surprise": self._surprise.last(KEPT).copy(),
             "rows": self._rows.last(KEPT).copy(),
+            "held": self._held,
+            "held_scores": self._held_scores,
             "range": self._range.last(KEPT).copy(),
         }
 
@@ -424,6 +492,8 @@ class AlarmFeed:
         n_channels = len(self._model.channels)
         if rows.shape[1:] != (n_channels,) or within.shape != (len(rows), 2 * n_channels):
             raise ValueError(f"its last rows have the shapes {rows.shape} and {within.shape}")
+        self._held = state["held"].reshape(-1, n_channels).copy()
+        self._held_scores = state["held_scores"].reshape(len(self._held)).copy()
         self._rows.refill(rows.copy())
         self._range.refill(within.astype(np.float32))
         self._times.refill(state["times"].view("datetime64[ns]")[:, None].copy())
@@ -434,6 +504,11 @@ class AlarmFeed:
         self._hushed = {int(key) for key in events["hushed"]}
 
 
+def _joined(a: Taken, b: Taken) -> Taken:
+    both = zip(a[1:], b[1:], strict=True)
+    return Taken(a.changes + b.changes, *(np.concatenate(pair) for pair in both))
+
+
 def accepted_change(stretch: Stretch, feed: AlarmFeed | None) -> Change:
     """A stretch that was recognised as accepted has ended, for the record."""
     event = stretch.event()
@@ -442,7 +517,7 @@ def accepted_change(stretch: Stretch, feed: AlarmFeed | None) -> Change:
 
 _PLAIN = (
     "start", "end", "peak", "kind", "score", "ratio", "probability", "severity", "alarm", "signal",
-    "partner", "lasting", "normal_rows",
+    "partner", "conditions", "lasting", "normal_rows",
 )  # fmt: skip
 _STAMPS = ("start_time", "end_time", "peak_time", "alarm_time")
 

@@ -84,8 +84,9 @@ class ScoreFeed:
         kept = kept[: len(kept) - later]
         start = max(len(kept) - event.rows, 0)
         model = self._model
-        found = blame(model.channels, suspicion(kept, start, len(kept), model.normal, model.wander))
-        return event.with_blame(found.top(len(found.names)))
+        found = suspicion(kept, start, len(kept), model.normal, model.wander)
+        named = blame(model.channels, np.where(model.alarm.watched, found, 0.0))
+        return event.with_blame(named.top(len(named.names)))
 
     def finish(self) -> tuple[Change, ...]:
         """Resolve what is open at the end."""

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.calibration import Calibration
+from vace_ad.alarms.sheet import Sheet, off_condition, sheet
 from vace_ad.frames.table import Table
 from vace_ad.frames.time import duration_words
 from vace_ad.frames.training import Part
@@ -31,7 +32,7 @@ _VALUES = 10  # that a channel must take at least to drift; others are switches
 class TrainingNote:
     """Something about the training rows that a person should know, and what to do."""
 
-    kind: Literal["contaminated", "short", "span", "drift"]
+    kind: Literal["contaminated", "short", "span", "drift", "off"]
     words: str
     rows: tuple[Range, ...] = ()  # [start, end), counted over all tables that were given
     times: tuple[tuple[str, str], ...] = ()  # of the first and the last of these rows
@@ -52,6 +53,7 @@ class Looked:
     rhythm: Rhythm
     step_seconds: float | None
     whole: bool = True  # whether the tables are all that was given, so that rows can be counted
+    off: str | None = None  # the condition that was given
 
     def notes(self, stretches: NDArray[np.int64], left_out: bool) -> list[TrainingNote]:
         """Everything that a person should know; `stretches` (j, 2) are ranges of learned rows."""
@@ -60,8 +62,29 @@ class Looked:
             self._short(),
             self._span(),
             self._drift(),
+            self._standstill(),
         )
         return [note for note in every if note is not None]
+
+    def sheet(self, notes: Sequence[TrainingNote]) -> Sheet:
+        """The verdict on the training data."""
+        rows = [part.rows for part in self.parts]
+        few = sum(map(len, rows)) < 8 * self.length
+        drifting = np.zeros(rows[0].shape[1], bool) if few else _moved(np.concatenate(rows))
+        return sheet(self.tables, rows, drifting, [note.kind for note in notes])
+
+    def _standstill(self) -> TrainingNote | None:
+        """That a machine plainly has an off state, and how to say so."""
+        if self.off is not None:
+            return None
+        condition = off_condition([part.rows for part in self.parts], self.tables[0].names)
+        if condition is None:
+            return None
+        words = (
+            f"the machine seems to stand still where {condition}: those rows are learned and "
+            f"judged like all others; off={condition!r} leaves them out"
+        )
+        return TrainingNote("off", words)
 
     @property
     def _n(self) -> int:

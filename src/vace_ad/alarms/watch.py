@@ -40,15 +40,22 @@ class AlarmModel:
     score_surprise: Surprise  # of the score, one column
     stuck: Nats  # (n_channels,), of a value that is repeated
     tails: Tails
+    watched: NDArray[np.bool_]  # (n_channels,), those that vary and are no context
 
     @classmethod
-    def fit(cls, parts: Sequence[Array], scores: Sequence[Array] = ()) -> Self:
+    def fit(
+        cls,
+        parts: Sequence[Array],
+        scores: Sequence[Array] = (),
+        watched: NDArray[np.bool_] | None = None,
+    ) -> Self:
         """Learn from complete training stretches.
 
         `scores` (n_rows,) of each are provisional ones, by signals that did not learn from the
-        rows; without them the score raises no alarm.
+        rows; without them the score raises no alarm. Channels that are not `watched` never alarm.
         """
         cells, held_out = learn(parts)
+        watched = cells.varies if watched is None else cells.varies & watched
         d = cells.n_channels
         scale = _score_scale(np.concatenate([*scores, np.empty(0)]))
         every = np.concatenate(scores) if scores else np.full(sum(map(len, parts)), np.nan)
@@ -60,23 +67,24 @@ class AlarmModel:
         surprise = Surprise.fit([part[:, :-1] for part in judged])
         score_surprise = Surprise.fit([part[:, -1:] for part in judged])
         nats = [surprise.of(part[:, :-1]) for part in judged]
-        rows = [_row_distance(part, cells.varies) for part in nats]
+        rows = [_row_distance(part, watched) for part in nats]
         row_surprise = Surprise.fit(rows)
         repeated = [part[1:] == part[:-1] for part in parts]
         n = sum(map(len, repeated))
         share = np.add.reduce([part.sum(axis=0) for part in repeated]) / max(n, 1)
         stuck = whole(np.minimum(-np.log(np.clip(share, 1 / (n + 2), 1.0)), MOST_STUCK_NATS))
+        stuck = stuck * watched
         same = np.split(np.concatenate([_repeated(part, None) for part in parts]), edges)
         lines = [
             _lines(part, row_surprise.of(row), stuck * still, score_surprise.of(one[:, -1:]))
             for part, row, still, one in zip(nats, rows, same, judged, strict=True)
         ]
         idle = np.concatenate(
-            [np.tile(~cells.varies, N_CHANNEL_KINDS), np.full(N_ROW_KINDS, not cells.varies.any())]
+            [np.tile(~watched, N_CHANNEL_KINDS), np.full(N_ROW_KINDS, not watched.any())]
         )
         idle[-1] = not np.isfinite(every).any()
         tails = Tails.fit(lines, idle, d)
-        return cls(cells, surprise, row_surprise, scale, score_surprise, stuck, tails)
+        return cls(cells, surprise, row_surprise, scale, score_surprise, stuck, tails, watched)
 
     @property
     def n_channels(self) -> int:
@@ -93,6 +101,7 @@ class AlarmModel:
             "score_surprise": self.score_surprise.table,
             "stuck": self.stuck,
             **prefixed("tails", self.tails.arrays()),
+            "watched": self.watched,
         }
 
     @staticmethod
@@ -104,7 +113,7 @@ class AlarmModel:
             **dict.fromkeys(
                 ("cells.mean", "cells.scale", "cells.spread", "cells.error"), ("F64", (d,))
             ),
-            "cells.varies": ("BOOL", (d,)),
+            **dict.fromkeys(("cells.varies", "watched"), ("BOOL", (d,))),
             "cells.partner": ("I64", (d,)),
             "cells.matrix": ("F64", (f, f + 2 * d)),
             "cells.offset": ("F64", (f + 2 * d,)),
@@ -140,6 +149,7 @@ class AlarmModel:
             Surprise(arrays["score_surprise"]),
             arrays["stuck"],
             Tails.restored(under("tails", arrays)),
+            arrays["watched"],
         )
 
     def judge(
@@ -241,7 +251,7 @@ class AlarmStream:
             more, ratio = self.tracker.add(lines, whole(within(left.share, MOST_SHARE)))
             told += more
             ratios.append(ratio)
-            varies = np.tile(self.model.cells.varies, 2)
+            varies = np.tile(self.model.watched, 2)
             most = np.max(nats[: len(ratio)], axis=1, where=varies, initial=0)
             surprises.append(np.maximum(most, stuck[: len(ratio)].max(axis=1)) / UNIT)
             expected.append([each[: len(ratio)] for each in should])
@@ -260,7 +270,7 @@ class AlarmStream:
     ) -> tuple[Nats, Nats, Nats, Expected]:
         """Of cells, of whole rows and of scores, and what was to be expected."""
         nats, score, expected = self.model.judge(rows, residuals, scores, self._baseline)
-        distance = _row_distance(nats, self.model.cells.varies)
+        distance = _row_distance(nats, self.model.watched)
         return nats, self.model.row_surprise.of(distance), score, expected
 
     def _stuck(self, same: NDArray[np.bool_]) -> Nats:

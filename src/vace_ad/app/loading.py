@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
     from vace_ad.frames.read import ReadReport
     from vace_ad.frames.sources import Source
+    from vace_ad.frames.spans import Span
     from vace_ad.frames.table import Table
     from vace_ad.frames.time import TimeReport
 
@@ -34,6 +35,7 @@ class Loaded:
     source: ReadReport
     notes: list[str] = field(default_factory=list)
     normal: NDArray[np.bool_] | None = None  # rows that may be learned from; None for all
+    faults: Sequence[Span] = ()  # past ones, as labels say
 
     def only(self, channels: Sequence[str]) -> Loaded:
         """The same with these channels alone, such as those that a detector could learn."""
@@ -127,6 +129,8 @@ def load_frame(
 
     from vace_ad.frames.columns import channels_of, notes_in_words
     from vace_ad.frames.order import order_rows
+    from vace_ad.frames.spans import of_equipment, read_spans
+    from vace_ad.frames.states import column_of, with_states
     from vace_ad.frames.table import Table
     from vace_ad.frames.time import check_time, split_time
 
@@ -137,6 +141,11 @@ def load_frame(
     where = frame[_WHERE].to_numpy() if how.where is not None else None
     frame = frame.drop(_WHERE, strict=False)
     only = names_of(how.columns)
+    named = frame.columns
+    frame = with_states(frame, how.states, channels or ())
+    if only is not None:
+        coded = [name for name in frame.columns if column_of(name) in only and name not in named]
+        only = [name for name in only if name in frame.columns] + coded
     if channels is not None:
         only, more = _known_channels(frame, channels)
         notes += more
@@ -161,7 +170,9 @@ def load_frame(
         notes += clock.notes
     table, normal = _without_where(table, how)
     notes = [spelt(note, options=how.options) for note in notes]
-    return Loaded(table, clock, source, notes, normal)
+    faults = [] if how.labels is None else read_spans(Path(how.labels))
+    faults = faults if how.by is None else of_equipment(faults, source.source)
+    return Loaded(table, clock, source, notes, normal, faults)
 
 
 def _with_where(frame: pl.DataFrame, how: Reading) -> pl.DataFrame:

@@ -14,7 +14,10 @@ from vace_ad.frames.reading import Reading
 if TYPE_CHECKING:
     import polars as pl
 
-_KEYWORDS = [each for each in fields(Reading) if each.name not in ("options", "where")]
+_OF_FITS = ("where", "labels")
+_KEYWORDS = [
+    each for each in fields(Reading) if "help" in each.metadata and each.name not in _OF_FITS
+]
 
 
 def read(places: Any, **how: Any) -> pl.DataFrame:
@@ -37,6 +40,10 @@ def read(places: Any, **how: Any) -> pl.DataFrame:
             raise ConfigError(
                 "where chooses the rows that `vace detect` and `vace fit` learn from; here, filter "
                 "the table before the fit"
+            )
+        if name == "labels":
+            raise ConfigError(
+                "labels are past faults, which `VACE.fit` takes: fit(table, labels=…)"
             )
         if name not in known:
             raise ConfigError(

@@ -8,6 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from vace_ad.app.training import Training, fit_detector
 from vace_ad.progress import Progress, silent
 
 if TYPE_CHECKING:
+    from vace_ad.alarms.forewarning import Forewarning
     from vace_ad.app.loading import Loaded
     from vace_ad.config import VACEConfig
     from vace_ad.detection import Detection
@@ -46,6 +48,27 @@ class Run:
     command: str = ""  # what to type to run it again
     started: float = field(default_factory=time.perf_counter)
 
+    @cached_property
+    def forewarning(self) -> Forewarning | None:
+        """What events were worth against the labels; None without labels."""
+        import numpy as np
+
+        from vace_ad.alarms.forewarning import forewarning
+        from vace_ad.frames.spans import rows_of
+
+        table, faults, first = self.loaded.table, self.loaded.faults, self.training.rows or 0
+        if not faults:
+            return None
+        judged = ~np.isnan(self.found.evidence) & (np.arange(len(table)) >= first)
+        alarms = [
+            (one.start, one.end, one.start if one.alarm is None else one.alarm)
+            for one in self.found.anomalies
+        ]
+        rows = rows_of(faults, table.time, table.zone)
+        assert table.time is not None
+        codes = [one.code for one in faults]
+        return forewarning(table.time, rows, alarms, codes=codes, judged=judged)
+
     def record(self) -> dict[str, Any]:
         """The run for programs."""
         source, table = self.loaded.source, self.loaded.table
@@ -63,6 +86,8 @@ class Run:
             "rules": asdict(self.rules),
             "threshold": asdict(self.found.threshold),
             "notes": self.notes,
+            "labels": None if (measured := self.forewarning) is None else measured.to_plain(),
+            "idle": [one._asdict() for one in self.found.idle],
             "seconds": round(time.perf_counter() - self.started, 3),
             "events": [event_record(event, self.loaded.clock.zone) for event in self.found.events],
             "accepted": [

@@ -195,7 +195,8 @@ def fit_detector(
     pieces, silent = _without_silent(pieces)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", VaceWarning)
-        detector = VACE(**config.to_dict()).fit(pieces, progress=progress)
+        faults = list(dict.fromkeys(one for part in training.tables for one in part.faults))
+        detector = VACE(**config.to_dict()).fit(pieces, labels=faults, progress=progress)
     notes = [str(w.message) for w in caught if issubclass(w.category, VaceWarning)]
     for other in caught:
         if not issubclass(other.category, VaceWarning):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 from vace_ad.cli import fleet as many
 from vace_ad.cli import options as opt
@@ -39,11 +40,13 @@ def detect_command(
     from vace_ad.app.results import check_out
     from vace_ad.app.run import fit_and_detect
     from vace_ad.app.training import choose_training
+    from vace_ad.frames.idle import word_columns
 
     started = time.perf_counter()
     output = Output.of(shown)
     end.check_excel(results, how)
     config, alarming = settings.config(), alarms.alarming()
+    how = replace(how, states=word_columns(config))
     if how.by is not None:
         many.detect_fleet(paths, how, config, alarming, training, fleet, results, output)
         return

@@ -14,9 +14,11 @@ from vace_ad.cli import operating as operate
 from vace_ad.errors import InputError
 
 if TYPE_CHECKING:
+    import numpy as np
     import polars as pl
     from numpy.typing import NDArray
 
+    from vace_ad.frames.spans import Span
     from vace_ad.metrics import Operating
 
 
@@ -81,22 +83,32 @@ def evaluate_command(
 
     vace evaluate plant.csv --model plant.vace --labels faults.csv --budget "1 per week"
     """
-    from vace_ad.metrics import evaluate, operational
+    import numpy as np
+
+    from vace_ad.cli.output import forewarning_words
+    from vace_ad.frames.segments import run_edges
+    from vace_ad.metrics import evaluate, forewarning, operational
 
     _refuse_clashes(threshold, prediction_column, step_seconds, budget, model, causes, drop_missing)
+    faults = operate.past_faults(labels_file, label_column)
     needed = [label_column] if labels_file is None else []
     needed += [score_column] if model is None else []
     needed += [prediction_column] if prediction_column else []
     table = _read(path, needed, drop_missing)
     rows, source = _window(table, window, series_column, [label_column, *needed])
 
-    labels = _labels(table, label_column, labels_file)
+    alarms: list[tuple[int, int, int]] | None = None
+    if faults:
+        labels, time, ranges = _stretches(table, faults)
+    else:
+        labels = _labels(table, label_column, labels_file)
     predictions: NDArray[Any] | None = None
     rule = "best threshold for each measure"
     if model is not None:
         judged = operate.judge_model(path, model, labels, budget, causes, step_seconds)
         scores, predictions, rule = judged.scores, judged.predictions, judged.words
         counted: Operating | None = judged.counted
+        alarms = judged.alarms
     else:
         scores = _numbers(table, score_column)
         if prediction_column is not None:
@@ -106,6 +118,11 @@ def evaluate_command(
         counted = None
         if predictions is not None:
             counted = operate.judge_predictions(labels, predictions, budget, step_seconds)
+            edges = run_edges(np.asarray(predictions) == 1).tolist()
+            alarms = [(start, end, start) for start, end in edges]
+    warned = None
+    if faults and alarms is not None:
+        warned = forewarning(time, ranges, alarms, codes=[one.code for one in faults])
     result = {
         "rows": table.height,
         "window": rows,
@@ -116,11 +133,14 @@ def evaluate_command(
         if predictions is None
         else asdict(operational(labels, predictions, step_seconds)),
         "operating": None if counted is None else counted.summary(),
+        "forewarning": None if warned is None else warned.to_plain(),
     }
     if as_json:
         typer.echo(json.dumps(_without_nan(result)))
     else:
         _print(result, {} if counted is None else operate.in_words(counted))
+        if warned is not None:
+            typer.echo(forewarning_words(warned))
 
 
 def _refuse_clashes(
@@ -149,6 +169,28 @@ def _refuse_clashes(
                     f"{name} came without predictions, which false alarms and delays need; "
                     "add --threshold, --prediction-column or --model"
                 )
+
+
+def _stretches(
+    table: pl.DataFrame, faults: list[Span]
+) -> tuple[NDArray[Any], NDArray[np.datetime64], list[tuple[int, int]]]:
+    """Labels of rows from stretches of time, the times, and the rows of each stretch."""
+    import numpy as np
+
+    from vace_ad.frames.spans import rows_of
+    from vace_ad.frames.time import split_time
+
+    _, time, clock = split_time(table, None)
+    ranges = rows_of(faults, time, clock.zone)
+    labels = np.zeros(table.height, int)
+    for start, end in ranges:
+        labels[start:end] = 1
+    if not labels.any():
+        raise InputError(
+            "no row of the table lies in a stretch of --labels; check the years and time zones"
+        )
+    assert time is not None
+    return labels, time, ranges
 
 
 def _labels(table: pl.DataFrame, name: str, file: Path | None) -> NDArray[Any]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +13,9 @@ from vace_ad.cli import options as opt
 from vace_ad.cli.model import check_target, existing, save
 from vace_ad.cli.output import Output
 from vace_ad.errors import FeedbackError
+
+if TYPE_CHECKING:
+    from vace_ad.feedback import Verdict
 
 _SAY = "What to do (give one)"
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")]
@@ -57,6 +61,14 @@ def feedback_command(
     listing: Annotated[
         bool, typer.Option("--list", help="List active feedback.", rich_help_panel=_SAY)
     ] = False,
+    export: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the faults of active feedback as CSV of start,end, the form of --labels.",
+            rich_help_panel=_SAY,
+        ),
+    ] = None,
     table: Annotated[
         str | None,
         typer.Option(
@@ -85,17 +97,21 @@ def feedback_command(
     vace feedback plant.vace --list
 
     vace feedback plant.vace --undo 1f3a9c02
+
+    vace feedback plant.vace --export faults.csv
     """
     from vace_ad.app.loading import load_table
     from vace_ad.detector import load
 
-    given = [x for x in (normal, fault, events, undo) if x is not None]
+    given = [x for x in (normal, fault, events, undo, export) if x is not None]
     if len(given) + listing != 1:
-        raise FeedbackError("give one of --normal, --fault, --events, --list and --undo")
+        raise FeedbackError("give one of --normal, --fault, --events, --list, --undo and --export")
     output = Output.of(shown)
     detector = load(existing(model))
     if undo is not None:
         output.say(detector.undo(undo).words())
+    elif export is not None:
+        output.say(_exported(detector.feedback.active, export))
     elif not listing:
         if events is not None:
             what, source = _event(events)
@@ -156,6 +172,26 @@ def update_command(
     output.say(f"{target}: {rows:,} rows learned besides the old ones, {seconds:.1f} s", "bold")
     output.notes([note for one in loaded for note in one.notes])
     output.json({"model": str(target), "rows": rows, "facts": dict(detector.facts_)})
+
+
+def _exported(active: Sequence[Verdict], file: Path) -> str:
+    """Write the faults that have a time as labels; what was done, in words."""
+    from vace_ad.app.results import writing
+    from vace_ad.drafts import whole_file
+    from vace_ad.frames.spans import Span, span_rows
+
+    faults = [one for one in active if one.verdict == "fault"]
+    spans = [
+        Span(str(one.start), str(one.end), one.id, one.note)
+        for one in faults
+        if one.start is not None and one.end is not None
+    ]
+    if not spans:
+        raise FeedbackError("no fault with a time was said, so there is nothing to export")
+    with writing(str(file)), whole_file(file) as draft:
+        draft.write_text(span_rows(spans), "utf-8")
+    left = f"; {len(faults) - len(spans)} without a time left out" * (len(spans) < len(faults))
+    return f"{file}: {len(spans)} faults{left}"
 
 
 def _range(pair: tuple[str, str], zone: str | None) -> tuple[Any, Any]:

@@ -73,6 +73,7 @@ def detect_fleet(
                 jobs=fleet.jobs,
                 cluster=_cluster(fleet),
                 reading=how,
+                maintenance=config.maintenance,
             )
             run = known.detect(paths, **common).run  # type: ignore[arg-type]
         else:

@@ -16,6 +16,7 @@ from vace_ad.cli.evaluate import evaluate_command
 from vace_ad.cli.feedback import feedback_command, update_command
 from vace_ad.cli.mcp import mcp_command
 from vace_ad.cli.model import fit_command, inspect_command, score_command
+from vace_ad.cli.versions import models_command, retrain_command
 from vace_ad.cli.watch import watch_command
 from vace_ad.errors import MissingExtraError, VaceError
 from vace_ad.plain import plain_text
@@ -91,6 +92,8 @@ app.command("score")(score_command)
 app.command("inspect")(inspect_command)
 app.command("feedback")(feedback_command)
 app.command("update")(update_command)
+app.command("retrain")(retrain_command)
+app.command("models")(models_command)
 app.command("evaluate")(evaluate_command)
 app.command("watch")(watch_command)
 app.command("mcp")(mcp_command)

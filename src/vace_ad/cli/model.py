@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -57,9 +58,11 @@ def fit_command(
     """
     from vace_ad.app.loading import load_tables
     from vace_ad.app.training import Training, fit_detector, within
+    from vace_ad.frames.idle import word_columns
 
     output = Output.of(shown)
     config = settings.config()
+    how = replace(how, states=word_columns(config))
     if _one_of(model, fleet, how) is None:
         many.fit_fleet(paths, how, config, fleet, output)
         return
@@ -75,6 +78,7 @@ def fit_command(
     notes = [note for loaded in tables for note in loaded.notes] + notes
     output.say(f"{model}: {rows:,} rows × {len(detector.channels_)} channels learned", "bold")
     output.notes(notes)
+    end.say_data(detector.facts_, output)
     _describe(detector, output)
     output.json({"model": str(model), "notes": notes, **_record(detector)})
 
@@ -94,6 +98,7 @@ def score_command(
     ] = None,
     results: opt.ResultOptions,
     alarms: opt.AlarmOptions,
+    settings: opt.PlannedOptions,
     how: opt.KnownTable,
     fleet: opt.ScoreFleet,
     shown: opt.OutputOptions,
@@ -118,19 +123,19 @@ def score_command(
     started = time.perf_counter()
     output = Output.of(shown, quiet=scores == "-")
     end.check_excel(results, how)
-    alarming = alarms.alarming()
+    alarming, planned = alarms.alarming(), settings.planned()
     if _one_of(model, fleet, how) is None:
         if scores is not None:
             raise ConfigError("--scores and --by both came; --out keeps each machine's scores")
-        training = opt.TrainingOptions()
-        many.detect_fleet(paths, how, VACEConfig(), alarming, training, fleet, results, output)
+        training, config = opt.TrainingOptions(), VACEConfig(**planned)
+        many.detect_fleet(paths, how, config, alarming, training, fleet, results, output)
         return
     assert model is not None
     if results.out is not None:
         check_out(results.out, paths)
     if scores is not None:
         end.check_scores(scores, paths)
-    detector = load(existing(model))
+    detector = load(existing(model), **planned)
     if detector.feedback.active:
         output.say(f"  with {len(detector.feedback.active)} verdicts of {detector.feedback.path}")
     loaded = load_table(paths, how, detector.channels_)
@@ -167,6 +172,7 @@ def inspect_command(
     output.say(f"{model}: {len(detector.channels_)} channels, learned from {rows:,} rows", "bold")
     output.say(f"  channels: {', '.join(detector.channels_)}")
     output.say(f"  settings: {detector.settings_text}")
+    end.say_data(detector.facts_, output, most=len(detector.channels_))
     _describe(detector, output)
     output.json({"model": str(model), **_record(detector)})
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vace_ad.alarms import Budget
+    from vace_ad.frames.spans import Span
     from vace_ad.metrics import Operating
 
 _OPERATING = "Operating measures"
@@ -42,7 +43,8 @@ Labels = Annotated[
     typer.Option(
         "--labels",
         metavar="FILE",
-        help="Table with the label column, with the same rows in the same order.",
+        help="Table with the label column, with the same rows in the same order; or past faults, "
+        "as CSV of start,end: then the time from alarm to failure is reported too.",
         rich_help_panel=_OPERATING,
     ),
 ]
@@ -66,6 +68,7 @@ class Judged:
     predictions: NDArray[np.int8]  # (n_rows,)
     counted: Operating
     words: str  # what the predictions are
+    alarms: list[tuple[int, int, int]]  # rows [start, end) of events, and the row that raised each
 
 
 def judge_model(
@@ -101,7 +104,25 @@ def judge_model(
         raise InputError(f"no row of {path} has a score; look for missing values")
     scores = np.nan_to_num(found.scores, nan=float(np.nanmin(found.scores)))
     words = f"events of {model.name}, {found.threshold.words}"
-    return Judged(scores, found.predictions, counted, words)
+    alarms = [
+        (one.start, one.end, one.start if one.alarm is None else one.alarm)
+        for one in found.anomalies
+    ]
+    return Judged(scores, found.predictions, counted, words, alarms)
+
+
+def past_faults(file: Path | None, column: str) -> list[Span]:
+    """The stretches of a file of past faults; none where it has a label for each row."""
+    from vace_ad.frames.spans import read_spans
+
+    if file is None or file.suffix not in (".csv", ".txt"):
+        return []
+    try:
+        with file.open(encoding="utf-8-sig") as lines:
+            names = lines.readline().replace(";", ",").replace('"', "").strip().split(",")
+    except (OSError, UnicodeDecodeError):
+        return []  # who reads it says what is wrong
+    return [] if column in [name.strip() for name in names] else read_spans(file)
 
 
 def judge_predictions(

@@ -18,7 +18,7 @@ import typer
 
 from vace_ad.caller import setting
 from vace_ad.errors import ConfigError, VaceError
-from vace_ad.frames.reading import Names, Reading
+from vace_ad.frames.reading import PLANT, Names, Reading, names_of
 
 if TYPE_CHECKING:
     from vace_ad.app.run import Alarming
@@ -47,7 +47,8 @@ class TableOptions(Reading):
 
 
 KnownTable = Annotated[TableOptions, Without(("columns", "drop", "where"))]  # of a model's channels
-OneTable = Annotated[TableOptions, Without(("columns", "drop", "where", "by"))]
+OneTable = Annotated[TableOptions, Without(("columns", "drop", "where", "by", "labels"))]
+RecentTable = Annotated[TableOptions, Without(("columns", "drop", "where", "by"))]
 
 TablePaths = Annotated[
     list[str],
@@ -142,6 +143,12 @@ class AlarmOptions:
         return Alarming(budget, Rules(self.join, self.min_length, self.cooldown), step)
 
 
+BudgetOption = Annotated[
+    AlarmOptions,
+    Without(("false_alarm_rate", "threshold", "step", "join", "min_length", "cooldown")),
+]
+
+
 @dataclass(frozen=True)
 class DetectorOptions:
     """The settings of the detector."""
@@ -163,20 +170,69 @@ class DetectorOptions:
         flag="--set",
         panel=_DETECTOR,
     )
+    off: str | None = setting(
+        None,
+        'The machine stands still under this condition, for example "pump_speed < 5": those rows '
+        "are neither learned nor judged.",
+        "CONDITION",
+        flag="--off-when,--off",
+        panel=PLANT,
+    )
+    run_up: int | None = setting(
+        None, "Number of rows after a standstill that count as off too. Default: 5.", panel=PLANT
+    )
+    run_down: int | None = setting(
+        None, "Number of rows before a standstill that raise no alarm. Default: 5.", panel=PLANT
+    )
+    context: Names = setting(
+        None,
+        "Columns that explain others and are never blamed: ambient conditions, set points, "
+        "product codes, also as text.",
+        "A,B,…",
+        panel=PLANT,
+    )
+    watch: Names = setting(
+        None, "Watch these columns alone; the others explain them.", "A,B,…", panel=PLANT
+    )
+    maintenance: str | None = setting(
+        None,
+        "Planned windows, as CSV of start,end or iCalendar: their rows are neither learned nor "
+        "judged.",
+        "FILE",
+        panel=PLANT,
+    )
 
     def config(self) -> VACEConfig:
         """The settings, checked."""
         from vace_ad.config import VACEConfig
 
-        chosen: dict[str, Any] = {"random_state": self.seed}
-        if self.patch_length is not None:
-            chosen["patch_length"] = self.patch_length
+        chosen: dict[str, Any] = {"random_state": self.seed, **self.planned()}
+        for name in ("patch_length", "off", "run_up", "run_down"):
+            if (value := getattr(self, name)) is not None:
+                chosen[name] = value
+        for name in ("context", "watch"):
+            if (names := names_of(getattr(self, name))) is not None:
+                chosen[name] = tuple(one for one in names if one)
         for one in self.settings or ():
             name, equals, text = one.partition("=")
             if not equals:
                 raise ConfigError(f"--set {one!r}: write NAME=VALUE, such as --set encoders=8")
             chosen[name.strip()] = _value(text.strip())
         return VACEConfig.from_preset(self.preset, **chosen)
+
+    def planned(self) -> dict[str, Any]:
+        """The setting that a model takes also after its fit: windows of maintenance, if given."""
+        from vace_ad.frames.spans import read_spans
+
+        if self.maintenance is None:
+            return {}
+        return {"maintenance": tuple(one.window for one in read_spans(Path(self.maintenance)))}
+
+
+PlannedOptions = Annotated[
+    DetectorOptions,
+    Without(each.name for each in fields(DetectorOptions) if each.name != "maintenance"),
+]
 
 
 def _value(text: str) -> Any:

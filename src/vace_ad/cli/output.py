@@ -26,7 +26,9 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from vace_ad.alarms import Event
+    from vace_ad.alarms.forewarning import Forewarning
     from vace_ad.app.run import Run
+    from vace_ad.frames.idle import Stretch
     from vace_ad.frames.reading import Reading
 
 _BLOCKS, _PLAIN_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
@@ -182,6 +184,7 @@ def _cells(number: int, event: Event, step: int | None, named: int, zone: str | 
         strength = [f"{event.severity:.0f}", rarity(event.probability, event.normal_rows)]
     sensors = ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:named])
     signal = event.signal or ("" if event.kind == "anomaly" else event.kind)
+    signal = f"conditions: {event.conditions}" if event.conditions else signal
     return [f"{number}", start, lasts, *strength, signal, sensors]
 
 
@@ -247,6 +250,46 @@ def write_scores(place: str, run: Run) -> None:
         write_frame(frame, Path(place))
 
 
+def say_data(facts: Mapping[str, Any], output: Output, most: int = 3) -> None:
+    """The verdict on the training data, and the sensors that are not good."""
+    data = facts.get("data")
+    if data is None:
+        return
+    output.say(f"  training data: {data['grade']}" + (f" ({data['why']})" if data["why"] else ""))
+    worse = sorted(
+        (one for one in data["sensors"] if one["grade"] != "good"),
+        key=lambda one: one["grade"] != "poor",
+    )
+    for one in worse[:most]:
+        output.say(f"    {one['name']}: {one['grade']}, {', '.join(one['found'])}")
+    if len(worse) > most:
+        output.say(f"    and {len(worse) - most} more; `vace inspect MODEL` lists them all")
+
+
+def idle_words(stretches: Sequence[Stretch]) -> str:
+    """How long a machine was off or under maintenance."""
+    words = []
+    for kind in dict.fromkeys(one.kind for one in stretches):
+        own = [one for one in stretches if one.kind == kind]
+        rows = sum(one.end - one.start for one in own)
+        words.append(f"{kind}: {rows:,} rows in {plural(len(own), 'stretch', 'stretches')}")
+    return f"not judged: {'; '.join(words)}"
+
+
+def forewarning_words(found: Forewarning) -> str:
+    """What events were worth against labels."""
+    from vace_ad.frames.time import duration_words
+
+    words = f"labels: {found.found} of {len(found.faults)} faults found"
+    if found.median_seconds is not None:
+        lead = duration_words(round(found.median_seconds * 1e9))
+        words += f", known {lead} before the failure (median)"
+    words += f"; {plural(found.false_alarms, 'false alarm')}"
+    if found.false_alarms_per_week is not None:
+        words += f", {found.false_alarms_per_week:.2g} a week"
+    return words
+
+
 def _say_run(run: Run, out: Path | None, output: Output) -> None:
     from vace_ad.frames.time import duration_words
     from vace_ad.frames.zones import time_words, zone_words
@@ -261,11 +304,15 @@ def _say_run(run: Run, out: Path | None, output: Output) -> None:
     output.say(f"{name}: {', '.join(parts)}", "bold")
     output.say(f"  trained on {run.training.words}")
     output.say(f"  alarms: {found.threshold.words}")
+    say_data(run.detector.facts_, output)
+    if found.idle:
+        output.say(f"  {idle_words(found.idle)}")
     output.notes(run.notes)
     output.sparkline(found.evidence, 1.0, found.predictions)
-    silent = len(found.events) - len(found.anomalies)
-    words = found_words(len(found.anomalies), silent)
+    words = found_words(len(found.anomalies), found.count("no data"), found.count("conditions"))
     output.say(words if found.events else "nothing found", "bold")
     output.events(found.events, clock.step, clock.zone, run.loaded.source.units)
+    if run.forewarning is not None:
+        output.say(forewarning_words(run.forewarning))
     if out is not None:
         output.say(f"results in {out}; open {out / 'report.html'}")

@@ -18,6 +18,7 @@ from vace_ad.fleet.overview import incident_frame, overview_frame
 from vace_ad.fleet.rows import MachineRow
 from vace_ad.fleet.runner import FleetRun, run_fleet
 from vace_ad.fleet.task import Choice, Job
+from vace_ad.frames.idle import word_columns
 from vace_ad.frames.reading import Reading
 from vace_ad.progress import Progress, silent
 
@@ -121,9 +122,10 @@ class Fleet:
         self.by = [by] if isinstance(by, str) else list(by)
         self.shared, self.group = shared, group
         self.executor = Executor(jobs, cluster)
-        self.reading = replace(reading or Reading(), by=self.by)
         preset = settings.pop("preset", None)
         self.config = VACEConfig.from_preset(preset, **settings)
+        states = word_columns(self.config)
+        self.reading = replace(reading or Reading(), by=self.by, states=states)
 
     def fit(
         self, data: Any, *, folder: str | Path | None = None, progress: Progress = silent
@@ -157,10 +159,21 @@ class Fleet:
         jobs: int = 1,
         cluster: str | None = None,
         reading: Reading | None = None,
+        maintenance: Sequence[str] = (),
     ) -> Self:
-        """The fleet whose models a `fit` kept in a folder."""
+        """The fleet whose models a `fit` kept in a folder.
+
+        `maintenance` are planned windows that take the place of those of the models.
+        """
         models, known = Models.read(Path(folder))
-        fleet = cls(by or known, group=models.group, jobs=jobs, cluster=cluster, reading=reading)
+        fleet = cls(
+            by or known,
+            group=models.group,
+            jobs=jobs,
+            cluster=cluster,
+            reading=reading,
+            maintenance=tuple(maintenance),
+        )
         fleet._fitted = models
         return fleet
 

@@ -120,13 +120,13 @@ def failures(task: Task, error: str) -> Outcome:
     return Outcome(failure(task.entity, error))
 
 
-def detector_of(model: Model) -> VACE:
-    """A model, read where it is a file."""
+def detector_of(model: Model, planned: tuple[str, ...] = ()) -> VACE:
+    """A model, read where it is a file; `planned` windows are newer than those it has."""
     if not isinstance(model, str):
         return model
     from vace_ad.detector import load
 
-    return load(model)
+    return load(model, **({"maintenance": planned} if planned else {}))
 
 
 def load_entity(entity: Entity, how: Reading, channels: tuple[str, ...] | None = None) -> Loaded:
@@ -200,7 +200,7 @@ def _judge(task: Task, learned: VACE | None = None) -> Run:
     """The run of a machine with the model that it is given, has learned, or learns now."""
     job = task.job
     if task.model is not None:
-        detector = detector_of(task.model)
+        detector = detector_of(task.model, job.config.maintenance)
         loaded = load_entity(task.entity, job.how, detector.channels_)
         alarming = _alarming(task, detector.model_.step, detector.calibration_.n_rows)
         return _with_model(detector, loaded, task, alarming)

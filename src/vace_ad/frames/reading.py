@@ -11,6 +11,7 @@ from vace_ad.frames.limits import DEFAULT as MAX_SIZE
 
 Names = str | Sequence[str] | None  # a list, or one string with commas
 _TRAINING = "Which rows are normal (give one way; default: the first 30 %)"
+PLANT = "The plant"
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,17 @@ class Reading:
         "CONDITION",
         panel=_TRAINING,
     )
+    labels: str | None = setting(
+        None,
+        "Past faults, as CSV of start,end and, if you like, code, note and equipment: left out of "
+        "training, and measured against.",
+        "FILE",
+        panel=PLANT,
+    )
     max_size: str | int = setting(
         MAX_SIZE, "Most memory that the unpacked table may take, for example 8GB."
     )
+    states: Sequence[str] = ()  # columns of words that become channels, by the detector's settings
     options: bool = False  # whether messages name options of the command line
 
     def refuse(self, kind: str, names: Sequence[str]) -> None:

@@ -25,6 +25,7 @@ class Piece(NamedTuple):
 
     rows: Array | None  # (n, n_channels)
     n: int
+    off: bool = False  # whether rows were left out as `off`
 
 
 CUT = Piece(None, 0)
@@ -103,18 +104,23 @@ class Segments:
         pieces: list[Piece] = []
         start = 0
         for cut in sorted({*cuts, *dropped.ravel().tolist()} - {len(rows)}):
-            pieces += self._stretch_end(rows[start:cut], start in inside)
+            pieces += self._stretch_end(rows[start:cut], start in inside, cut in inside)
             start = cut
         if start in inside:
             return pieces + self._stretch_end(rows[start:], True)
         return pieces + self._decide(rows[start:], last=False)
 
-    def _stretch_end(self, rows: Array, dropped: bool) -> list[Piece]:
-        """The last rows of a stretch, or rows between two stretches; then a new one begins."""
+    def _stretch_end(self, rows: Array, dropped: bool, then: bool = False) -> list[Piece]:
+        """The last rows of a stretch, or rows between two stretches; then a new one begins.
+
+        `then` says whether rows that are off follow, which are a cut themselves.
+        """
         pieces = self._decide(rows[:0] if dropped else rows, last=True)
         self._begin(rows.shape[1])
         self._n += len(rows) if dropped else 0
-        return [*pieces, Piece(None, len(rows)) if dropped else CUT]
+        if dropped:
+            return [*pieces, Piece(None, len(rows), True)]
+        return pieces if then else [*pieces, CUT]
 
     def finish(self) -> list[Piece]:
         """The rows still held, at the end of the stream."""

@@ -12,7 +12,7 @@ Tables, chunks, files and live rows are cut by it alike:
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -40,6 +40,10 @@ class Steps:
     def cuts(self) -> list[int]:
         """The rows before which time jumped."""
         return [int(row) for row in np.flatnonzero(self.jumps)]
+
+    def without(self, rows: NDArray[np.bool_]) -> Steps:
+        """The same, with rows (n,) that are to have no score either."""
+        return replace(self, off=self.off | rows)
 
     def __getitem__(self, rows: slice) -> Steps:
         return Steps(self.missing[rows], self.jumps[rows], self.off[rows])
@@ -180,6 +184,7 @@ def with_missing(
         return rows, steps, None
     at = np.repeat(np.arange(len(rows)), steps.missing)
     real = np.insert(np.ones(len(rows), bool), at, False)
-    jumps, off = (np.insert(each, at, False) for each in (steps.jumps, steps.off))
+    jumps = np.insert(steps.jumps, at, False)
+    off = np.insert(steps.off, at, steps.off[at])  # as the row after them
     none = np.zeros(len(real), np.int64)
     return np.insert(rows, at, np.nan, axis=0), Steps(none, jumps, off), real

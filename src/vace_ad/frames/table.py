@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from vace_ad.errors import ChannelMismatchError, InputError, TableReadError
 from vace_ad.frames.columns import clean_frame
 from vace_ad.frames.order import order_rows
+from vace_ad.frames.states import with_states
 
 ROWS = 65_536  # that a Parquet file is read in
 
@@ -104,7 +105,8 @@ def as_table(data: Any, expected: tuple[str, ...] = ()) -> Table:
     if isinstance(frame, nw.Series):
         frame = frame.alias(frame.name or "channel_0").to_frame()
     if expected:
-        frame = nw.from_native(clean_frame(frame.to_native(), expected)[0], eager_only=True)
+        coded = with_states(frame.to_native(), (), expected)
+        frame = nw.from_native(clean_frame(coded, expected)[0], eager_only=True)
     return _frame_table(frame, getattr(data, "index", None))
 
 

@@ -15,7 +15,9 @@ from vace_ad.caller import option
 from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError, TooShortError, VaceWarning
 from vace_ad.frames.columns import clean_frame
+from vace_ad.frames.idle import IdleRule, idle_rows, word_columns
 from vace_ad.frames.segments import CUT, Rebuild, Segments, missing_cells
+from vace_ad.frames.states import column_of, with_states
 from vace_ad.frames.steps import StepRule, StepTracker, with_missing
 from vace_ad.frames.table import Table, as_table, open_parquet
 
@@ -43,11 +45,15 @@ def training_tables(
     """
     tables: list[Table] = []
     n_rows = 0
-    for part in data if _are_several(data) else [data]:
+    parts = data if _are_several(data) else [data]
+    columns = word_columns(config)
+    states = expected if expected or not columns else _states(parts, columns)
+    for part in parts:
         pieces, count = [part], None  # a table counts once it is read
         if isinstance(part, str | PathLike):
             pieces, count = _parquet_pieces(Path(part), config)
         for piece in pieces:
+            piece = with_states(piece, columns, states)
             if not tables and not expected:
                 piece, notes = clean_frame(piece)
                 for note in notes:
@@ -56,6 +62,16 @@ def training_tables(
             tables.append(table.ordered() if sort else table)
         n_rows += len(table) if count is None else count
     return tables, n_rows
+
+
+def _states(parts: Sequence[Any], columns: Sequence[str]) -> tuple[str, ...]:
+    """The channels that columns of words become, from the words of all tables."""
+    names: dict[str, None] = {}
+    for part in parts:
+        found = with_states(part, columns)
+        if found is not part:
+            names |= dict.fromkeys(n for n in map(str, found.columns) if column_of(n) in columns)
+    return tuple(sorted(names))
 
 
 def _are_several(data: Any) -> bool:
@@ -81,9 +97,10 @@ def training_parts(
     config: VACEConfig,
     learn: Learn,
     rule: StepRule | None = None,
+    idle: IdleRule | None = None,
 ) -> list[NDArray[np.float64]]:
     """The rows of `placed_parts`."""
-    return [part.rows for part in placed_parts(tables, names, config, learn, rule)]
+    return [part.rows for part in placed_parts(tables, names, config, learn, rule, idle)]
 
 
 def placed_parts(
@@ -92,12 +109,13 @@ def placed_parts(
     config: VACEConfig,
     learn: Learn,
     rule: StepRule | None = None,
+    idle: IdleRule | None = None,
 ) -> list[Part]:
     """The stretches of all training tables that hold a patch and its neighbour.
 
-    `rule` says what cuts rows, by default what their own times say. Where channels are missing for
-    long, `learn` makes of roughly filled rows the function that rebuilds them, as it does in
-    scoring.
+    `rule` says what cuts rows, by default what their own times say; `idle` which are left out.
+    Where channels are missing for long, `learn` makes of roughly filled rows the function that
+    rebuilds them, as it does in scoring.
     """
     _refuse_magnitudes(tables, names)
     dead = np.all([missing_cells(table.values).all(axis=0) for table in tables], axis=0)
@@ -108,13 +126,14 @@ def placed_parts(
         raise InputError(f"channels without one finite value: {listing}; drop them")
     needed = config.least_rows
     rule = rule or StepRule.of([table.time for table in tables], config.max_gap)
-    parts = _stretches(tables, config, None, rule)
+    parts = _stretches(tables, config, None, rule, idle)
     used, present = sum(len(part.rows) for part in parts), sum(map(len, tables))
     if used < present:  # missing cells that no short gap explains
         rebuild = learn([_roughly_filled(table.values) for table in tables])
-        parts = _stretches(tables, config, rebuild, rule)
+        parts = _stretches(tables, config, rebuild, rule, idle)
     long_enough = [part for part in parts if len(part.rows) >= needed]
     if not long_enough:
+        _refuse_idle(tables, config, idle)
         _refuse_sparse(tables, config)
         longest = max(map(len, tables))
         gaps = " without a gap" if longest >= needed else ""
@@ -161,14 +180,37 @@ def _refuse_sparse(tables: Sequence[Table], config: VACEConfig) -> None:
         )
 
 
+def _refuse_idle(tables: Sequence[Table], config: VACEConfig, idle: IdleRule | None) -> None:
+    """Refuse tables whose rows are off, or under maintenance, nearly all of the time."""
+    if idle is None or not idle.given:
+        return
+    n = sum(map(len, tables))
+    left = sum(
+        int((~idle_rows(idle, t.block(0, len(t)), t.time, t.zone).any).sum()) for t in tables
+    )
+    if left < n:
+        raise TooShortError(
+            f"{n - left:,} of {n:,} training rows are off or under maintenance, and the others "
+            f"have no stretch of {config.least_rows} rows, which a fit needs; check "
+            f"{option('off', config.off)}, give more rows or a smaller patch_length"
+        )
+
+
 def _stretches(
-    tables: Sequence[Table], config: VACEConfig, rebuild: Rebuild | None, rule: StepRule
+    tables: Sequence[Table],
+    config: VACEConfig,
+    rebuild: Rebuild | None,
+    rule: StepRule,
+    idle: IdleRule | None,
 ) -> list[Part]:
     """Rows of pieces that follow each other, joined, with the place of their first row."""
     parts, first = [], 0
     for table in tables:
         steps = StepTracker(rule).add(table.time, len(table))
-        values, steps, real = with_missing(table.block(0, len(table)), steps)
+        values = table.block(0, len(table))
+        if idle is not None and idle.given:
+            steps = steps.without(idle_rows(idle, values, table.time, table.zone).any)
+        values, steps, real = with_missing(values, steps)
         places = np.arange(len(values)) if real is None else np.cumsum(real) - real
         segments = Segments(values.shape[1], config.max_gap, config.max_missing, rebuild)
         at, together = 0, list[NDArray[np.float64]]()

@@ -1,16 +1,20 @@
 r"""A condition on rows in words, such as `Status == 'Betrieb' and Drehzahl > 100`.
 
 A column, an operator and a value; `and`, `or`, `not` and brackets. Nothing is executed: the words
-become an expression of polars or are refused.
+become comparisons of arrays or are refused. A missing value satisfies nothing, nor does it break
+anything: whether a row satisfies a condition may be unknown.
 """
 
 from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from vace_ad.caller import option
 from vace_ad.errors import ConfigError, InputError
@@ -35,27 +39,83 @@ _TRUTH = {"true": 1.0, "false": 0.0}
 _DEEPEST = 50  # brackets
 
 
-def rows_where(frame: pl.DataFrame, condition: str) -> pl.Series:
+Bools = NDArray[np.bool_]
+Get = Callable[[str], NDArray[Any]]  # a column's values (n,): numbers, or words and None
+
+
+class Answer(NamedTuple):
+    """Which rows satisfy a condition, and which do not, (n,) each; neither where it is unknown."""
+
+    yes: Bools
+    no: Bools
+
+
+Rows = Callable[[Get], Answer]
+
+
+def condition(text: str, columns: Mapping[str, bool], setting: str = "where") -> Rows:
+    """What tells the rows that satisfy a condition; `columns` says which ones hold words."""
+    return _Parser(text, columns, setting).parse()
+
+
+def columns_of(text: str) -> list[str]:
+    """The columns that a condition names."""
+    names = _AnyColumn()
+    _Parser(text, names, "off").parse()
+    return list(dict.fromkeys(names.asked))
+
+
+def rows_where(frame: pl.DataFrame, text: str) -> pl.Series:
     """Which rows satisfy a condition; a missing value satisfies none."""
-    found = _Parser(frame, condition).parse()
-    return frame.select(found.fill_null(False).alias("where")).to_series()
+    import polars as pl
+
+    words = {
+        name: kind in (pl.String, pl.Categorical, pl.Enum) for name, kind in frame.schema.items()
+    }
+
+    def values(name: str) -> NDArray[Any]:
+        if words[name]:
+            return np.array(frame[name].cast(pl.String).str.strip_chars().to_list(), object)
+        return frame[name].cast(pl.Float64).to_numpy()
+
+    return pl.Series("where", condition(text, words)(values).yes, pl.Boolean)
+
+
+class _AnyColumn(Mapping[str, bool]):
+    """Every name is a column; notes which were asked for."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+
+    def __getitem__(self, name: str) -> bool:
+        raise KeyError(name)
+
+    def __contains__(self, name: object) -> bool:
+        self.asked.append(str(name))
+        return True
+
+    def __iter__(self) -> Any:
+        return iter(())
+
+    def __len__(self) -> int:
+        return 0
 
 
 class _Parser:
     """Tokens of a condition, from the left."""
 
-    def __init__(self, frame: pl.DataFrame, condition: str) -> None:
-        self._frame, self._condition = frame, condition
+    def __init__(self, text: str, columns: Mapping[str, bool], setting: str) -> None:
+        self._columns, self._text, self._setting = columns, text, setting
         self._tokens: list[tuple[str, str]] = []  # kind, text
         at = 0
-        while condition[at:].strip():
-            match = _TOKEN.match(condition, at)
+        while text[at:].strip():
+            match = _TOKEN.match(text, at)
             if match is None:
-                raise self._refusal(f"{condition[at:].strip()[:10]!r} is not understood")
+                raise self._refusal(f"{text[at:].strip()[:10]!r} is not understood")
             self._tokens.append((str(match.lastgroup), match[match.lastgroup or 0]))
             at = match.end()
 
-    def parse(self) -> pl.Expr:
+    def parse(self) -> Rows:
         found = self._either(0)
         if self._tokens:
             raise self._refusal(f"{self._tokens[0][1]!r} comes after its end")
@@ -63,7 +123,7 @@ class _Parser:
 
     def _refusal(self, why: str) -> ConfigError:
         return ConfigError(
-            f"{option('where', self._condition)}: {why}; write a column, an operator and a value, "
+            f"{option(self._setting, self._text)}: {why}; write a column, an operator and a value, "
             "joined by and, or, not: Status == 'run' and speed > 100 (a name with blanks in `…`)"
         )
 
@@ -78,23 +138,23 @@ class _Parser:
             return True
         return False
 
-    def _either(self, depth: int) -> pl.Expr:
+    def _either(self, depth: int) -> Rows:
         found = self._both(depth)
         while self._comes("or"):
-            found = found | self._both(depth)
+            found = _or(found, self._both(depth))
         return found
 
-    def _both(self, depth: int) -> pl.Expr:
+    def _both(self, depth: int) -> Rows:
         found = self._one(depth)
         while self._comes("and"):
-            found = found & self._one(depth)
+            found = _not(_or(_not(found), _not(self._one(depth))))
         return found
 
-    def _one(self, depth: int) -> pl.Expr:
+    def _one(self, depth: int) -> Rows:
         if depth > _DEEPEST:
             raise self._refusal("its brackets are nested too deeply")
         if self._comes("not"):
-            return ~self._one(depth + 1)
+            return _not(self._one(depth + 1))
         if self._comes("("):
             found = self._either(depth + 1)
             if not self._comes(")"):
@@ -102,34 +162,35 @@ class _Parser:
             return found
         return self._comparison()
 
-    def _comparison(self) -> pl.Expr:
-        import polars as pl
-
+    def _comparison(self) -> Rows:
         name = self._column()
         kind, sign = self._next()
         if kind != "sign" or sign not in _SIGNS:
             raise self._refusal(f"{sign!r} is no operator")
-        value, column = self._value(), pl.col(name)
-        words = self._frame.schema[name] in (pl.String, pl.Categorical, pl.Enum)
+        value = self._value()
+        words = self._columns.get(name, isinstance(value, str))
         if words and isinstance(value, float):
             raise self._refusal(f"column {name!r} holds words; put the value in quotes")
         if not words and isinstance(value, str):
             raise self._refusal(f"column {name!r} holds no words, so it is never {value!r}")
-        cast = column.cast(pl.String).str.strip_chars() if words else column.cast(pl.Float64)
-        found: pl.Expr = _SIGNS[sign](cast, pl.lit(value))
-        return found
+        compare = _SIGNS[sign]
+
+        def rows(get: Get) -> Answer:
+            column = get(name)
+            known = (
+                np.array([one is not None for one in column], bool) if words else ~np.isnan(column)
+            )
+            found = np.zeros(len(column), bool)
+            found[known] = compare(column[known].astype(str) if words else column[known], value)
+            return Answer(found, known & ~found)
+
+        return rows
 
     def _column(self) -> str:
         kind, text = self._next()
         name = text[1:-1] if kind == "quoted" else text
-        if name not in self._frame.columns:
-            close = get_close_matches(name, self._frame.columns, n=1)
-            hint = f"did you mean {close[0]!r}?" if close else ""
-            names = ", ".join(self._frame.columns[:12])
-            raise InputError(
-                f"{option('where', self._condition)}: no column is called {name!r}; "
-                f"{hint or f'the table has {names}'}"
-            )
+        if name not in self._columns:
+            raise no_column(f"{option(self._setting, self._text)}: ", name, self._columns)
         return name
 
     def _value(self) -> float | str:
@@ -141,3 +202,24 @@ class _Parser:
         if text.lower() in _TRUTH:
             return _TRUTH[text.lower()]
         raise self._refusal(f"{text!r} is no value; put words in quotes")
+
+
+def _not(rows: Rows) -> Rows:
+    return lambda get: Answer(*reversed(rows(get)))
+
+
+def _or(a: Rows, b: Rows) -> Rows:
+    def either(get: Get) -> Answer:
+        one, other = a(get), b(get)
+        return Answer(one.yes | other.yes, one.no & other.no)
+
+    return either
+
+
+def no_column(where: str, name: str, columns: Iterable[str]) -> InputError:
+    """The error that a name is no column, with the closest one."""
+    every = list(columns)
+    close = get_close_matches(name, every, n=1)
+    listing = f"the table has {', '.join(every[:12])}{', …' if len(every) > 12 else ''}"
+    hint = f"did you mean {close[0]!r}?" if close else listing
+    return InputError(f"{where}no column is called {name!r}; {hint}")

@@ -175,8 +175,13 @@ class Lifecycle:
         self.open[kind, channel] = alarm
         return [self._message(alarm, "open", now)]
 
-    def channels(self, now: int, read: Sequence[str], heard: dict[str, int]) -> list[Message]:
-        """Missing data of single channels; `heard`: time of the last reading of each, updated."""
+    def channels(
+        self, now: int, read: Sequence[str], heard: dict[str, int], *, off: bool = False
+    ) -> list[Message]:
+        """Missing data of single channels; `heard`: time of the last reading of each, updated.
+
+        A sensor of a machine that is `off` may be without power.
+        """
         after = self._rules.silence_after
         if after is None:
             return []
@@ -185,7 +190,9 @@ class Lifecycle:
             heard[channel] = now
             if self.open:
                 messages += self.heard(now, channel)
-        if 0 < len(read) < len(heard):  # an empty row is the entity's silence, not theirs
+        if (
+            0 < len(read) < len(heard) and not off
+        ):  # an empty row is the entity's silence, not theirs
             for channel, time in heard.items():
                 if now - time >= after:
                     messages += self.silent(time, now, channel)
@@ -295,6 +302,8 @@ def summary(alarm: Alarm) -> str:
             what += f", {alarm.shares[0][0]} and {alarm.partner} stopped going together"
         if alarm.severity is not None:
             what += f", severity {alarm.severity:.0f} ({level(alarm.severity)})"
+        if alarm.reason:
+            what += f" ({alarm.reason})"
         if alarm.lasting:
             what += ", ended because what stayed became the new normal"
     end = "" if alarm.resolved is None else f", resolved {iso(alarm.resolved)}"
@@ -313,6 +322,8 @@ def iso(time: int) -> str:
 def _merge(alarm: Alarm, event: Any) -> None:
     """Take the facts of the strongest event."""
     severity = _number(event.severity)
+    if conditions := getattr(event, "conditions", ""):
+        alarm.reason = f"conditions outside training: {conditions}"
     stronger = alarm.severity is None or (severity is not None and severity >= alarm.severity)
     if stronger or not alarm.shares:
         alarm.severity = severity if stronger else alarm.severity

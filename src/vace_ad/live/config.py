@@ -22,6 +22,7 @@ from vace_ad.live.settings import (
     HttpUrl,
     Settings,
     Text,
+    Texts,
     hint,
     key,
     keys_of,
@@ -41,6 +42,9 @@ class Align(Settings):
     gap: int = key(1000, "longest gap, in rows, that is filled with empty rows", low=1, high=10**6)
 
 
+LEARNED = ("off", "run_up", "run_down", "context", "watch")  # settings of models trained here
+
+
 class ModelSettings(Settings):
     """Which model scores the rows."""
 
@@ -51,6 +55,21 @@ class ModelSettings(Settings):
         None, "or: train a model for each entity on its first rows, for this long", '"14d"'
     )
     random_state: int = key(0, "random seed of the training", low=0, high=2**31 - 1)
+    off: Text | None = key(None, "with learn: the machine stands still", '"pump_speed < 5"')
+    run_up: int = key(5, "with learn: rows after that which are off too", low=0, high=100_000)
+    run_down: int = key(5, "with learn: rows before that without alarms", low=0, high=4_096)
+    context: Texts | None = key(None, "with learn: explain others, never blamed", '["ambient"]')
+    watch: Texts | None = key(None, "with learn: the only channels that alarm", '["flow"]')
+    maintenance: FilePath | None = key(
+        None, "planned windows: CSV of start,end or iCalendar", '"windows.csv"'
+    )
+
+    @property
+    def learned(self) -> dict[str, Any]:
+        """The settings of models that are trained here, where they were given."""
+        chosen = ((name, getattr(self, name)) for name in LEARNED)
+        fields = type(self).model_fields
+        return {name: value for name, value in chosen if value != fields[name].default}
 
 
 class AlarmSettings(Settings):
@@ -233,6 +252,11 @@ def _check(config: Config) -> None:
     source = kinds("source")[kind].load()
     if (config.model.file is None) == (config.model.learn is None):
         raise ConfigError('[model] needs one of file = "pump.vace" or learn = "14d"')
+    if config.model.learn is None and (given := list(config.model.learned)):
+        raise ConfigError(
+            f"model.{given[0]} goes with model.learn; the model file has its own: set it with "
+            "`vace fit`"
+        )
     if config.align.fill == "hold" and config.align.step is None:
         raise ConfigError('align.fill = "hold" needs align.step, such as step = "10s"')
     if source.needs_step and config.align.step is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import ConfigError, FeedbackError, InputError, ModelFileError
+from vace_ad.frames.idle import window_times
+from vace_ad.frames.spans import read_spans
 
 if TYPE_CHECKING:
     from vace_ad.alarms.budget import Budget
@@ -103,9 +105,26 @@ class LiveModel:
 class Detectors:
     """Loads and fits models."""
 
-    def __init__(self, budget: Budget, random_state: int = 0, step: int | None = None) -> None:
-        """`step` is the time between aligned rows, for models whose rows had no time."""
-        self._budget, self._random_state, self._step = budget, random_state, step
+    def __init__(
+        self,
+        budget: Budget,
+        random_state: int = 0,
+        step: int | None = None,
+        *,
+        settings: Mapping[str, Any] | None = None,
+        maintenance: Path | None = None,
+    ) -> None:
+        """`step` is the time between aligned rows, for models whose rows had no time.
+
+        `settings` are those of what is learned here; `maintenance` a file of planned windows.
+        """
+        self._budget, self._step = budget, step
+        self._settings = {"random_state": random_state, **(settings or {})}
+        self._planned: dict[str, Any] = {}
+        if maintenance is not None:
+            windows = tuple(span.window for span in read_spans(maintenance))
+            window_times(windows, "UTC")  # refused now, not at the first row
+            self._planned = {"maintenance": windows}
 
     def load(self, path: Path) -> LiveModel:
         """Read a model file."""
@@ -117,14 +136,15 @@ class Detectors:
             raise ModelFileError(
                 f"the model {path} cannot be read ({error.strerror}); make it with `vace fit`"
             ) from None
-        return LiveModel(load(path), digest, self._budget, self._step)
+        return LiveModel(load(path, **self._planned), digest, self._budget, self._step)
 
     def fit(self, rows: Rows, channels: tuple[str, ...], time: Times, path: Path) -> LiveModel:
         """Train on rows, write the model to a file, and return it."""
         from vace_ad import VACE
         from vace_ad.frames import Table
 
-        detector = VACE(random_state=self._random_state).fit(Table(rows, channels, time))
+        settings = {**self._settings, **self._planned}
+        detector = VACE(**settings).fit(Table(rows, channels, time))
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         detector.save(path)
         return self.load(path)

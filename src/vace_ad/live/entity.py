@@ -36,9 +36,9 @@ BLIND = 2  # times the rows that a score needs, all without one: an alarm
 _STATE = {  # key in the stored state: attribute
     "phase": "phase", "n_rows": "n_rows", "base": "_base", "origin": "origin", "seen": "seen",
     "start": "start", "learn": "learn", "learned": "learned", "heard": "_heard",
-    "accepted": "accepted", "hushed": "_hushed", "blind": "_blind",
+    "accepted": "accepted", "hushed": "_hushed", "blind": "_blind", "idle": "idle",
 }  # fmt: skip
-_LATER = ("accepted", "hushed", "blind")  # keys that states of earlier releases lack
+_LATER = ("accepted", "hushed", "blind", "idle")  # keys that states of earlier releases lack
 _RETRY = 10  # after a fit that failed, a tenth of the training time is added
 
 
@@ -68,6 +68,7 @@ class Entity:
         self.accepted: list[tuple[str, Any]] = []  # the alarm and how it looked, called normal
         self._hushed: str | None = None  # the alarm whose event is still going on, called normal
         self.n_accepted = 0  # stretches that looked like something accepted
+        self.idle = False  # whether the last row is off or under maintenance
         self._blind = [0, 0]  # last rows without a score: how many, time of the first
         self._again: int | None = None  # after a restart: records up to this time may come again
 
@@ -153,8 +154,8 @@ class Entity:
                 cells[i, self._place[channel]] = value
         first, changes = self.n_rows, None
         if self.phase == WATCHING:
-            changes, scores = self._score(cells, [row.time for row in rows], first)
-            counts["unscored"] += sum(map(math.isnan, scores))
+            changes, scores, idle = self._score(cells, [row.time for row in rows], first)
+            counts["unscored"] += int((np.isnan(scores) & ~np.array(idle)).sum())
         messages: list[Message] = []
         alarming: list[bool] = []
         for i, row in enumerate(rows):
@@ -163,11 +164,12 @@ class Entity:
             self.n_rows += 1
             self.seen, self.newest = row.time, row.values
             messages += self.life.heard(row.time)
-            messages += self.life.channels(row.time, row.read, self._heard)
+            off = changes is not None and idle[i]
+            messages += self.life.channels(row.time, row.read, self._heard, off=off)
             if changes is not None:
                 self._count_accepted(changes[i])
                 messages += self.life.changes(changes[i], row.time, self.origin)
-                messages += self._watched(scores[i], row.time)
+                messages += self._watched(scores[i], off, row.time)
                 alarming.append((ANOMALY, "") in self.life.open)
                 continue
             self.start = row.time if self.start is None else self.start
@@ -177,9 +179,9 @@ class Entity:
             self._tell(self, rows, cells, scores, alarming)
         return messages
 
-    def _watched(self, score: float, time: int) -> list[Message]:
-        """Raise an alarm when none of many rows has a score."""
-        if not math.isnan(score):
+    def _watched(self, score: float, idle: bool, time: int) -> list[Message]:
+        """Raise an alarm when none of many rows has a score though they should."""
+        if idle or not math.isnan(score):
             self._blind = [0, 0]
             return self.life.scored(time)
         rows, since = self._blind
@@ -195,8 +197,11 @@ class Entity:
 
     def _score(
         self, cells: Rows, times: Sequence[int], number: int
-    ) -> tuple[list[list[Any]], list[float]]:
-        """Changes and scores by row, NaN for none; `number` is that of the first row."""
+    ) -> tuple[list[list[Any]], list[float], list[bool]]:
+        """Changes and scores by row, NaN for none, and whether the row is idle and needs none.
+
+        `number` is that of the first row.
+        """
         if self.stream is None:
             assert self.model is not None
             self.stream, self._base, self.origin = self.model.stream(), number, times[0]
@@ -206,12 +211,14 @@ class Entity:
             added = self.stream.add(cells, np.array(times, "datetime64[ns]"))
         scores: list[float] = added.provisional.tolist()
         self.scores.extend(times, scores)
+        idle: list[bool] = added.idle.tolist()
+        self.idle = idle[-1]
         if len(times) == 1:
-            return [list(added.changes)], scores
+            return [list(added.changes)], scores, idle
         changes: list[list[Any]] = [[] for _ in times]
         for change in added.changes:
             changes[(change.row or 0) - (number - self._base)].append(change)
-        return changes, scores
+        return changes, scores, idle
 
     def latest(self, n: int) -> Latest | None:
         """The last n rows with what was expected, for those who look from another thread."""
@@ -269,7 +276,7 @@ class Entity:
     def words(self) -> str:
         """The phase in words, with the fraction of the training time that has passed."""
         if self.phase != LEARNING:
-            return self.phase
+            return "off" if self.idle and self.phase == WATCHING else self.phase
         begun = self.seen - self.start if self.start is not None else 0
         return f"learning, {min(1.0, begun / self.learn) if self.learn else 0:.0%}"
 
@@ -284,10 +291,10 @@ class Entity:
         cells, times = journal_matrix(store.journal(self.name, self.learned), len(self.channels))
         messages = []
         for i, time in enumerate(times.astype(np.int64).tolist()):
-            (changes,), (score,) = self._score(cells[i : i + 1], [time], self.learned + i)
+            (changes,), (score,), (idle,) = self._score(cells[i : i + 1], [time], self.learned + i)
             self._count_accepted(changes)
             messages += self.life.changes(changes, time, self.origin)
-            messages += self._watched(score, time)
+            messages += self._watched(score, idle, time)
         return messages
 
     def learn_longer(self) -> None:

@@ -46,7 +46,14 @@ _UNUSED = {
 
 def make_detectors(config: Config) -> Detectors:
     """The real detector, with the budget and the step of a configuration."""
-    return Detectors(config.budget, config.model.random_state, config.align.step)
+    model = config.model
+    return Detectors(
+        config.budget,
+        model.random_state,
+        config.align.step,
+        settings=model.learned,
+        maintenance=model.maintenance,
+    )
 
 
 class Service:

@@ -1,5 +1,6 @@
 """Measures of detection quality: TSB-AD's nine, PATE and DQE, exact and quick; operation."""
 
+from vace_ad.alarms.forewarning import Forewarning, forewarning
 from vace_ad.metrics.dqe import dqe
 from vace_ad.metrics.evaluate import evaluate
 from vace_ad.metrics.operating import Operating, blame_hits, operating
@@ -10,12 +11,14 @@ from vace_ad.metrics.window import sliding_window
 
 __all__ = [
     "VUS",
+    "Forewarning",
     "Operating",
     "Operational",
     "Surfaces",
     "blame_hits",
     "dqe",
     "evaluate",
+    "forewarning",
     "operating",
     "operational",
     "pate",

@@ -45,6 +45,7 @@ class ReportEvent:
     signal: str | None = None  # the leading one, a key of ReportData.signals
     shares: Sequence[tuple[str, float]] = ()  # (channel, share of the score), highest first
     readings: Sequence[Reading] = ()  # channels at the peak, against what was expected
+    conditions: str = ""  # what was outside training then
     near_miss: bool = False  # stayed below the limit
     normal_rows: int | None = None  # that the probability is learned from
     ratio: float = float("nan")  # highest evidence over its limit
@@ -82,6 +83,7 @@ class ReportData:
     what_if: Sequence[WhatIf] = ()  # by rising shift
     trust: Sequence[str] = ()  # whether the detector can be trusted here, in sentences
     training: tuple[int, int] | None = None  # rows [start, end) that the fit saw, if any here
+    idle: Sequence[tuple[str, int, int]] = ()  # why, and rows [start, end) that were not judged
     trajectory: NDArray[np.floating] | None = None  # (k, 2), the embedding in two dimensions
     trajectory_rows: NDArray[np.integer] | None = None  # (k,), the row each point stands for
     geometry: Mapping[str, float] = field(default_factory=dict)  # diagnostic -> value

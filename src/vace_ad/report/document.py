@@ -47,6 +47,7 @@ def document(
         "whatIf": [[float(w.shift), int(w.events), w.words] for w in data.what_if],
         "file": data.title,
         "training": None if data.training is None else [int(row) for row in data.training],
+        "idle": [{"kind": k, "start": int(a), "end": int(b)} for k, a, b in data.idle],
         "time": {
             "origin": clock.origin_ms, "zone": data.time_zone, "step": clock.step,
             "gap": clock.gap, "knots": len(clock.rows),
@@ -113,6 +114,7 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
         "around": [int(row) for row in surroundings(event, data.n_rows)],
         "kind": event.kind,
         "signal": event.signal,
+        "conditions": event.conditions,
         "severity": round(float(event.severity)) if np.isfinite(event.severity) else None,
         "from": stamp(data, first, clock),
         "to": stamp(data, last, clock),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.events import reading_words
+from vace_ad.alarms.events import CONDITIONS, NO_DATA, reading_words
 from vace_ad.errors import MissingExtraError
 from vace_ad.frames.table import as_table
 from vace_ad.frames.write import zone_of
@@ -98,8 +98,7 @@ def _draw_channel(ax: Any, at: Any, values: NDArray[np.floating], curve: Curve) 
 def headline(found: Detection) -> str:
     """Return what was found in one line."""
     anomalies = len(found.anomalies)
-    silent = len(found.events) - anomalies
-    words = found_words(anomalies, silent)
+    words = found_words(anomalies, found.count(NO_DATA), found.count(CONDITIONS))
     return f"{words} in {plural(len(found.scores), 'row')} ({found.threshold.words})"
 
 

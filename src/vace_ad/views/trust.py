@@ -23,6 +23,7 @@ def trust(model: Model, table: Table, found: Detection) -> list[str]:
     """Length and coverage of training, what was scored, and what the limits rest on."""
     sentences = [
         _length(model.facts),
+        *_data(model.facts),
         rhythm_words(model.facts),
         _coverage(model, table, found),
         _scored(found),
@@ -42,6 +43,22 @@ def _length(facts: Any) -> str:
     if used and used < rows:
         words += f"; {plural(rows - used, 'row')} of them could not be used"
     return words + "."
+
+
+def _data(facts: Any) -> list[str]:
+    """The verdict on the training data, and on each sensor that is not good."""
+    data = facts.get("data")
+    if data is None:
+        return []
+    why = f": {data['why']}" if data["why"] else ""
+    return [
+        f"The training data is {data['grade']}{why}.",
+        *(
+            f"Sensor {one['name']} is {one['grade']}: {', '.join(one['found'])}."
+            for one in data["sensors"]
+            if one["grade"] != "good"
+        ),
+    ]
 
 
 def rhythm_words(facts: Any) -> str:

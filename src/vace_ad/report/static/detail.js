@@ -37,7 +37,8 @@ class Detail {
   #words({ from, to, lasts, peak, kind, words, start, end }) {
     const when = lasts === "1 row" ? `At ${from}` : `From ${fromTo(from, to)} (${lasts})`;
     if (kind === "no data") return `${when} ${start === end ? "the table has no rows" : "values are missing"}. ${words}`;
-    return `${when}, strongest at ${sameDay(peak, from)}. ${words}`;
+    const outside = event.conditions ? ` Conditions were outside training then: ${event.conditions}. It may be no fault.` : "";
+    return `${when}, strongest at ${sameDay(peak, from)}. ${words}${outside}`;
   }
 
   #suspects(event) {

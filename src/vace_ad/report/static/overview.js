@@ -22,6 +22,7 @@ class Overview {
       context.fillStyle = colours["train-fill"];
       context.fillRect(a, 0, b - a, height);
     }
+    shade(context, frame.idle, null, plot);
     shade(context, frame.events, frame.selected, plot);
     const curve = trace(this.score, this.clock, first, last, plot.width * ratio);
     const top = steep(curve.most), span = top - steep(curve.least) || 1;

@@ -32,7 +32,7 @@ function shade(context, events, selected, { left, width, top, height, toX }) {
     if (b < left || a > left + width || (b <= shaded && !chosen)) continue;
     if (event.kind === "no data") hatch(context, Math.max(a, left), Math.min(b, left + width), top, height, chosen);
     else {
-      context.fillStyle = chosen ? colours["event-strong"] : colours["event-fill"];
+      context.fillStyle = event.idle ? colours["none-fill"] : chosen ? colours["event-strong"] : colours["event-fill"];
       const from = chosen ? a : Math.max(a, shaded);
       context.fillRect(from, top, b - from, height);
     }
@@ -98,6 +98,7 @@ class Panel {
     this.scale = { least, most, toY, toValue: (y) => back(to - ((y - plot.top) / plot.height) * (to - from)) };
 
     this.#grid(context, frame, plot, toY, least, most);
+    shade(context, frame.idle, null, { ...plot, top: 0, height });
     shade(context, frame.events, frame.selected, { ...plot, top: 0, height });
     context.save();
     context.beginPath();

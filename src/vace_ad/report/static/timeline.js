@@ -11,6 +11,7 @@ class Timeline {
   constructor(doc, store, clock, view, { picked }) {
     Object.assign(this, { doc, store, clock, view, picked, selected: null, fit: true, channels: [] });
     this.training = doc.training && stretch({ start: doc.training[0], end: doc.training[1] }, clock);
+    this.idle = doc.idle.map((one) => ({ idle: true, at: stretch(one, clock) }));
     const score = store.series[0];
     const signals = store.series.filter((series) => series.role === "signal");
     const line = store.series.find((series) => series.role === "threshold") ?? null;
@@ -61,7 +62,7 @@ class Timeline {
     const ticks = clock.ticks(view.from, view.to, Math.max(2, Math.floor(width / 72)));
     const step = view.span > 3 * DAY ? HOUR : clock.step;
     const words = fromTo(clock.text(Math.max(view.from, clock.at[0]), step), clock.text(Math.min(view.to, clock.at[clock.at.length - 1]), step));
-    const frame = { from: view.from, to: view.to, clock, events: doc.events, selected: this.selected, training: this.training, fit: this.fit, ticks, words };
+    const frame = { from: view.from, to: view.to, clock, events: doc.events, selected: this.selected, training: this.training, idle: this.idle, fit: this.fit, ticks, words };
     this.overview.draw(frame);
     for (const panel of this.panels) {
       const box = this.panels.length > MANY ? panel.element.getBoundingClientRect() : null;
@@ -159,6 +160,7 @@ class Timeline {
     const add = (kind, words) => items.push(make("span", {}, make("i", { className: `swatch ${kind}` }), words));
     if (doc.events.some((event) => event.kind === "anomaly")) add("event", "event");
     if (doc.events.some((event) => event.kind === "no data")) add("none", "no data");
+    for (const kind of new Set(doc.idle.map((one) => one.kind))) add("idle", `${kind}: not judged`);
     if (doc.training) add("train", "rows the detector learned from");
     if (this.store.ranges.size) add("expected", "expected range, given the other channels and the past");
     if (doc.threshold !== null) add("threshold", "limit of the evidence");

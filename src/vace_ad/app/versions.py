@@ -1,0 +1,91 @@
+"""Versions of a model: kept beside it, each with its training range and what it was worth."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from vace_ad.drafts import whole_file
+from vace_ad.errors import ModelFileError
+
+if TYPE_CHECKING:
+    from vace_ad.detector import VACE
+
+
+@dataclass(frozen=True)
+class Version:
+    """One model that was in use."""
+
+    number: int
+    digest: str  # of all that shapes its scores
+    when: str  # it came into use, in UTC
+    rows: int  # that it learned from
+    trained: tuple[str, str] | None = None  # its training range
+    found: int | None = None  # faults, of those known when it was judged
+    false_alarms: int | None = None
+    judged_rows: int = 0
+
+
+class Versions:
+    """The versions of a model file, in the folder `plant.vace.versions` beside it."""
+
+    def __init__(self, model: Path) -> None:
+        self._model = model
+        self._folder = model.with_name(model.name + ".versions")
+        self._index = self._folder / "versions.json"
+        self.every: list[Version] = []
+        self.active = 0  # number of the one in use; 0: none was kept yet
+        if not self._index.is_file():
+            return
+        try:
+            known = json.loads(self._index.read_text("utf-8"))
+            self.active = int(known["active"])
+            self.every = [
+                Version(**{**one, "trained": tuple(one["trained"]) if one["trained"] else None})
+                for one in known["versions"]
+            ]
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ModelFileError(
+                f"{self._index} cannot be read ({type(error).__name__}); remove the folder to "
+                "begin anew, or put the file back"
+            ) from error
+
+    def file(self, number: int) -> Path:
+        """Where a version is kept."""
+        return self._folder / f"{number:04d}.vace"
+
+    def adopt(self, detector: VACE, **about: Any) -> Version:
+        """Keep a detector as the next version, and put it in use."""
+        number = max((one.number for one in self.every), default=0) + 1
+        now = datetime.now(UTC).isoformat(timespec="seconds")
+        rows, digest = int(detector.facts_["rows"]), detector.model_.digest
+        version = Version(number, digest, now, rows, **about)
+        self._folder.mkdir(exist_ok=True)
+        detector.model_.save(self.file(number))
+        self.every.append(version)
+        self.use(number)
+        return version
+
+    def use(self, number: int) -> Version:
+        """Put a version in use: the model file becomes it, whole or not at all."""
+        version = next((one for one in self.every if one.number == number), None)
+        if version is None or not self.file(number).is_file():
+            known = ", ".join(str(one.number) for one in self.every) or "none"
+            raise ModelFileError(f"{self._model} has no version {number}; kept are: {known}")
+        with whole_file(self._model) as draft:
+            draft.write_bytes(self.file(number).read_bytes())
+        self.active = number
+        plain = {"active": number, "versions": [asdict(one) for one in self.every]}
+        with whole_file(self._index) as draft:
+            draft.write_text(json.dumps(plain, indent=1), "utf-8")
+        return version
+
+    def back(self) -> Version:
+        """Put the version before the present one in use."""
+        before = [one.number for one in self.every if one.number < self.active]
+        if not before:
+            raise ModelFileError(f"{self._model} has no version before this one to go back to")
+        return self.use(before[-1])
