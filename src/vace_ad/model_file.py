@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad import files
-from vace_ad.alarms.blame import LENGTHS
+from vace_ad import tensor_file
+from vace_ad.alarms.suspects import LENGTHS
 from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import VACEConfig
 from vace_ad.signals import Signal, kinds
-from vace_ad.signals.normal import Normal
+from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.protocol import under
-from vace_ad.signals.rhythm import Rhythm
+from vace_ad.signals.seasonality import Rhythm
 
 
 def settings(description: Mapping[str, Any]) -> tuple[VACEConfig, tuple[str, ...]]:
@@ -28,11 +28,11 @@ def settings(description: Mapping[str, Any]) -> tuple[VACEConfig, tuple[str, ...
     return config, channels
 
 
-def layout(description: dict[str, Any]) -> files.Layout:
+def layout(description: dict[str, Any]) -> tensor_file.Layout:
     """The arrays that a description asks for."""
     config, channels = settings(description)
     d = len(channels)
-    wanted: files.Layout = {
+    wanted: tensor_file.Layout = {
         "calibration_scores": ("F64", (None,)),
         "wander.usual": ("F64", (len(LENGTHS), d)),
         "wander.deviation": ("F64", (d,)),

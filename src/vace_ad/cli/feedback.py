@@ -162,7 +162,7 @@ def _range(pair: tuple[str, str], zone: str | None) -> tuple[Any, Any]:
     """Rows where both are whole numbers, else times in the zone of the table."""
     import numpy as np
 
-    from vace_ad.frames.stamps import moment
+    from vace_ad.frames.timestamps import moment
 
     if all(text.isdigit() and len(text) != 4 for text in pair):
         return int(pair[0]), int(pair[1])

@@ -12,8 +12,8 @@ from collections.abc import Callable
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.caller import option
 from vace_ad.errors import ConfigError, InputError
+from vace_ad.settings import option
 
 if TYPE_CHECKING:
     import polars as pl
