@@ -5,7 +5,7 @@
     python benchmarks/fleet_budget.py --machines 40 --dry             # to see that it works
 
 Machines are fitted on their first 40 % under "3 alarms a week over all machines". Together: the
-fleet decides how strong an alarm is (vace_ad.fleet.pooling), as `vace detect --by` does. Divided:
+fleet decides how strong an alarm is (vace_ad.fleet.threshold), as `vace detect --by` does. Divided:
 each has a thousandth of the budget and the threshold that its own training extrapolates to. Both
 judge the same detectors. A budget of one alarm in every ten machines, for all rows that are judged,
 shows in counts what a fraction of an alarm cannot.
@@ -34,15 +34,15 @@ from fleet import SEED, STEP, WEEK
 from vace_ad.alarms import Budget
 from vace_ad.app.loading import load_frame
 from vace_ad.app.run import Alarming, detect_with
-from vace_ad.app.training import Training, fit_detector
+from vace_ad.app.training_rows import Training, fit_detector
 from vace_ad.config import VACEConfig
 from vace_ad.fleet.incidents import find_incidents
-from vace_ad.fleet.pooling import kept_to_budget, supported
-from vace_ad.fleet.rows import MachineRow
+from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import per_machine
 from vace_ad.fleet.task import row_of
+from vace_ad.fleet.threshold import kept_to_budget, supported
 from vace_ad.frames.read import ReadReport
-from vace_ad.frames.reading import Reading
+from vace_ad.frames.read_options import Reading
 from vace_ad.progress import silent
 
 CHANNELS, LONG = 3, 60  # channels; rows of a fault

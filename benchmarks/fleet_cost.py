@@ -29,17 +29,17 @@ from fleet import QUICK, SEED, one, write_fleet
 from vace_ad.alarms import Budget
 from vace_ad.app.loading import load_table
 from vace_ad.app.run import Alarming, fit_and_detect, write_results
-from vace_ad.app.training import choose_training
+from vace_ad.app.training_rows import choose_training
 from vace_ad.config import VACEConfig
 from vace_ad.fleet.fleet import Fleet
 from vace_ad.fleet.runner import per_machine
-from vace_ad.frames.reading import Reading
+from vace_ad.frames.read_options import Reading
 
 BUDGET = Budget(3, "week")
 SORT = """
 import resource, sys, tempfile
 from pathlib import Path
-from vace_ad.frames.reading import Reading
+from vace_ad.frames.read_options import Reading
 from vace_ad.fleet.entities import find_entities
 with tempfile.TemporaryDirectory() as folder:
     found, _ = find_entities([sys.argv[1]], Reading(by="machine"), Path(folder) / "parts")

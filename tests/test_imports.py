@@ -1,14 +1,19 @@
 """What may not be imported where, checked in fresh interpreters; layers: `lint-imports`."""
 
+import importlib
 import json
 import subprocess
 import sys
 from graphlib import TopologicalSorter
 from pathlib import Path
 
+import pytest
+
+from vace_ad.alarms.suspects import Blame
+
 PACKAGE = Path(__file__).parents[1] / "src" / "vace_ad"
 SCORING = [
-    "vace_ad.files",
+    "vace_ad.tensor_file",
     "vace_ad.engine.openvino",
     "vace_ad.engine.numpy",
     "vace_ad.model",
@@ -51,6 +56,13 @@ def test_a_whole_fit_and_score_without_torch():
         ".normal(size=(400, 2)); VACE(encoders=1).fit(x).score(x)"
     )
     assert "torch" not in modules_after(code)
+
+
+def test_a_documented_module_that_moved_still_imports_with_a_warning():
+    sys.modules.pop("vace_ad.alarms.blame", None)
+    with pytest.warns(DeprecationWarning, match=r"is now vace_ad\.alarms\.suspects"):
+        moved = importlib.import_module("vace_ad.alarms.blame")
+    assert moved.Blame is Blame
 
 
 # Every import that happens, also within functions and by name, as (who, whom).

@@ -336,7 +336,7 @@ def _repacked(data, change):
 
     from safetensors.numpy import load, save
 
-    from vace_ad.files import digest
+    from vace_ad.tensor_file import digest
 
     size = int.from_bytes(data[:8], "little")
     meta = json.loads(data[8 : 8 + size])["__metadata__"]

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from vace_ad import drafts as folders
-from vace_ad.drafts import clean_up, whole_folder
+from vace_ad import atomic as folders
+from vace_ad.atomic import clean_up, whole_folder
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="folders are locked by flock")
 
@@ -79,7 +79,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 CRASH = """
 import os, signal, sys
 from pathlib import Path
-from vace_ad import drafts as folders
+from vace_ad import atomic as folders
 when = sys.argv[2]
 def rename(self, target, true=Path.rename):
     true(self, target)

@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.engine.calibration import calibrate
+from vace_ad.engine.batch_norm import calibrate
 from vace_ad.engine.encoder import encode, init_encoder, stage_shapes
 from vace_ad.engine.patches import PatchSet
-from vace_ad.signals.rows import patch_means_to_points
+from vace_ad.signals.row_buffer import patch_means_to_points
 from vace_ad.signals.shape.direction import Direction
 from vace_ad.signals.shape.position import Gaussian
 from vace_study.catalog import find_series

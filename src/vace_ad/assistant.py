@@ -90,9 +90,9 @@ class Desk:
         from vace_ad.alarms.budget import Budget
         from vace_ad.app.loading import load_table
         from vace_ad.app.run import Alarming, detect_with, fit_and_detect
-        from vace_ad.app.training import Training, choose_training
+        from vace_ad.app.training_rows import Training, choose_training
         from vace_ad.config import VACEConfig
-        from vace_ad.frames.reading import Reading
+        from vace_ad.frames.read_options import Reading
 
         path, alarming = self._file(table), Alarming(Budget.of(budget))
         if model:
@@ -127,7 +127,7 @@ class Desk:
         from vace_ad import load
         from vace_ad.alarms.expected import expected_cells
         from vace_ad.app.loading import load_table
-        from vace_ad.frames.reading import Reading
+        from vace_ad.frames.read_options import Reading
 
         detector = load(self._file(model))
         loaded = load_table(self._file(table), Reading(), detector.channels_).only(
@@ -184,7 +184,7 @@ class Desk:
         """Learn normal operation from a table and write a new model file (*.vace)."""
         from vace_ad import VACE
         from vace_ad.app.loading import load_table
-        from vace_ad.frames.reading import Reading
+        from vace_ad.frames.read_options import Reading
 
         place = self._inside(model)
         if place.suffix != ".vace" or place.exists():

@@ -11,7 +11,7 @@ from vace_ad.alarms.detection import Found
 from vace_ad.alarms.events import event_columns
 from vace_ad.frames.write import frame_like
 from vace_ad.model import Model
-from vace_ad.views import figure, page
+from vace_ad.views import figure, report
 
 
 @dataclass(frozen=True, repr=False)
@@ -44,7 +44,7 @@ class Detection(Found):
 
         Rows before `first` are those of the training, as in `detect`.
         """
-        page.write_detection(self, path, first=first)
+        report.write_detection(self, path, first=first)
 
     def __repr__(self) -> str:
         """What was found, in a few lines."""

@@ -13,16 +13,15 @@ from typing import Any, Literal, Never, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.blame import Blame
 from vace_ad.alarms.budget import Budget, Threshold
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.detection import Judged, borne, find_events
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.expected import expected_cells, explain_rows
-from vace_ad.alarms.recognise import Stretch
+from vace_ad.alarms.fixed_threshold import ScoreFeed
 from vace_ad.alarms.runs import Rules
-from vace_ad.alarms.score_feed import ScoreFeed
-from vace_ad.caller import option
+from vace_ad.alarms.suppression import Stretch
+from vace_ad.alarms.suspects import Blame
 from vace_ad.config import CHANGEABLE, Default, VACEConfig, default
 from vace_ad.detection import Detection
 from vace_ad.engine.patches import PatchSet
@@ -38,17 +37,18 @@ from vace_ad.feedback import (
     with_ratio,
 )
 from vace_ad.frames.columns import clean_frame
+from vace_ad.frames.sampling import StepTracker
 from vace_ad.frames.spans import as_spans
-from vace_ad.frames.steps import StepTracker
 from vace_ad.frames.table import Table, as_chunks, as_table, gathered
-from vace_ad.frames.training import training_tables
+from vace_ad.frames.training_data import training_tables
 from vace_ad.frames.write import frame_like
 from vace_ad.model import Model
 from vace_ad.progress import Progress, shown, silent
-from vace_ad.signals.rows import added
+from vace_ad.settings import option
+from vace_ad.signals.row_buffer import added
 from vace_ad.signals.shape import Shape
 from vace_ad.stream import Added, Stream, run
-from vace_ad.views import learned
+from vace_ad.views import detector_repr
 
 Scores = NDArray[np.float64]
 
@@ -286,11 +286,11 @@ class VACE:
 
     def __repr__(self) -> str:
         """The settings, and what was learned from them."""
-        return learned.text(self) if self._is_fitted() else self.settings_text
+        return detector_repr.text(self) if self._is_fitted() else self.settings_text
 
     def _repr_html_(self) -> str:
         """The same as a table, for notebooks."""
-        return learned.html(self) if self._is_fitted() else escape(self.settings_text)
+        return detector_repr.html(self) if self._is_fitted() else escape(self.settings_text)
 
     def _is_fitted(self) -> bool:
         try:

@@ -22,7 +22,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from vace_ad.caller import Hint, hints, spelt
+from vace_ad.settings import Hint, hints, spelt
 
 
 class VaceError(Exception):

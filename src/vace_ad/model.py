@@ -12,39 +12,39 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad import files
-from vace_ad.alarms.blame import Wander
+from vace_ad import tensor_file
 from vace_ad.alarms.budget import Budget, Threshold, choose_threshold
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.pattern import Pattern
-from vace_ad.alarms.recognise import Recogniser
 from vace_ad.alarms.runs import Rules
-from vace_ad.alarms.training import LEAVE_OUT_MOST, Looked, standing_out, without
+from vace_ad.alarms.suppression import Recogniser
+from vace_ad.alarms.suspects import Wander
+from vace_ad.alarms.training_checks import LEAVE_OUT_MOST, Looked, standing_out, without
 from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import CHANGEABLE, VACEConfig
 from vace_ad.errors import ConfigError, ModelFileError
+from vace_ad.fitting import Stopwatch, held_out, learn, thinned
 from vace_ad.frames.idle import IdleRule, watched
+from vace_ad.frames.sampling import StepRule
 from vace_ad.frames.spans import Span
-from vace_ad.frames.steps import StepRule
 from vace_ad.frames.table import Table
-from vace_ad.frames.training import (
+from vace_ad.frames.training_data import (
     placed_parts,
     training_parts,
     training_tables,
 )
-from vace_ad.learning import Stopwatch, held_out, learn, thinned
 from vace_ad.model_file import check, layout, rehearse, restored, settings
 from vace_ad.progress import Progress, silent
 from vace_ad.signals import Signal
-from vace_ad.signals.merge import Update
-from vace_ad.signals.normal import Normal
+from vace_ad.signals.baseline_model import Normal
+from vace_ad.signals.incremental import Update
 from vace_ad.signals.protocol import LearnedAlone, prefixed, under
-from vace_ad.signals.rhythm import Rhythm
+from vace_ad.signals.seasonality import Rhythm
 from vace_ad.signals.shape import Shape
 
 Array = NDArray[np.float64]
-KIND = files.Kind("vace-ad model", 3, "a model")
+KIND = tensor_file.Kind("vace-ad model", 3, "a model")
 FAR = 0.3  # alarms expected among the training rows: for fewer, they say little about limits
 
 
@@ -268,7 +268,7 @@ class Model(LearnedAlone):
         description = self._description()
         shaping = {k: v for k, v in description["config"].items() if k not in CHANGEABLE}
         text = json.dumps([shaping, description["channels"], description["constants"]])
-        return files.digest(text, self._arrays())[:12]
+        return tensor_file.digest(text, self._arrays())[:12]
 
     def _description(self) -> dict[str, Any]:
         return {
@@ -295,7 +295,7 @@ class Model(LearnedAlone):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model to one file, whole or not at all."""
-        files.write(path, files.pack(KIND, self._description(), self._arrays()))
+        tensor_file.write(path, tensor_file.pack(KIND, self._description(), self._arrays()))
 
     @classmethod
     def load(cls, path: str | PathLike[str], **computing: Any) -> Self:
@@ -305,7 +305,7 @@ class Model(LearnedAlone):
                 raise ConfigError(
                     f"{name!r} cannot be changed on loading, only {', '.join(CHANGEABLE)} can"
                 )
-        description, arrays = files.read(path, KIND, layout)
+        description, arrays = tensor_file.read(path, KIND, layout)
         config, channels = settings(description)
         config = VACEConfig.from_preset(None, **{**config.to_dict(), **computing})
         constants = description["constants"]

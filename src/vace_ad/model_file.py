@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad import files
-from vace_ad.alarms.blame import LENGTHS
+from vace_ad import tensor_file
+from vace_ad.alarms.suspects import LENGTHS
 from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import VACEConfig
 from vace_ad.frames.idle import watched
 from vace_ad.signals import Signal, kinds
-from vace_ad.signals.normal import Normal
+from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.protocol import under
-from vace_ad.signals.rhythm import Rhythm
+from vace_ad.signals.seasonality import Rhythm
 
 
 def settings(description: Mapping[str, Any]) -> tuple[VACEConfig, tuple[str, ...]]:
@@ -29,11 +29,11 @@ def settings(description: Mapping[str, Any]) -> tuple[VACEConfig, tuple[str, ...
     return config, channels
 
 
-def layout(description: dict[str, Any]) -> files.Layout:
+def layout(description: dict[str, Any]) -> tensor_file.Layout:
     """The arrays that a description asks for."""
     config, channels = settings(description)
     d = len(channels)
-    wanted: files.Layout = {
+    wanted: tensor_file.Layout = {
         "calibration_scores": ("F64", (None,)),
         "wander.usual": ("F64", (len(LENGTHS), d)),
         **dict.fromkeys(("wander.deviation", "conditions.low", "conditions.high"), ("F64", (d,))),

@@ -11,26 +11,26 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad import files
+from vace_ad import tensor_file
 from vace_ad.alarms.budget import Budget, Threshold
 from vace_ad.alarms.feed import AlarmFeed, Change, Latest, Taken, accepted_change
+from vace_ad.alarms.fixed_threshold import ScoreFeed
 from vace_ad.alarms.pattern import Pattern
-from vace_ad.alarms.recognise import Recogniser, Stretch
 from vace_ad.alarms.runs import Rules
-from vace_ad.alarms.score_feed import ScoreFeed
+from vace_ad.alarms.suppression import Recogniser, Stretch
 from vace_ad.errors import ConfigError, InputError, StateError
 from vace_ad.frames.idle import IdleTracker
+from vace_ad.frames.sampling import StepTracker, with_missing
 from vace_ad.frames.segments import Piece, Segments
-from vace_ad.frames.steps import StepTracker, with_missing
 from vace_ad.frames.table import Table, as_table
 from vace_ad.model import Model
 from vace_ad.progress import Progress, silent
+from vace_ad.signals.ensemble import Together
 from vace_ad.signals.protocol import prefixed, under
-from vace_ad.signals.rows import added
-from vace_ad.signals.together import Together
+from vace_ad.signals.row_buffer import added
 
 Array = NDArray[np.float64]
-KIND = files.Kind("vace-ad stream", 4, "a stream's state")
+KIND = tensor_file.Kind("vace-ad stream", 4, "a stream's state")
 _NO_SCORES: Array = np.empty(0)
 SLAB = 4096  # rows worked off at a time: few enough to stay in cache
 
@@ -309,11 +309,11 @@ class Stream:
             arrays |= prefixed("accepted", self._recogniser.state())
             patterns = self._recogniser.patterns
             description["accepted"] = [[one.id, one.to_plain()] for one in patterns]
-        return files.pack(KIND, description, arrays)
+        return tensor_file.pack(KIND, description, arrays)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Keep the stream in a file, whole or not at all; `resume` goes on from there."""
-        files.write(path, self.to_bytes())
+        tensor_file.write(path, self.to_bytes())
 
     @classmethod
     def resume(cls, path: str | PathLike[str], model: Any) -> Self:
@@ -349,7 +349,7 @@ class Stream:
 
     @classmethod
     def _resumed(cls, data: bytes, model: Any, name: str, *, trusted: bool = False) -> Self:
-        description, arrays = files.unpack(data, KIND, name, error=StateError)
+        description, arrays = tensor_file.unpack(data, KIND, name, error=StateError)
         model = getattr(model, "model_", model)
         stream = cls._under(description, model, name)
         if description.get("model") != stream.model.digest:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from vace_ad.work.local import thread_limits
+from vace_ad.executors.local import thread_limits
 from vace_study.catalog import Entry
 from vace_study.compare import paired
 from vace_study.protocols import Exam, exam

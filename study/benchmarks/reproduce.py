@@ -27,10 +27,10 @@ from study_tables import FIGURES_FOLDER, ROWS, draw_figures, write_tables
 
 from vace_study.baselines import expand, resolve
 from vace_study.catalog import find_series
-from vace_study.flat import rows_of, to_line
 from vace_study.progress import progress_for
 from vace_study.protocols import exam
 from vace_study.rows import Key, Row
+from vace_study.rows_csv import rows_of, to_line
 from vace_study.runner import Engine, Plan, run
 from vace_study.series import load
 from vace_study.store import Store, read_rows

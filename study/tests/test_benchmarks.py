@@ -12,7 +12,7 @@ import pytest
 
 from made_runs import made_row
 from vace_study.baselines import resolve
-from vace_study.flat import to_line
+from vace_study.rows_csv import to_line
 from vace_study.store import Store, read_rows
 
 FOLDER = Path(__file__).parents[1] / "benchmarks"

@@ -46,7 +46,7 @@ def test_workers_end_with_a_killed_parent(paths):
     code = (
         "import os, sys\n"
         "from vace_study.tasks import compute\n"
-        "from vace_ad.work.local import _Worker\n"
+        "from vace_ad.executors.local import _Worker\n"
         "if __name__ == '__main__':\n"
         "    worker = _Worker('m', 1, compute)\n"
         "    print(worker.process.pid, flush=True); sys.stdin.read()"

@@ -4,7 +4,7 @@ import sys
 import pytest
 
 from vace_ad.errors import InputError
-from vace_ad.work.lock import BusyError
+from vace_ad.executors.lock import BusyError
 from vace_study.rows import Row
 from vace_study.store import Store, read_rows
 

@@ -7,19 +7,19 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.feed import AlarmFeed, Change
 from vace_ad.alarms.runs import Rules
+from vace_ad.alarms.suspects import Wander
 from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import VACEConfig
 from vace_ad.frames.idle import IdleRule
+from vace_ad.frames.sampling import StepRule
 from vace_ad.frames.segments import Piece
-from vace_ad.frames.steps import StepRule
-from vace_ad.signals.normal import Normal
+from vace_ad.signals.baseline_model import Normal
 
 RARE = Budget(1, "rows")  # one alarm in 10,000 rows
 

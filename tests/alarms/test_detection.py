@@ -15,7 +15,7 @@ from vace_ad.alarms.detection import (
     find_events,
     near_misses,
 )
-from vace_ad.alarms.recognise import Stretch
+from vace_ad.alarms.suppression import Stretch
 from vace_ad.frames.table import Table
 
 TRAIN, N, D = 3000, 1600, 5

@@ -5,9 +5,9 @@ import json
 import numpy as np
 import pytest
 
-from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.pattern import POINTS, Pattern, filled
-from vace_ad.signals.normal import Normal
+from vace_ad.alarms.suspects import Wander
+from vace_ad.signals.baseline_model import Normal
 
 
 def rows(n: int = 2000) -> np.ndarray:

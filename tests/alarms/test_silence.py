@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from vace_ad.alarms.silence import no_data_events
-from vace_ad.frames.steps import StepRule, StepTracker
+from vace_ad.frames.sampling import StepRule, StepTracker
 
 MINUTE = 60 * 10**9
 

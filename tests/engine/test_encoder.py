@@ -4,7 +4,7 @@ import torch
 
 import naive
 from vace_ad.config import VACEConfig
-from vace_ad.engine.calibration import calibrate
+from vace_ad.engine.batch_norm import calibrate
 from vace_ad.engine.encoder import convolve, encode, flop_per_patch, init_encoder
 from vace_ad.engine.torch import to_module
 

@@ -16,7 +16,7 @@ from cli.runs import frame
 from faults.strace import faulted, needed
 from test_detector import SMALL, waves
 from vace_ad import VACE, load
-from vace_ad.drafts import clean_up, whole_file, whole_folder
+from vace_ad.atomic import clean_up, whole_file, whole_folder
 
 # The calls by which a file comes to be; the rest is Python's own memory and threads.
 CALLS = (

@@ -13,12 +13,12 @@ from vace_ad import VACE
 from vace_ad.alarms import Budget
 from vace_ad.app.loading import load_frame
 from vace_ad.app.run import Alarming, detect_with
-from vace_ad.app.training import Training
+from vace_ad.app.training_rows import Training
 from vace_ad.errors import ConfigError, InputError, NotFittedError
 from vace_ad.fleet.fleet import Fleet
 from vace_ad.fleet.runner import run_fleet
 from vace_ad.frames.read import ReadReport
-from vace_ad.frames.reading import Reading
+from vace_ad.frames.read_options import Reading
 
 NORMAL, NEW = fleet(faulty=()), fleet(faulty=(1, 2))
 

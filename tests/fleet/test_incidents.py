@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from vace_ad.fleet.incidents import find_incidents
-from vace_ad.fleet.rows import MachineRow
+from vace_ad.fleet.results import MachineRow
 
 
 def event(start: int, end: int, severity: float = 50.0, offset: str = "") -> dict[str, Any]:

@@ -17,14 +17,14 @@ from vace_ad.alarms import Budget
 from vace_ad.app.run import Alarming
 from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, InputError
+from vace_ad.executors.store import read_lines
 from vace_ad.fleet import runner
 from vace_ad.fleet.entities import find_entities, folder_name
 from vace_ad.fleet.executor import Executor
-from vace_ad.fleet.rows import MachineRow
+from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import per_machine, run_fleet
 from vace_ad.fleet.task import Job
-from vace_ad.frames.reading import Reading
-from vace_ad.work.store import read_lines
+from vace_ad.frames.read_options import Reading
 
 CONFIG = VACEConfig.from_preset(None, **QUICK)
 

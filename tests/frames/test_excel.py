@@ -12,7 +12,7 @@ from frames.shapes import wide
 from vace_ad.app.loading import load_table
 from vace_ad.errors import ConfigError, InputError, TableReadError
 from vace_ad.frames.read import read_table
-from vace_ad.frames.reading import Reading
+from vace_ad.frames.read_options import Reading
 
 HEADER = ["Zeit", "flow", "temp [degC]"]
 

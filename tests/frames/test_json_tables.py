@@ -11,7 +11,7 @@ from frames.shapes import wide
 from vace_ad.app.loading import load_table
 from vace_ad.errors import TableReadError
 from vace_ad.frames.read import read_table
-from vace_ad.frames.reading import Reading
+from vace_ad.frames.read_options import Reading
 
 START = 1_767_225_600
 

@@ -7,7 +7,7 @@ import pytest
 from vace_ad.app.loading import load_table
 from vace_ad.errors import InputError, TableReadError
 from vace_ad.frames.read import read_table
-from vace_ad.frames.reading import Reading
+from vace_ad.frames.read_options import Reading
 
 START = 1_767_225_600
 

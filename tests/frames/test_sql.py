@@ -16,7 +16,7 @@ from frames.shapes import wide
 from vace_ad.app.loading import load_table
 from vace_ad.errors import ConfigError, TableReadError
 from vace_ad.frames.read import read_table
-from vace_ad.frames.reading import Reading
+from vace_ad.frames.read_options import Reading
 from vace_ad.frames.sources import safe_name
 
 ALL = "SELECT * FROM readings ORDER BY time"

@@ -4,11 +4,11 @@ import numpy as np
 import polars as pl
 import pytest
 
-from vace_ad.caller import spelt
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.frames.order import order_rows
-from vace_ad.frames.stamps import parse_duration
 from vace_ad.frames.time import TimeReport, check_time, duration_words, split_time
+from vace_ad.frames.timestamps import parse_duration
+from vace_ad.settings import spelt
 
 MINUTE = 60 * 10**9
 

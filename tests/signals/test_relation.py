@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import naive
-from signals.test_normal import together
+from signals.test_baseline_model import together
 from signals.toys import fitted, run
 from vace_ad import VACE
 from vace_ad.signals.level_scale import LevelScale

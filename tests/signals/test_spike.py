@@ -13,8 +13,8 @@ from vace_ad import VACE
 from vace_ad.config import VACEConfig
 from vace_ad.signals import Training
 from vace_ad.signals import spike as module
-from vace_ad.signals.normal import Normal
-from vace_ad.signals.rhythm import Rhythm
+from vace_ad.signals.baseline_model import Normal
+from vace_ad.signals.seasonality import Rhythm
 from vace_ad.signals.spike import Spike, stand_out
 
 

@@ -9,7 +9,7 @@ import naive
 from signals.toys import fitted, run
 from vace_ad import VACE, load
 from vace_ad.config import VACEConfig
-from vace_ad.signals.merge import Update
+from vace_ad.signals.incremental import Update
 from vace_ad.signals.surge import AT_ONCE, FEWEST, Surge
 from vace_ad.stream import Stream
 

@@ -7,9 +7,9 @@ import pytest
 
 import naive
 from vace_ad import VACE, VACEConfig
-from vace_ad.learning import held_out
+from vace_ad.fitting import held_out
 from vace_ad.signals import Evidence, Fitted, Signal
-from vace_ad.signals.normal import Normal
+from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.shape.prototypes import cluster, unit
 
 SETTINGS = {

@@ -3,8 +3,8 @@
 from vace_ad.alarms.budget import Budget, Threshold, choose_threshold
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.events import Event
+from vace_ad.alarms.gpd import Tail
 from vace_ad.alarms.runs import Rules
-from vace_ad.alarms.tail import Tail
 
 __all__ = [
     "Budget",

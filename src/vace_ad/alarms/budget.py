@@ -13,8 +13,8 @@ from typing import Literal
 
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.runs import Rules
-from vace_ad.caller import option
 from vace_ad.errors import ConfigError, InputError
+from vace_ad.settings import option
 
 _DAY = 86_400 * 10**9
 PERIODS = {"day": _DAY, "week": 7 * _DAY, "month": 30 * _DAY}  # nanoseconds

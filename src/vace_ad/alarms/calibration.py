@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.clusters import find_clusters, ranks_below
+from vace_ad.alarms.decluster import find_clusters, ranks_below
+from vace_ad.alarms.gpd import Pareto, Tail, fit_pareto
 from vace_ad.alarms.runs import Rules, group_rows
-from vace_ad.alarms.tail import Pareto, Tail, fit_pareto
 from vace_ad.errors import ModelFileError
 
 # Highest rows kept for counting events: a tenth of the sample, within these bounds.

@@ -12,13 +12,13 @@ from numpy.typing import NDArray
 from vace_ad.alarms.budget import Threshold
 from vace_ad.alarms.events import ANOMALY, NEAR_MISS, Event, with_time
 from vace_ad.alarms.feed import Change, Learned
-from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.silence import no_data_events
+from vace_ad.alarms.suppression import Stretch
 from vace_ad.frames.idle import Stretch as Idle
 from vace_ad.frames.idle import idle_rows
-from vace_ad.frames.steps import StepTracker
+from vace_ad.frames.sampling import StepTracker
 from vace_ad.frames.table import Table
-from vace_ad.signals.rows import added
+from vace_ad.signals.row_buffer import added
 
 Array = NDArray[np.float64]
 

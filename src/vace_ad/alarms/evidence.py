@@ -23,7 +23,7 @@ from vace_ad.alarms.constants import (
     MOST_NATS,
     TAIL_SHARE,
 )
-from vace_ad.signals.normal import within
+from vace_ad.signals.baseline_model import within
 
 Array = NDArray[np.float64]
 Nats = NDArray[np.int64]  # in units of 1 / UNIT

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.blame import Blame, blame, suspicion, weighed
 from vace_ad.alarms.evidence import UNIT, Baseline
+from vace_ad.alarms.suspects import Blame, blame, suspicion, weighed
 from vace_ad.alarms.watch import Expected
 from vace_ad.frames.idle import idle_rows
+from vace_ad.frames.sampling import StepTracker
 from vace_ad.frames.segments import missing_cells, run_edges
-from vace_ad.frames.steps import StepTracker
 
 if TYPE_CHECKING:
     from vace_ad.alarms.feed import Learned

@@ -14,25 +14,25 @@ from typing import Any, Literal, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.blame import Wander
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.conditions import LINGER, Conditions
 from vace_ad.alarms.constants import MOST_MARGIN
 from vace_ad.alarms.events import ACCEPTED, ANOMALY, CONDITIONS, Event, Reading
 from vace_ad.alarms.pattern import BEFORE, Pattern
-from vace_ad.alarms.recognise import Stretch
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.scan import Line, describe
 from vace_ad.alarms.severity import probability, severity
+from vace_ad.alarms.suppression import Stretch
+from vace_ad.alarms.suspects import Wander
 from vace_ad.alarms.tracker import KEPT, Told, Tracked
 from vace_ad.alarms.watch import AlarmModel, AlarmStream
 from vace_ad.config import VACEConfig
 from vace_ad.frames.idle import IdleRule
+from vace_ad.frames.sampling import StepRule
 from vace_ad.frames.segments import Piece
-from vace_ad.frames.steps import StepRule
-from vace_ad.signals.normal import Normal
-from vace_ad.signals.rows import RowBuffer
+from vace_ad.signals.baseline_model import Normal
+from vace_ad.signals.row_buffer import RowBuffer
 
 Array = NDArray[np.float64]
 

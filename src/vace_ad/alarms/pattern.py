@@ -16,10 +16,10 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from vace_ad.alarms.blame import LEVEL_SHARE, Wander
+from vace_ad.alarms.suspects import LEVEL_SHARE, Wander
 from vace_ad.errors import FeedbackError
 from vace_ad.frames.segments import missing_cells
-from vace_ad.signals.normal import Normal
+from vace_ad.signals.baseline_model import Normal
 
 Array = NDArray[np.float64]
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.caller import option, spelt
 from vace_ad.errors import ChannelMismatchError, ConfigError, InputError
-from vace_ad.frames.reading import Reading, names_of
+from vace_ad.frames.read_options import Reading, names_of
+from vace_ad.settings import option, spelt
 
 if TYPE_CHECKING:
     import numpy as np
@@ -110,7 +110,7 @@ def load_tables(places: str | Path | Iterable[str | Path], how: Reading) -> list
 
 def read_frame(sources: Sequence[Source], how: Reading) -> tuple[pl.DataFrame, ReadReport]:
     """The rows of all sources as they are written."""
-    from vace_ad.frames.gather import read_sources
+    from vace_ad.frames.concat import read_sources
     from vace_ad.frames.read import read_table, without_panic_words
 
     with without_panic_words() if how.options else nullcontext():
@@ -215,9 +215,9 @@ def _one_series(
     places: Sequence[str],
 ) -> tuple[pl.DataFrame, NDArray[np.datetime64] | None, list[str]]:
     """Pivot a long table; refuse a table that holds several series; join files in order."""
-    from vace_ad.frames.gather import FILE, order_files
-    from vace_ad.frames.long import pivot
-    from vace_ad.frames.shape import refuse_other_shapes
+    from vace_ad.frames.concat import FILE, order_files
+    from vace_ad.frames.layout import refuse_other_shapes
+    from vace_ad.frames.long_format import pivot
 
     if how.by is not None:
         frame = frame.drop(names_of(how.by) or [], strict=False)  # the caller chose one machine
@@ -246,8 +246,8 @@ def _known_channels(frame: pl.DataFrame, channels: Sequence[str]) -> tuple[list[
 
 def _resampled(table: Table, every: str, zone: str | None) -> Table:
     from vace_ad.frames.resample import resample
-    from vace_ad.frames.stamps import parse_duration
     from vace_ad.frames.time import check_order
+    from vace_ad.frames.timestamps import parse_duration
 
     if table.time is None:
         raise InputError(

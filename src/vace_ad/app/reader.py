@@ -7,9 +7,9 @@ import warnings
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.caller import spelt
 from vace_ad.errors import ConfigError, VaceWarning
-from vace_ad.frames.reading import Reading
+from vace_ad.frames.read_options import Reading
+from vace_ad.settings import spelt
 
 if TYPE_CHECKING:
     import polars as pl
@@ -51,7 +51,7 @@ def read(places: Any, **how: Any) -> pl.DataFrame:
             )
     reading = Reading(**how)
     if reading.by is not None:
-        from vace_ad.app.keyed import read_keyed
+        from vace_ad.app.groups import read_keyed
 
         frame, notes = read_keyed(places, reading)
     else:

@@ -14,9 +14,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.caller import option
-from vace_ad.drafts import clean_up, whole_folder
+from vace_ad.atomic import clean_up, whole_folder
 from vace_ad.errors import InputError, VaceError
+from vace_ad.settings import option
 
 if TYPE_CHECKING:
     import numpy as np

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from vace_ad.alarms import Budget, Rules
 from vace_ad.app.results import event_record
-from vace_ad.app.training import Training, fit_detector
+from vace_ad.app.training_rows import Training, fit_detector
 from vace_ad.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def detect_with(
 def _accepted_note(found: Detection, zone: str | None) -> list[str]:
     """What looked like something that a person called normal, for the report."""
     from vace_ad.frames.zones import time_words
-    from vace_ad.plain import plural
+    from vace_ad.wording import plural
 
     if not found.accepted:
         return []
@@ -207,7 +207,7 @@ def write_page(run: Run, path: Path) -> None:
     """Write the report of a run."""
     from vace_ad.report import write_report
     from vace_ad.version import __version__
-    from vace_ad.views.page import report_data
+    from vace_ad.views.report import report_data
 
     source = run.loaded.source
     facts = {

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.drafts import whole_file
+from vace_ad.atomic import whole_file
 from vace_ad.errors import ModelFileError
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import typer
 
 from vace_ad.cli.output import Output
 from vace_ad.errors import MissingExtraError
-from vace_ad.plain import plural
+from vace_ad.wording import plural
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Event
@@ -40,11 +40,11 @@ def demo_command(
     from vace_ad.app.loading import load_table
     from vace_ad.app.results import check_out
     from vace_ad.app.run import Alarming, fit_and_detect, write_results
-    from vace_ad.app.training import choose_training
+    from vace_ad.app.training_rows import choose_training
     from vace_ad.config import VACEConfig
     from vace_ad.demo import simulate
     from vace_ad.demo.picture import draw
-    from vace_ad.frames.reading import Reading
+    from vace_ad.frames.read_options import Reading
     from vace_ad.metrics import evaluate, operational
 
     check_out(out)

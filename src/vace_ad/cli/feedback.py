@@ -177,7 +177,7 @@ def update_command(
 def _exported(active: Sequence[Verdict], file: Path) -> str:
     """Write the faults that have a time as labels; what was done, in words."""
     from vace_ad.app.results import writing
-    from vace_ad.drafts import whole_file
+    from vace_ad.atomic import whole_file
     from vace_ad.frames.spans import Span, span_rows
 
     faults = [one for one in active if one.verdict == "fault"]
@@ -198,7 +198,7 @@ def _range(pair: tuple[str, str], zone: str | None) -> tuple[Any, Any]:
     """Rows where both are whole numbers, else times in the zone of the table."""
     import numpy as np
 
-    from vace_ad.frames.stamps import moment
+    from vace_ad.frames.timestamps import moment
 
     if all(text.isdigit() and len(text) != 4 for text in pair):
         return int(pair[0]), int(pair[1])

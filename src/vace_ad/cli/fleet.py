@@ -17,7 +17,7 @@ from vace_ad.cli.options import (
 )
 from vace_ad.cli.output import Output, command_line
 from vace_ad.errors import ConfigError
-from vace_ad.plain import plain_text, plural
+from vace_ad.wording import plain_text, plural
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -136,7 +136,7 @@ def _fleet(how: TableOptions, config: VACEConfig, fleet: FleetOptions) -> Fleet:
 
 
 def _by(how: TableOptions) -> list[str]:
-    from vace_ad.frames.reading import names_of
+    from vace_ad.frames.read_options import names_of
 
     return names_of(how.by) or []
 
@@ -166,7 +166,7 @@ def _say(run: FleetRun, budget: str, out: Path | None, output: Output) -> None:
 
 
 def _incidents(run: FleetRun, output: Output) -> None:
-    from vace_ad.fleet.clock import short_time
+    from vace_ad.fleet.time_spans import short_time
 
     lines = []
     for number, one in enumerate(run.incidents[:_SHOWN], 1):
@@ -187,8 +187,8 @@ def _incidents(run: FleetRun, output: Output) -> None:
 
 
 def _machines(run: FleetRun, output: Output) -> None:
-    from vace_ad.fleet.clock import short_time
     from vace_ad.fleet.overview import sensors_of, since
+    from vace_ad.fleet.time_spans import short_time
 
     troubled = [row for row in run.rows if row.anomalies]
     lines = [

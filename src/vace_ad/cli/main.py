@@ -19,7 +19,7 @@ from vace_ad.cli.model import fit_command, inspect_command, score_command
 from vace_ad.cli.versions import models_command, retrain_command
 from vace_ad.cli.watch import watch_command
 from vace_ad.errors import MissingExtraError, VaceError
-from vace_ad.plain import plain_text
+from vace_ad.wording import plain_text
 
 UNFORESEEN = 70  # exit status where the fault is ours, as sysexits.h has it
 GROUP = "vace_ad.commands"  # entry points of other packages, each a typer.Typer

@@ -57,7 +57,7 @@ def fit_command(
     vace fit fleet/ --by machine --models models/ --jobs 4
     """
     from vace_ad.app.loading import load_tables
-    from vace_ad.app.training import Training, fit_detector, within
+    from vace_ad.app.training_rows import Training, fit_detector, within
     from vace_ad.frames.idle import word_columns
 
     output = Output.of(shown)
@@ -116,7 +116,7 @@ def score_command(
     from vace_ad.app.loading import load_table
     from vace_ad.app.results import check_out
     from vace_ad.app.run import detect_with
-    from vace_ad.app.training import Training
+    from vace_ad.app.training_rows import Training
     from vace_ad.config import VACEConfig
     from vace_ad.detector import load
 
@@ -202,8 +202,8 @@ def existing(model: Path) -> Path:
 
 def check_target(model: Path) -> None:
     """Refuse a place where no model can go: best before any work is done."""
-    from vace_ad.files import is_kind
     from vace_ad.model import KIND
+    from vace_ad.tensor_file import is_kind
 
     if not model.absolute().parent.is_dir():
         raise VaceError(f"the folder of {model} does not exist; create it, or give another place")
@@ -226,7 +226,7 @@ def save(detector: VACE, model: Path) -> None:
 def _describe(detector: VACE, output: Output) -> None:
     """Print what is worth knowing about a fitted detector."""
     from vace_ad.frames.time import duration_words
-    from vace_ad.views.learned import facts as learned
+    from vace_ad.views.detector_repr import facts as learned
 
     facts, geometry = detector.facts_, detector.geometry_
     if facts.get("step_seconds"):

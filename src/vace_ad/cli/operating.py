@@ -85,7 +85,7 @@ def judge_model(
     from vace_ad.alarms import Budget
     from vace_ad.app.loading import load_table
     from vace_ad.detector import load
-    from vace_ad.frames.reading import Reading
+    from vace_ad.frames.read_options import Reading
     from vace_ad.metrics.backtest import operate, read_causes
 
     detector = load(model)

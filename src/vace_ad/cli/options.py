@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 
 import typer
 
-from vace_ad.caller import setting
 from vace_ad.errors import ConfigError, VaceError
-from vace_ad.frames.reading import PLANT, Names, Reading, names_of
+from vace_ad.frames.read_options import PLANT, Names, Reading, names_of
+from vace_ad.settings import setting
 
 if TYPE_CHECKING:
     from vace_ad.app.run import Alarming
@@ -126,7 +126,7 @@ class AlarmOptions:
         """The one budget that was given or the default, with the rules; nonsense is refused."""
         from vace_ad.alarms import Budget, Rules
         from vace_ad.app.run import Alarming
-        from vace_ad.frames.stamps import parse_duration
+        from vace_ad.frames.timestamps import parse_duration
 
         names = ("budget", "false_alarm_rate", "threshold")
         chosen = [name for name in names if getattr(self, name) is not None]

@@ -17,8 +17,8 @@ import typer
 
 from vace_ad.cli.options import EVENTS_FOUND, OutputOptions, ResultOptions
 from vace_ad.errors import ConfigError, InputError, needs
-from vace_ad.plain import found_words, plain_text, plural
 from vace_ad.progress import Progress, silent, terminal_bars
+from vace_ad.wording import found_words, plain_text, plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vace_ad.alarms.forewarning import Forewarning
     from vace_ad.app.run import Run
     from vace_ad.frames.idle import Stretch
-    from vace_ad.frames.reading import Reading
+    from vace_ad.frames.read_options import Reading
 
 _BLOCKS, _PLAIN_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 _MOST_EVENTS = 20  # rows of the table on a terminal
@@ -171,7 +171,7 @@ def _urgency(event: Event) -> float:
 def _cells(number: int, event: Event, step: int | None, named: int, zone: str | None) -> list[str]:
     from vace_ad.frames.time import duration_words
     from vace_ad.frames.zones import time_words
-    from vace_ad.report.words import rarity
+    from vace_ad.report.formatting import rarity
 
     start = str(event.start) if event.start_time is None else time_words(event.start_time, zone)
     lasts = plural(event.rows, "row")

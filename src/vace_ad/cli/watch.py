@@ -142,9 +142,9 @@ def _standard_input(
 
 
 def _backtest(config: Config, words: str) -> None:
-    from vace_ad.frames.stamps import parse_duration
+    from vace_ad.frames.timestamps import parse_duration
     from vace_ad.live.service import backtest
-    from vace_ad.plain import plural
+    from vace_ad.wording import plural
 
     span = parse_duration(words)
     alarms, watch = backtest(config, span)

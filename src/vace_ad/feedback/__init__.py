@@ -1,7 +1,7 @@
 """What people say of events: kept beside the model, recognised when it comes again, undone."""
 
 from vace_ad.feedback.journal import Feedback, feedback_path
-from vace_ad.feedback.stretches import (
+from vace_ad.feedback.row_ranges import (
     make_verdict,
     named_stretches,
     rows_of,

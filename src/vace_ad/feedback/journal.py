@@ -13,7 +13,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Self
 
-from vace_ad import files
+from vace_ad import tensor_file
 from vace_ad.alarms.pattern import Pattern
 from vace_ad.errors import FeedbackError
 from vace_ad.feedback.verdict import NORMAL, UNDO, Verdict
@@ -121,6 +121,6 @@ def _write(path: Path, lines: Sequence[Verdict]) -> None:
         raise FeedbackError(f"{path} is full: {MOST_LINES:,} lines; start a new one")
     text = "".join(json.dumps(line.to_plain(), ensure_ascii=False) + "\n" for line in lines)
     try:
-        files.write(path, text.encode())
+        tensor_file.write(path, text.encode())
     except OSError as error:
         raise FeedbackError(f"{path} cannot be written: {error.strerror}") from error

@@ -9,7 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.app.keyed import refuse_no_key
+from vace_ad.app.groups import refuse_no_key
 from vace_ad.fleet.entities import Entity, machines_in
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.app.keyed import BY_FILE, by_file, refuse_no_key, with_keys
+from vace_ad.app.groups import BY_FILE, by_file, refuse_no_key, with_keys
 from vace_ad.app.loading import read_frame
-from vace_ad.drafts import whole_file
+from vace_ad.atomic import whole_file
 from vace_ad.errors import InputError
-from vace_ad.frames.reading import Reading, names_of
+from vace_ad.frames.read_options import Reading, names_of
 from vace_ad.frames.sources import Source, find_sources
 
 if TYPE_CHECKING:

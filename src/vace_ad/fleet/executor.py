@@ -36,13 +36,13 @@ class Executor:
         if self.jobs < 1:
             raise ConfigError(f"jobs={self.jobs} came; it must be 1 or more")
         if self.cluster is not None:
-            from vace_ad.work.cluster import run_ray
+            from vace_ad.executors.cluster import run_ray
 
             address = None if self.cluster == "local" else self.cluster
             return run_ray(tasks, compute, failures, self.threads or 1, address)
         if self.jobs == 1:
             return ((task, compute(task)) for task in tasks)  # no process to start
-        from vace_ad.work.local import run_local
+        from vace_ad.executors.local import run_local
 
         threads = self.threads or max(1, _cores() // self.jobs)
         return run_local(tasks, compute, failures, self.jobs, threads)

@@ -15,11 +15,11 @@ from vace_ad.fleet.dataset import is_dataset
 from vace_ad.fleet.executor import Executor
 from vace_ad.fleet.models import Models, group_column
 from vace_ad.fleet.overview import incident_frame, overview_frame
-from vace_ad.fleet.rows import MachineRow
+from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun, run_fleet
 from vace_ad.fleet.task import Choice, Job
 from vace_ad.frames.idle import word_columns
-from vace_ad.frames.reading import Reading
+from vace_ad.frames.read_options import Reading
 from vace_ad.progress import Progress, silent
 
 if TYPE_CHECKING:

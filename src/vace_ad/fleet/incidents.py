@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from vace_ad.fleet.clock import split_offset
-from vace_ad.fleet.rows import MachineRow
+from vace_ad.fleet.results import MachineRow
+from vace_ad.fleet.time_spans import split_offset
 
 _ENDED = 0.1  # share of an incident's events that may be over when another one joins
 

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vace_ad.app.loading import Loaded
-from vace_ad.app.training import Training, fit_detector
-from vace_ad.caller import option
-from vace_ad.drafts import whole_file
+from vace_ad.app.training_rows import Training, fit_detector
+from vace_ad.atomic import whole_file
 from vace_ad.errors import ConfigError, InputError, VaceError
 from vace_ad.fleet.entities import Entity, folder_name
 from vace_ad.fleet.task import Job, Model, detector_of, load_entity, training_rows
 from vace_ad.progress import silent
+from vace_ad.settings import option
 
 if TYPE_CHECKING:
     from vace_ad.detector import VACE

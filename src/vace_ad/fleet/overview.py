@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.drafts import whole_file
+from vace_ad.atomic import whole_file
 from vace_ad.fleet.incidents import Incident
 from vace_ad.fleet.page import write_page
-from vace_ad.fleet.rows import MachineRow
+from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun
 from vace_ad.frames.write import write_frame
 

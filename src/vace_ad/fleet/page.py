@@ -10,13 +10,13 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
-from vace_ad.drafts import whole_file
-from vace_ad.fleet.clock import short_span, short_time
+from vace_ad.atomic import whole_file
 from vace_ad.fleet.incidents import Incident
-from vace_ad.fleet.rows import MachineRow
+from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun
 from vace_ad.fleet.task import REPORT
-from vace_ad.plain import plural
+from vace_ad.fleet.time_spans import short_span, short_time
+from vace_ad.wording import plural
 
 _NAMED = 8  # machines that an incident names in full
 _INCIDENTS = 200  # on the page; incidents.csv has all

@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from vace_ad.errors import InputError
+from vace_ad.executors.store import LineStore
 from vace_ad.fleet.entities import Entity
 from vace_ad.fleet.executor import Runs
 from vace_ad.fleet.models import Models, fit_shared, shared_file
-from vace_ad.fleet.rows import MachineRow
+from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.task import REPORT, Job, Model, Task, failure, machine_folder
-from vace_ad.plain import plural
 from vace_ad.progress import Progress
-from vace_ad.work.store import LineStore
+from vace_ad.wording import plural
 
 
 class _Memory:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from vace_ad.alarms import Budget
 from vace_ad.app.results import writing
-from vace_ad.drafts import whole_file
+from vace_ad.atomic import whole_file
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.fleet.dataset import dataset_machines, is_dataset
 from vace_ad.fleet.entities import Entity, find_entities, machines_in
@@ -25,10 +25,10 @@ from vace_ad.fleet.executor import DatasetExecutor, Executor, Runs
 from vace_ad.fleet.incidents import Incident, find_incidents
 from vace_ad.fleet.models import MACHINES, Models, group_column
 from vace_ad.fleet.passes import Passes, row_store
-from vace_ad.fleet.pooling import LEAST, kept_to_budget
-from vace_ad.fleet.rows import MachineRow
+from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.task import Job
-from vace_ad.frames.reading import Reading, names_of
+from vace_ad.fleet.threshold import LEAST, kept_to_budget
+from vace_ad.frames.read_options import Reading, names_of
 from vace_ad.progress import Progress, silent
 
 if TYPE_CHECKING:

@@ -19,16 +19,16 @@ from vace_ad.alarms.events import ANOMALY
 from vace_ad.app.loading import Loaded, load_frame, read_frame
 from vace_ad.app.results import event_record, plain
 from vace_ad.app.run import Alarming, Run, detect_with, fit_and_detect, write_page, write_results
-from vace_ad.app.training import Training, choose_training, fit_detector
+from vace_ad.app.training_rows import Training, choose_training, fit_detector
+from vace_ad.atomic import whole_file
 from vace_ad.config import VACEConfig
-from vace_ad.drafts import whole_file
 from vace_ad.errors import TooShortError, VaceError
 from vace_ad.fleet.entities import Entity, folder_name
-from vace_ad.fleet.heights import Heights, heights_of
-from vace_ad.fleet.pooling import own_bar, supported
-from vace_ad.fleet.rows import MachineRow, Status
+from vace_ad.fleet.peaks import Heights, heights_of
+from vace_ad.fleet.results import MachineRow, Status
+from vace_ad.fleet.threshold import own_bar, supported
 from vace_ad.frames.read import ReadReport
-from vace_ad.frames.reading import Reading, names_of
+from vace_ad.frames.read_options import Reading, names_of
 from vace_ad.frames.sources import Source
 from vace_ad.progress import silent
 
@@ -149,7 +149,7 @@ def _by_origin(frame: pl.DataFrame, places: list[str]) -> pl.DataFrame:
     """Number rows by the file that they came from, not by the piece."""
     import polars as pl
 
-    from vace_ad.frames.gather import FILE
+    from vace_ad.frames.concat import FILE
 
     firsts = [places.index(place) for place in places]
     return frame.with_columns(

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.caller import option
 from vace_ad.errors import InputError, TableReadError
+from vace_ad.settings import option
 
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw

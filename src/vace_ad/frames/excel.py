@@ -6,12 +6,12 @@ import logging
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.caller import option
 from vace_ad.errors import InputError, MissingExtraError, TableReadError
-from vace_ad.frames.head import Head, find_head
+from vace_ad.frames.header import Head, find_head
 from vace_ad.frames.sheet_size import UNREADABLE, check_sheets
 from vace_ad.frames.sniff import kind_of
 from vace_ad.frames.text import column_names, first_line, units_of, with_numbers
+from vace_ad.settings import option
 
 if TYPE_CHECKING:
     import polars as pl

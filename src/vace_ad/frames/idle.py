@@ -14,13 +14,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.caller import option
 from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.frames.segments import LARGEST, run_edges
 from vace_ad.frames.spans import Span, rows_of
 from vace_ad.frames.states import column_of, words_of
 from vace_ad.frames.where import Answer, Rows, columns_of, condition
+from vace_ad.settings import option
 
 Array = NDArray[np.float64]
 Bools = NDArray[np.bool_]
@@ -100,7 +100,7 @@ class IdleRule:
 
 def window_times(windows: Sequence[str], zone: str | None) -> NDArray[np.datetime64]:
     """The begin and the end (n, 2) of windows `FROM..TO`; days without an hour are whole days."""
-    from vace_ad.frames.stamps import moment
+    from vace_ad.frames.timestamps import moment
 
     found = []
     for text in windows:

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
-from vace_ad.caller import option
 from vace_ad.errors import ConfigError, TableReadError
+from vace_ad.settings import option
 
 DEFAULT = "4GB"
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from vace_ad.errors import TableReadError
 from vace_ad.frames.limits import check_cells
-from vace_ad.frames.stamps import EPOCHS
+from vace_ad.frames.timestamps import EPOCHS
 
 if TYPE_CHECKING:
     import polars as pl

@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from vace_ad.errors import TableReadError
 from vace_ad.frames import limits
+from vace_ad.frames.columnar import read_typed
 from vace_ad.frames.excel import read_excel
 from vace_ad.frames.json_tables import read_json
 from vace_ad.frames.line_protocol import is_line_protocol, read_line_protocol
-from vace_ad.frames.reading import Reading, names_of
+from vace_ad.frames.read_options import Reading, names_of
 from vace_ad.frames.sources import is_connection, safe_name
 from vace_ad.frames.sql import read_sql
 from vace_ad.frames.text import read_text
-from vace_ad.frames.typed import read_typed
 from vace_ad.frames.zstd import most_bytes
 
 if TYPE_CHECKING:

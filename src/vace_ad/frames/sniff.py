@@ -8,9 +8,9 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from vace_ad.caller import option
 from vace_ad.errors import ConfigError, TableReadError
-from vace_ad.frames.head import Head, find_head
+from vace_ad.frames.header import Head, find_head
+from vace_ad.settings import option
 
 DELIMITERS = (",", ";", "\t", "|")
 DECIMALS = (".", ",")

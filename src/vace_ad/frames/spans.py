@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import InputError, TableReadError
-from vace_ad.frames.stamps import moment
+from vace_ad.frames.timestamps import moment
 
 FIELDS = ("start", "end", "code", "note", "equipment")
 _ALIASES = {

@@ -9,11 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.caller import option
 from vace_ad.errors import ConfigError, MissingExtraError, TableReadError
 from vace_ad.frames.limits import check_cells, size_words, too_large
 from vace_ad.frames.sources import CONNECTION, safe_name
 from vace_ad.frames.text import column_names, first_line
+from vace_ad.settings import option
 
 if TYPE_CHECKING:
     import polars as pl

@@ -10,7 +10,6 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from vace_ad.caller import option
 from vace_ad.errors import ConfigError, TableReadError
 from vace_ad.frames.limits import check_cells
 from vace_ad.frames.sniff import (
@@ -25,6 +24,7 @@ from vace_ad.frames.sniff import (
     sniff_encoding,
     split,
 )
+from vace_ad.settings import option
 
 if TYPE_CHECKING:
     import polars as pl

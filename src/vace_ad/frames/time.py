@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.caller import option
 from vace_ad.errors import InputError
-from vace_ad.frames.stamps import Stamps, parse_stamps
+from vace_ad.frames.timestamps import Stamps, parse_stamps
+from vace_ad.settings import option
 
 if TYPE_CHECKING:
     import polars as pl

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.caller import option
 from vace_ad.errors import ConfigError, InputError
+from vace_ad.settings import option
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import NDArray
 
-from vace_ad.drafts import whole_file
+from vace_ad.atomic import whole_file
 from vace_ad.errors import ConfigError, InputError, needs
 from vace_ad.frames.table import Table
 

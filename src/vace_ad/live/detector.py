@@ -18,7 +18,7 @@ from vace_ad.frames.spans import read_spans
 if TYPE_CHECKING:
     from vace_ad.alarms.budget import Budget
     from vace_ad.detector import VACE
-    from vace_ad.live.band import ExpectedBand
+    from vace_ad.live.expected_band import ExpectedBand
     from vace_ad.stream import Stream
 
 log = logging.getLogger("vace_ad.live")
@@ -97,7 +97,7 @@ class LiveModel:
 
     def band(self) -> ExpectedBand:
         """Expected values of every channel, along a new stream of rows."""
-        from vace_ad.live.band import ExpectedBand
+        from vace_ad.live.expected_band import ExpectedBand
 
         return ExpectedBand(self._detector.model_.alarm)
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from vace_ad.live.alarms import Message
-from vace_ad.plain import plural
+from vace_ad.wording import plural
 
 _RECENT = 32  # incidents that an alarm may still join: a replay brings entities one by one
 _NAMED = 50  # entities named in a message

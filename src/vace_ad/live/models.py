@@ -11,7 +11,7 @@ from concurrent.futures import Future
 from pathlib import Path
 
 from vace_ad.errors import ConfigError, StateError
-from vace_ad.frames.steps import TOLERANCE
+from vace_ad.frames.sampling import TOLERANCE
 from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import identity
 from vace_ad.live.config import Config

@@ -20,13 +20,13 @@ from vace_ad.live.models import Models, check_model
 from vace_ad.live.plugins import make_sink, make_source
 from vace_ad.live.records import Record
 from vace_ad.live.registry import Registry
-from vace_ad.live.scored import teller
+from vace_ad.live.row_delivery import teller
 from vace_ad.live.silence import Silence
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.status import Status
 from vace_ad.live.store import DamagedError, Store
 from vace_ad.live.verdicts import Verdicts
-from vace_ad.plain import plural
+from vace_ad.wording import plural
 
 log = logging.getLogger("vace_ad.live")
 _WAIT = 0.2  # seconds that a read may take

@@ -27,7 +27,7 @@ from vace_ad.live.runner import Watch
 from vace_ad.live.settings import shown
 from vace_ad.live.sources import Source
 from vace_ad.live.store import Store
-from vace_ad.plain import plural
+from vace_ad.wording import plural
 
 log = logging.getLogger("vace_ad.live")
 _MINUTE = 60 * 10**9

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 
 from vace_ad.alarms.budget import UNDERSTOOD, Budget
 from vace_ad.errors import ConfigError, needs
-from vace_ad.frames.stamps import parse_duration
 from vace_ad.frames.time import duration_words
+from vace_ad.frames.timestamps import parse_duration
 
 with needs("pydantic", "live", "vace watch"):
     import pydantic

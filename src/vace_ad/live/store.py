@@ -19,7 +19,7 @@ from vace_ad.live.database import VERSION, checksum, make_private, open_database
 from vace_ad.live.database import DamagedError as DamagedError
 
 from vace_ad.live.database import read_json, reports_damage, verify  # isort: skip
-from vace_ad.work.lock import FileLock  # filelock would be a second kind of lock beside it
+from vace_ad.executors.lock import FileLock  # filelock would be a second kind of lock beside it
 
 _IN_USE = "{} is in use by another watch; stop that one first, or start with another [state] path"
 

@@ -8,13 +8,13 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.report.budget import Embedding
-from vace_ad.report.clock import Clock
 from vace_ad.report.context import surroundings, typical_values
 from vace_ad.report.data import ReportData, ReportEvent
+from vace_ad.report.formatting import length, rarity, readings, stamp, what_it_means
 from vace_ad.report.pyramid import FACTOR
+from vace_ad.report.tile_selection import Embedding
 from vace_ad.report.tiles import BLOCK, TILE, pack
-from vace_ad.report.words import length, rarity, readings, stamp, what_it_means
+from vace_ad.report.time_axis import Clock
 
 SHOWN_AT_FIRST = 6  # channels drawn before anyone chooses
 BLAMED = 6  # suspects detailed for an event

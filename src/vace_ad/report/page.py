@@ -11,11 +11,8 @@ from html import escape
 
 import numpy as np
 
-from vace_ad.plain import plural
-from vace_ad.report.budget import Embedding
-from vace_ad.report.clock import Clock
 from vace_ad.report.data import ReportData, ReportEvent
-from vace_ad.report.words import (
+from vace_ad.report.formatting import (
     DIAGNOSTICS,
     duration,
     length,
@@ -26,6 +23,9 @@ from vace_ad.report.words import (
     shortened,
     stamp,
 )
+from vace_ad.report.tile_selection import Embedding
+from vace_ad.report.time_axis import Clock
+from vace_ad.wording import plural
 
 NAMED = 0.1  # share of the blame that names a second suspect in the table
 

@@ -6,11 +6,11 @@ from html import escape
 
 import numpy as np
 
-from vace_ad.report.clock import Clock
 from vace_ad.report.context import surroundings
 from vace_ad.report.data import ReportData, ReportEvent
 from vace_ad.report.drawing import suspect_svg
-from vace_ad.report.words import length, readings, stamp, what_it_means
+from vace_ad.report.formatting import length, readings, stamp, what_it_means
+from vace_ad.report.time_axis import Clock
 
 MOST = 24  # events, the most severe ones
 SUSPECTS = 4  # of an event

@@ -14,8 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from vace_ad.report import page, printout
-from vace_ad.report.budget import embed
-from vace_ad.report.clock import make_clock
 from vace_ad.report.context import channels_by_blame, surroundings
 from vace_ad.report.data import ReportData
 from vace_ad.report.document import (
@@ -26,6 +24,8 @@ from vace_ad.report.document import (
     pack_clock,
     pack_trajectory,
 )
+from vace_ad.report.tile_selection import embed
+from vace_ad.report.time_axis import make_clock
 
 BUDGET = 4_800_000  # bytes: opens quickly, goes through every mail
 WORDS_AT_MOST = 400_000  # bytes kept free for the page itself

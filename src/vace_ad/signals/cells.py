@@ -29,8 +29,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.signals.normal import within
-from vace_ad.signals.rows import product
+from vace_ad.signals.baseline_model import within
+from vace_ad.signals.row_buffer import product
 
 Array = NDArray[np.float64]
 

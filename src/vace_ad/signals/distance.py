@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.signals.drift import PastAverage
-from vace_ad.signals.merge import Update, merged_quantile
-from vace_ad.signals.normal import Normal, within
+from vace_ad.signals.baseline_model import Normal, within
+from vace_ad.signals.incremental import Update, merged_quantile
 from vace_ad.signals.protocol import (
     Arrays,
     Evidence,
@@ -27,7 +26,8 @@ from vace_ad.signals.protocol import (
     prefixed,
     under,
 )
-from vace_ad.signals.spread import SpreadEvidence
+from vace_ad.signals.running_mean import PastAverage
+from vace_ad.signals.smoothing import SpreadEvidence
 
 Array = NDArray[np.float64]
 

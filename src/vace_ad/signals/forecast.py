@@ -15,12 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
+from vace_ad.signals.baseline_model import Normal, within
 from vace_ad.signals.folds import FOLDS
-from vace_ad.signals.merge import Update, merged_mean, merged_quantile
-from vace_ad.signals.normal import Normal, within
+from vace_ad.signals.incremental import Update, merged_mean, merged_quantile
 from vace_ad.signals.protocol import Arrays, Evidence, Fitted, Layout, Signal, Training
-from vace_ad.signals.rows import product
-from vace_ad.signals.spread import SpreadEvidence
+from vace_ad.signals.row_buffer import product
+from vace_ad.signals.smoothing import SpreadEvidence
 
 Array = NDArray[np.float64]
 

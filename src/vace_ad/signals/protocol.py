@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.progress import Progress, silent
-from vace_ad.signals.merge import Update
-from vace_ad.signals.normal import Normal
-from vace_ad.signals.rhythm import Rhythm, find_rhythm, with_rhythm
+from vace_ad.signals.baseline_model import Normal
+from vace_ad.signals.incremental import Update
+from vace_ad.signals.seasonality import Rhythm, find_rhythm, with_rhythm
 
 Array = NDArray[np.float64]
 Arrays = Mapping[str, NDArray[Any]]

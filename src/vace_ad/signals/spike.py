@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.signals.drift import PastAverage
+from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.folds import FOLDS
-from vace_ad.signals.merge import Update, merged_mean
-from vace_ad.signals.normal import Normal
+from vace_ad.signals.incremental import Update, merged_mean
 from vace_ad.signals.protocol import (
     Arrays,
     Evidence,
@@ -29,7 +28,8 @@ from vace_ad.signals.protocol import (
     prefixed,
     under,
 )
-from vace_ad.signals.rows import RowBuffer
+from vace_ad.signals.row_buffer import RowBuffer
+from vace_ad.signals.running_mean import PastAverage
 
 Array = NDArray[np.float64]
 

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.signals.drift import PastAverage
-from vace_ad.signals.merge import Update
-from vace_ad.signals.normal import Normal, within
+from vace_ad.signals.baseline_model import Normal, within
+from vace_ad.signals.incremental import Update
 from vace_ad.signals.protocol import (
     Arrays,
     Evidence,
@@ -29,6 +28,7 @@ from vace_ad.signals.protocol import (
     prefixed,
     under,
 )
+from vace_ad.signals.running_mean import PastAverage
 
 Array = NDArray[np.float64]
 

@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.signals.merge import Update
-from vace_ad.signals.normal import Normal
+from vace_ad.signals.baseline_model import Normal
+from vace_ad.signals.incremental import Update
 from vace_ad.signals.protocol import Arrays, Evidence, Fitted, Layout, Signal, Training
-from vace_ad.signals.window_rows import WindowsEvidence
+from vace_ad.signals.window_stream import WindowsEvidence
 from vace_ad.signals.windows import Windowed, Windows
 
 Array = NDArray[np.float64]

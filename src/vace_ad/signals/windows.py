@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.signals.folds import contiguous_folds
-from vace_ad.signals.merge import merged_edges, merged_mean
+from vace_ad.signals.incremental import merged_edges, merged_mean
 from vace_ad.signals.protocol import Arrays, Layout, LearnedAlone, prefixed, under
-from vace_ad.signals.rows import added, grid_to_rows
+from vace_ad.signals.row_buffer import added, grid_to_rows
 
 Array = NDArray[np.float64]
 

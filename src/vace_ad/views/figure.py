@@ -13,11 +13,11 @@ from vace_ad.errors import MissingExtraError
 from vace_ad.frames.table import as_table
 from vace_ad.frames.write import zone_of
 from vace_ad.frames.zones import time_words
-from vace_ad.plain import found_words, plain_text, plural
 from vace_ad.report.data import Curve
 from vace_ad.report.drawing import suspect_svg
-from vace_ad.report.words import shortened
-from vace_ad.views.expected import curve_of, expected_curves
+from vace_ad.report.formatting import shortened
+from vace_ad.views.suspect_curves import curve_of, expected_curves
+from vace_ad.wording import found_words, plain_text, plural
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Event

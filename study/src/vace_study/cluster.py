@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from vace_ad.work import cluster
+from vace_ad.executors import cluster
 from vace_study.tasks import Result, Task, compute, failures
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from vace_ad.work import local
+from vace_ad.executors import local
 from vace_study.tasks import Result, Task, compute, failures
 
 

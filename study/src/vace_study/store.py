@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from vace_ad.errors import InputError
-from vace_ad.work.store import LineStore, read_lines
-from vace_study.flat import read_flat
+from vace_ad.executors.store import LineStore, read_lines
 from vace_study.rows import Row
+from vace_study.rows_csv import read_flat
 
 
 def read_rows(folder: str | Path) -> list[Row]:

@@ -16,7 +16,7 @@ from safetensors.numpy import save as save_arrays
 
 from fuzz.mutate import NUMBERS, damaged, json_damaged
 from fuzz.target import BrokenError, Target
-from vace_ad import VACE, files, load
+from vace_ad import VACE, load, tensor_file
 from vace_ad.errors import VaceWarning
 from vace_ad.stream import Stream
 
@@ -98,7 +98,7 @@ def arrays_forged(data: bytes, rng: Random) -> bytes:
 def signed(text: str, arrays: dict[str, np.ndarray], meta: dict[str, str]) -> bytes:
     kept = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     return bytes(
-        save_arrays(kept, {**meta, "description": text, "sha256": files.digest(text, kept)})
+        save_arrays(kept, {**meta, "description": text, "sha256": tensor_file.digest(text, kept)})
     )
 
 
@@ -139,7 +139,7 @@ class ModelFile(_Safetensors):
         self.good = []
         self.expected = {}
         for detector in self.detectors:
-            data = files.pack(*_packed(detector))
+            data = tensor_file.pack(*_packed(detector))
             self.good.append(data)
             self.expected[str(checksum(data))] = detector.score(self.test)
 

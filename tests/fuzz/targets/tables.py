@@ -23,7 +23,7 @@ from fuzz.target import BrokenError, Target
 from vace_ad.app.loading import load_table
 from vace_ad.cli.main import main
 from vace_ad.errors import VaceWarning
-from vace_ad.frames.reading import Reading
+from vace_ad.frames.read_options import Reading
 from vace_ad.frames.where import rows_where
 
 N = 60

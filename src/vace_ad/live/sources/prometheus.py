@@ -25,7 +25,7 @@ from vace_ad.live.settings import (
 )
 from vace_ad.live.sources import Backoff, Batch, Source
 from vace_ad.live.sources.rates import SEVERAL, Several
-from vace_ad.plain import plural
+from vace_ad.wording import plural
 
 _POINTS = 2000  # steps asked for at once; servers allow 11,000
 _SECOND = 10**9

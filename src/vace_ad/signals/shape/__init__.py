@@ -19,8 +19,8 @@ from vace_ad.engine.patches import FLOOR, PatchSet
 from vace_ad.engine.trajectory import velocity_pairs
 from vace_ad.engine.workers import workers
 from vace_ad.errors import ModelFileError
-from vace_ad.signals.merge import Update
-from vace_ad.signals.normal import Normal
+from vace_ad.signals.baseline_model import Normal
+from vace_ad.signals.incremental import Update
 from vace_ad.signals.protocol import (
     Arrays,
     Evidence,
@@ -31,7 +31,7 @@ from vace_ad.signals.protocol import (
     prefixed,
     under,
 )
-from vace_ad.signals.rhythm import Rhythm
+from vace_ad.signals.seasonality import Rhythm
 from vace_ad.signals.shape.direction import Direction
 from vace_ad.signals.shape.evidence import (
     DIRECTION_QUANTILE,
@@ -39,15 +39,15 @@ from vace_ad.signals.shape.evidence import (
     POSITION_QUANTILE,
     EncoderEvidence,
 )
-from vace_ad.signals.shape.geometry import Geometry
-from vace_ad.signals.shape.learn import (
+from vace_ad.signals.shape.fit import (
     embed_training,
     encoder_rngs,
     learn_encoder,
     learn_statistics,
 )
+from vace_ad.signals.shape.geometry import Geometry
 from vace_ad.signals.shape.position import Gaussian, MemoryBank, Position
-from vace_ad.signals.shape.rows import HeldEvidence, ShapeEvidence
+from vace_ad.signals.shape.stream import HeldEvidence, ShapeEvidence
 from vace_ad.signals.shape.update import joined, update_encoder
 
 _NORM = ("gamma", "beta", "mean", "var")

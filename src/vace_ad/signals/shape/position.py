@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.signals.rows import product
+from vace_ad.signals.row_buffer import product
 from vace_ad.signals.shape.prototypes import cluster, mean_cosine_distance, unit
 
 Embeddings = NDArray[np.floating]  # (n, d_z)

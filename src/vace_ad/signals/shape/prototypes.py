@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import needs
-from vace_ad.signals.rows import product
+from vace_ad.signals.row_buffer import product
 
 EPSILON = 1e-8  # shortest vector that has a direction
 

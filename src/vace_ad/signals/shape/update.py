@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.signals.folds import Fold
-from vace_ad.signals.merge import merged_quantile
+from vace_ad.signals.incremental import merged_quantile
 from vace_ad.signals.shape.direction import Direction
 from vace_ad.signals.shape.evidence import (
     DIRECTION_QUANTILE,

@@ -1,0 +1,245 @@
+"""Which channels an event is due to: how far each left its own recent past, for what is usual.
+
+A channel's distance from the median of the rows before the event is held against four yardsticks:
+its deviation, how far it wanders in so many rows in training and in the rows before, and its own
+largest single deviation. The first rows count once more: what moves first is nearer to the cause.
+The logarithms add up. A distance of less than a hundredth of the channel's level counts for little:
+a sensor that hardly varied in training would otherwise be blamed for its last digit.
+
+Two faults leave a channel within its range. One that is stuck keeps a value far longer than it ever
+did before. One that goes its own way is not what the other channels predict; that counts where no
+channel went farther than usual, and only as far as it is new: a relation that drifted off long
+before the event says nothing about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any, Self
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+from numpy.typing import NDArray
+
+from vace_ad.alarms.flatline import longest_still
+from vace_ad.alarms.seasonal_reference import same_phase
+from vace_ad.errors import InputError
+from vace_ad.frames.segments import missing_cells
+from vace_ad.signals.baseline_model import Normal
+from vace_ad.wording import plain_text
+
+Array = NDArray[np.float64]
+
+BEFORE = 60  # rows before an event that it is held against
+PAST = 6_000  # rows before an event that tell how a channel wanders of late
+LENGTHS = (1, 4, 12, 40, 120, 400)  # rows over which wandering was measured in training
+PLACES = 64  # stretches it was measured on
+LEVEL_SHARE = 0.01  # of a channel's level that always counts as noise
+DEVIATION_SHARE = 0.02  # of its deviation that is added to how far it wanders
+RETURNED_WEIGHT, SINGLE_WEIGHT = 0.7, 0.5
+FIRST, FIRST_WEIGHT = 30, 0.9  # rows of an event in which its cause has moved already
+RELATED, RELATION_WEIGHT = 300, 1.2  # rows before an event that show how predictions fail of late
+BROKEN = 2.0  # deviations of what others predict by which a channel goes its own way
+STUCK, STUCK_ROWS, STUCK_WEIGHT = 4, 2_000, 2.0  # times the longest still stretch of those rows
+_LEAST = 20  # rows after an event that show whether a channel came back, or before, how it was
+
+
+@dataclass(frozen=True)
+class Blame:
+    """Each channel's share of an event; shares sum to 1."""
+
+    names: tuple[str, ...]
+    shares: Array  # (n_channels,)
+    signal: str | None = None  # the evidence that contributed most
+
+    def top(self, count: int = 3) -> tuple[tuple[str, float], ...]:
+        """The channels with the largest shares, largest first, those without any left out."""
+        order = np.argsort(-self.shares, kind="stable")[:count]
+        return tuple((self.names[i], float(self.shares[i])) for i in order if self.shares[i] > 0)
+
+    def __repr__(self) -> str:
+        """A table of the ten largest shares."""
+        shown = [(plain_text(name), share) for name, share in self.top(10)]
+        width = max((len(name) for name, _ in shown), default=0)
+        lines = [f"{name:<{width}}  {share:4.0%}" for name, share in shown]
+        return "\n".join([*lines, f"led by {self.signal}"] if self.signal else lines)
+
+    def _repr_html_(self) -> str:
+        """The same, for notebooks."""
+        shown = [(escape(plain_text(name)), share) for name, share in self.top(10)]
+        rows = "".join(
+            f'<tr><td style="text-align:left">{name}</td><td>{share:.0%}</td></tr>'
+            for name, share in shown
+        )
+        return f"<table><tr><th>channel</th><th>share</th></tr>{rows}</table>"
+
+
+@dataclass(frozen=True)
+class Wander:
+    """How far channels wander from their recent past in training."""
+
+    usual: Array  # (n_lengths, n_channels), largest mean distance over so many rows
+    deviation: Array  # (n_channels,)
+
+    @classmethod
+    def fit(cls, parts: Sequence[Array]) -> Self:
+        """Learn from complete training rows."""
+        longest = max(parts, key=len)
+        usual = np.stack([_wandering(longest, length) for length in LENGTHS])
+        mean = np.concatenate(parts).mean(axis=0)
+        n = sum(map(len, parts))
+        deviation = np.sqrt(sum(((part - mean) ** 2).sum(axis=0) for part in parts) / n)
+        return cls(usual, np.asarray(deviation))
+
+    def merged(self, other: Wander, weight: float) -> Wander:
+        """Of these rows and others: as far as either went; deviations by their weight."""
+        squares = (1 - weight) * self.deviation**2 + weight * other.deviation**2
+        return Wander(np.maximum(self.usual, other.usual), np.sqrt(squares))
+
+    def over(self, rows: int) -> Array:
+        """How far they wander in so many rows, (n_channels,)."""
+        place = np.interp(np.log(max(rows, 1)), np.log(LENGTHS), np.arange(len(LENGTHS)))
+        low, share = int(place), place - int(place)
+        high = min(low + 1, len(LENGTHS) - 1)
+        return np.asarray((1 - share) * self.usual[low] + share * self.usual[high])
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned, for the model file."""
+        return {"usual": self.usual, "deviation": self.deviation}
+
+
+def suspicion(
+    values: NDArray[Any], start: int, end: int, normal: Normal, wander: Wander, period: int = 0
+) -> Array:
+    """How suspicious each channel is in rows [start, end) of a table, (n_channels,).
+
+    Where the series repeats itself after `period` rows, a channel that is where it was at the same
+    phase before has not left its past.
+    """
+    if not 0 <= start < end <= len(values):
+        raise InputError(
+            f"rows [{start}, {end}) do not lie in the table's {len(values)} rows; "
+            "give 0 ≤ start < end ≤ rows"
+        )
+    past, event = _known(values[max(0, start - PAST) : start]), _known(values[start:end])
+    after = _known(values[end + 5 : end + 5 + BEFORE])
+    middle = _median(past[-BEFORE:], normal.mean)
+    distance = np.abs(event - middle)  # (n, n_channels)
+    if period and len(past) >= 2 * period and not np.isnan(past).any():
+        phases = np.arange(len(past), len(past) + len(event))
+        distance = np.fmin(distance, np.abs(event - same_phase(past, phases, period)))
+    mean, largest = _mean(distance), _largest(distance)
+    returned = mean  # what lies off both before and after is no new level
+    if len(after) >= _LEAST:
+        returned = _mean(np.fmin(distance, np.abs(event - _median(after, middle))))
+    floor = LEVEL_SHARE * np.fmax(np.abs(middle), _largest(np.abs(event)))
+    floor = floor + 1e-9 * normal.scale
+    noise = floor + DEVIATION_SHARE * wander.deviation
+    usual = wander.over(end - start)
+    lately, deviation, first = usual, wander.deviation, wander.over(min(end - start, FIRST))
+    if len(past) >= 2 * BEFORE:
+        lately = np.fmax(usual, _wandering(past, min(end - start, LENGTHS[-1])))
+        first = lately if end - start <= FIRST else np.fmax(first, _wandering(past, FIRST))
+        deviation = _deviation(past, wander.deviation)
+    beyond = mean / (lately + noise)
+    found = (
+        RETURNED_WEIGHT * np.log1p(returned / np.hypot(deviation, floor))
+        + np.log1p(beyond)
+        + np.log1p(mean / (usual + noise))
+        + SINGLE_WEIGHT * np.log1p(largest / np.hypot(wander.deviation, floor))
+        + FIRST_WEIGHT * np.log1p(_mean(distance[:FIRST]) / (first + noise))
+        + STUCK_WEIGHT * _stuck(past[-STUCK_ROWS:], event)
+    )
+    if beyond.max() > 1:  # a channel that left its past explains what others did not predict
+        return np.asarray(found)
+    return np.asarray(found + RELATION_WEIGHT * _unrelated(past[-RELATED:], event, normal))
+
+
+def weighed(suspicion: Array, nats: Array) -> Array:
+    """Suspicions by levels, each times how surprising the channel's cells are.
+
+    `nats` (n_channels,) are the mean nats of its residuals in the rows in question.
+    """
+    return np.asarray(suspicion * np.sqrt(nats / max(float(nats.max()), 1e-9)))
+
+
+def blame(names: Sequence[str], suspicion: Array, signal: str | None = None) -> Blame:
+    """Suspicions as shares: what a channel has above the middle one, squared."""
+    if len(suspicion) == 1:
+        return Blame(tuple(names), np.ones(1), signal)
+    above = np.maximum(suspicion - np.median(suspicion), 0) ** 2
+    if above.sum() <= 0:
+        above = np.ones_like(suspicion)
+    return Blame(tuple(names), above / above.sum(), signal)
+
+
+def _known(values: NDArray[Any]) -> Array:
+    """Values as float64, NaN where a cell is missing."""
+    return np.where(missing_cells(values), np.nan, values).astype(np.float64)
+
+
+def _wandering(rows: Array, length: int) -> Array:
+    """The largest mean distance of `length` rows from the median of the rows before them."""
+    before = max(1, min(BEFORE, len(rows) // 4))
+    length = max(1, min(length, len(rows) // 4))
+    starts = np.unique(np.linspace(before, len(rows) - length, PLACES).astype(np.intp))
+    past = sliding_window_view(rows, before, axis=0)[starts - before]  # (k, n_channels, before)
+    middles = _median(np.moveaxis(past, 2, 0), np.zeros(rows.shape[1]))
+    found = np.zeros(rows.shape[1])
+    for start, middle in zip(starts.tolist(), middles, strict=True):
+        found = np.fmax(found, _mean(np.abs(rows[start : start + length] - middle)))
+    return found
+
+
+def _stuck(past: Array, event: Array) -> Array:
+    """How much longer a channel stays still than it ever did, on a log scale, beyond `STUCK`.
+
+    A short past cannot tell that a longer stretch is unusual.
+    """
+    still = np.minimum(longest_still(event), len(past))
+    return np.asarray(np.log(np.maximum(still / (STUCK * longest_still(past)), 1.0)))
+
+
+def _unrelated(past: Array, event: Array, normal: Normal) -> Array:
+    """What the other channels no longer predict as they did before, on a log scale."""
+
+    def residuals(rows: Array) -> Array:
+        return normal.residuals(normal.scaled(np.where(np.isnan(rows), normal.mean, rows)))
+
+    middle, spread = np.zeros(event.shape[1]), np.ones(event.shape[1])
+    if len(past) >= _LEAST:
+        before = residuals(past)
+        middle = np.median(before[-BEFORE:], axis=0)
+        known = before[: max(_LEAST, len(before) - FIRST)]  # the event may have begun before
+        spread = np.maximum(known.std(axis=0), 1.0)
+    off = np.abs(residuals(event) - middle).mean(axis=0) / spread
+    return np.asarray(np.log(np.maximum(off / BROKEN, 1.0)))
+
+
+def _median(rows: Array, otherwise: Array) -> Array:
+    """The median over rows; `otherwise` where no row is known."""
+    if not len(rows):
+        return otherwise
+    if not np.isnan(rows).any():
+        return np.asarray(np.median(rows, axis=0))
+    empty = np.isnan(rows).all(axis=0)
+    return np.where(empty, otherwise, np.nanmedian(np.where(empty, 0.0, rows), axis=0))
+
+
+def _mean(rows: Array) -> Array:
+    """The mean over known rows; 0 where none is."""
+    count = (~np.isnan(rows)).sum(axis=0)
+    return np.asarray(np.nansum(rows, axis=0) / np.maximum(count, 1))
+
+
+def _largest(rows: Array) -> Array:
+    return np.asarray(np.nan_to_num(rows).max(axis=0))
+
+
+def _deviation(rows: Array, otherwise: Array) -> Array:
+    mean = _mean(rows)
+    known = (~np.isnan(rows)).sum(axis=0)
+    found = np.sqrt(_mean((rows - mean) ** 2))
+    return np.where(known > 1, found, otherwise)

@@ -1,0 +1,243 @@
+"""Choose the training rows of a table, and fit a detector on them."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from vace_ad.app.loading import Loaded, load_table
+from vace_ad.errors import ConfigError, InputError, TooShortError, VaceWarning
+from vace_ad.frames.read_options import Reading
+from vace_ad.progress import Progress
+from vace_ad.settings import option
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from vace_ad.config import VACEConfig
+    from vace_ad.detector import VACE
+    from vace_ad.frames.table import Table
+
+DEFAULT_SHARE = 0.3
+
+
+@dataclass(frozen=True)
+class Training:
+    """What a detector learns from."""
+
+    tables: Sequence[Loaded]
+    rows: int | None  # the first so many rows of the table; None for all of other tables
+    words: str
+    ranges: Sequence[str] = ()  # of time, in the table itself; then `rows` is None
+
+    def record(self) -> dict[str, Any]:
+        """The training rows for programs."""
+        if self.ranges:
+            return {"ranges": list(self.ranges)}
+        if self.rows is not None:
+            return {"rows": [0, self.rows]}
+        return {"files": [asdict(table.source) for table in self.tables]}
+
+
+def choose_training(
+    loaded: Loaded,
+    config: VACEConfig,
+    *,
+    share: float | None,
+    rows: int | None,
+    until: str | None,
+    file: str | None,
+    how: Reading,
+    ranges: Sequence[str] = (),
+    skip: Sequence[str] = (),
+) -> Training:
+    """Training rows by the one way that was given: first ones, ranges of time, or another file's.
+
+    Rows in the ranges of `skip`, and those that `how.where` does not allow, are left out.
+    """
+    given = {
+        "train_share": share,
+        "train_rows": rows,
+        "train_until": until,
+        "train_range": ranges or None,
+        "train_file": file,
+    }
+    chosen = [option(name) for name, value in given.items() if value is not None]
+    if len(chosen) > 1:
+        raise ConfigError(f"{chosen[0]} and {chosen[1]} both came; give one of them")
+    if file is not None:
+        other = within(load_table(file, how, loaded.table.names), skip=skip)
+        return Training([other], None, f"{_allowed(other)} of {file}")
+    loaded = within(loaded, ranges, skip)
+    if ranges:
+        return Training([loaded], None, f"{_allowed(loaded)} of {', '.join(ranges)}", ranges)
+    count = _first_rows(loaded, config, share, rows, until)
+    part = count / len(loaded.table)
+    words = f"the first {count:,} rows ({part:.0%})"
+    if loaded.normal is not None:
+        words += f", {int((~loaded.normal[:count]).sum()):,} of them left out"
+    return Training([loaded], count, words)
+
+
+def _allowed(loaded: Loaded) -> str:
+    rows = len(loaded.table) if loaded.normal is None else int(loaded.normal.sum())
+    return f"{rows:,} rows"
+
+
+def within(loaded: Loaded, ranges: Sequence[str] = (), skip: Sequence[str] = ()) -> Loaded:
+    """The table with only these ranges of time, without those of `skip`, to be learned from."""
+    import numpy as np
+
+    if not ranges and not skip:
+        return loaded
+    n = len(loaded.table)
+    normal = np.ones(n, bool) if loaded.normal is None else loaded.normal.copy()
+    if ranges:
+        inside = [_rows_of(loaded, "train_range", one) for one in ranges]
+        normal &= np.logical_or.reduce(inside)
+    for one in skip:
+        normal &= ~_rows_of(loaded, "train_skip", one)
+    if not normal.any():
+        raise InputError(
+            f"no row is left to train on: {option('train_range')} and {option('train_skip')} leave "
+            "none of the table's times"
+        )
+    return replace(loaded, normal=normal)
+
+
+def _rows_of(loaded: Loaded, name: str, text: str) -> NDArray[np.bool_]:
+    """Rows of `2026-01-01..2026-02-01`, (n,), its end not included; either side may be empty."""
+    import numpy as np
+
+    time = loaded.table.time
+    start, dots, end = (part.strip() for part in text.partition(".."))
+    if time is None:
+        raise InputError(
+            f"{option(name)} needs a time column, and none was found; name it with "
+            f"{option('time_column')}"
+        )
+    if not dots or not (start or end):
+        raise ConfigError(
+            f"{option(name, text)}: write FROM..TO, such as 2026-01-01..2026-02-01; one of them "
+            "may be left out"
+        )
+    first = _moment(start, name, loaded.clock.zone) if start else time[0]
+    limit = _moment(end, name, loaded.clock.zone) if end else time[-1] + 1
+    if limit <= first:
+        raise ConfigError(f"{option(name, text)}: it ends before it begins")
+    return np.asarray((time >= first) & (time < limit))
+
+
+def _first_rows(
+    loaded: Loaded, config: VACEConfig, share: float | None, rows: int | None, until: str | None
+) -> int:
+    """How many first rows train; refuses too few, and all."""
+    table = loaded.table
+    if until is not None:
+        count, words = _rows_until(table, until, loaded.clock.zone), f"rows before {until}"
+    elif rows is not None:
+        count, words = rows, f"first {rows:,} rows"
+    else:
+        part = DEFAULT_SHARE if share is None else share
+        if not 0 < part < 1:
+            raise ConfigError(f"{option('train_share', part)} came; it is a share between 0 and 1")
+        count, words = int(part * len(table)), f"first {part:.0%} of rows"
+    needed = config.length + config.offset + 1
+    if count < needed:
+        raise TooShortError(
+            f"the {words} are {count:,} rows to train on, of {len(table):,}; at least {needed} are "
+            f"needed: train on more ({option('train_share')}, {option('train_rows')}, "
+            f"{option('train_file')}), or give a smaller {option('patch_length')}"
+        )
+    if count >= len(table):
+        raise InputError(
+            f"the {words} are all {len(table):,} rows; leave some to look at, or train on another "
+            f"file with {option('train_file')}"
+        )
+    return count
+
+
+def _rows_until(table: Table, until: str, zone: str | None) -> int:
+    import numpy as np
+
+    if table.time is None:
+        raise InputError(
+            f"{option('train_until')} needs a time column, and none was found; name it with "
+            f"{option('time_column')}, or use {option('train_rows')}"
+        )
+    return int(np.searchsorted(table.time, _moment(until, "train_until", zone)))
+
+
+def _moment(text: str, name: str, zone: str | None) -> np.datetime64:
+    """A time that a person wrote, in the zone of the table where it names none."""
+    import numpy as np
+
+    from vace_ad.frames.timestamps import moment
+
+    found = moment(text, zone)
+    if np.isnat(found):
+        raise ConfigError(
+            f"{option(name)} {text!r} is no time; write 2026-03-01 or 2026-03-01T12:00"
+        )
+    return found
+
+
+def fit_detector(
+    config: VACEConfig, training: Training, progress: Progress
+) -> tuple[VACE, list[str]]:
+    """Fit a detector; also what the reader should know about the fit."""
+    from vace_ad.detector import VACE
+
+    pieces = [piece for part in training.tables for piece in _pieces(part, training.rows)]
+    pieces, silent = _without_silent(pieces)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", VaceWarning)
+        faults = list(dict.fromkeys(one for part in training.tables for one in part.faults))
+        detector = VACE(**config.to_dict()).fit(pieces, labels=faults, progress=progress)
+    notes = [str(w.message) for w in caught if issubclass(w.category, VaceWarning)]
+    for other in caught:
+        if not issubclass(other.category, VaceWarning):
+            warnings.warn_explicit(other.message, other.category, other.filename, other.lineno)
+    return detector, silent + notes + training_notes(detector)
+
+
+def training_notes(detector: VACE) -> list[str]:
+    """What a person should know about the rows that a detector learned from, in words."""
+    return [str(note["words"]) for note in detector.facts_.get("training", ())]
+
+
+def _pieces(part: Loaded, rows: int | None) -> list[Table]:
+    """The training rows, cut where rows are left out; the fit itself cuts where time jumps."""
+    import numpy as np
+
+    from vace_ad.frames.segments import run_edges
+
+    end = len(part.table) if rows is None else rows
+    kept = np.ones(end, bool) if part.normal is None else part.normal[:end]
+    return [part.table[a:b] for a, b in run_edges(kept).tolist()]
+
+
+def _without_silent(pieces: Sequence[Table]) -> tuple[list[Table], list[str]]:
+    """The pieces without channels that never report in them, such as one that starts later."""
+    import numpy as np
+
+    from vace_ad.frames.segments import missing_cells
+
+    if not pieces:
+        return [], []
+    names = pieces[0].names
+    silent = np.all([missing_cells(piece.values).all(axis=0) for piece in pieces], axis=0)
+    if not silent.any() or silent.all():
+        return list(pieces), []
+    kept = np.flatnonzero(~silent)
+    left = [repr(name) for name, out in zip(names, silent, strict=True) if out]
+    more = f" and {len(left) - 5} more" if len(left) > 5 else ""
+    note = (
+        f"left out, since no training row has a value of it: {', '.join(left[:5])}{more}; it can "
+        "be learned once it is there in training"
+    )
+    few = tuple(names[i] for i in kept)
+    return [replace(one, values=one.values[:, kept], names=few) for one in pieces], [note]

@@ -1,0 +1,83 @@
+"""How to read a table: every option, declared once for Python and for the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from vace_ad.errors import ConfigError
+from vace_ad.frames.limits import DEFAULT as MAX_SIZE
+from vace_ad.settings import option, setting
+
+Names = str | Sequence[str] | None  # a list, or one string with commas
+_TRAINING = "Which rows are normal (give one way; default: the first 30 %)"
+PLANT = "The plant"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """How to read a table: the keywords of `vace_ad.read`, the options of the commands."""
+
+    time_column: str | None = setting(None, "Column that holds the time.")
+    time_zone: str | None = setting(
+        None, "Time zone of timestamps that name none, for example Europe/Berlin."
+    )
+    sort: bool = setting(False, "Sort the rows by time, and average rows of the same time.")
+    resample: str | None = setting(
+        None, "Average the rows of each span of time, for example 1min: makes the step regular."
+    )
+    columns: Names = setting(None, "Use only these columns, for example temp,flow.", "A,B,…")
+    drop: Names = setting(None, "Use all but these columns.", "A,B,…")
+    delimiter: str | None = setting(None, "Delimiter of cells, for example ';'; \\t for tab.")
+    decimal: str | None = setting(None, "Decimal sign, . or ,")
+    encoding: str | None = setting(None, "Encoding of the text, for example cp1252.")
+    header: bool | None = setting(
+        None, "Whether the first line holds the names of the columns.", flag="--header/--no-header"
+    )
+    long: Names = setting(
+        None, "Columns of sensor names and of values, for a long table.", "SENSOR,VALUE"
+    )
+    by: Names = setting(
+        None,
+        "Columns that identify a machine; each machine gets its own model. 'file' for one "
+        "machine per file.",
+        "A,B,…",
+    )
+    sheet: str | None = setting(None, "Sheet of a workbook.")
+    header_row: int | None = setting(
+        None, "Row of a workbook or text file that holds the column names, counted from 1."
+    )
+    query: str | None = setting(None, "SQL query that reads the table from a database.")
+    where: str | None = setting(
+        None,
+        "Train only on rows that satisfy a condition, for example \"Status == 'run' and "
+        'speed > 100"; all rows are scored.',
+        "CONDITION",
+        panel=_TRAINING,
+    )
+    labels: str | None = setting(
+        None,
+        "Past faults, as CSV of start,end and, if you like, code, note and equipment: left out of "
+        "training, and measured against.",
+        "FILE",
+        panel=PLANT,
+    )
+    max_size: str | int = setting(
+        MAX_SIZE, "Most memory that the unpacked table may take, for example 8GB."
+    )
+    states: Sequence[str] = ()  # columns of words that become channels, by the detector's settings
+    options: bool = False  # whether messages name options of the command line
+
+    def refuse(self, kind: str, names: Sequence[str]) -> None:
+        """Refuse options that a format has no use for."""
+        for name in names:
+            value = getattr(self, name)
+            if value is not None:
+                raise ConfigError(f"{option(name, value)}: a {kind} file has none; leave it out")
+
+
+def names_of(listing: Names) -> list[str] | None:
+    """The names of a list, or of one string with commas."""
+    if listing is None:
+        return None
+    return [n.strip() for n in listing.split(",")] if isinstance(listing, str) else list(listing)

@@ -1,0 +1,167 @@
+"""Numbers, times and diagnostics in words that a person uses."""
+
+from __future__ import annotations
+
+import math
+from datetime import timedelta
+from itertools import pairwise
+
+import numpy as np
+
+from vace_ad.alarms.events import reading_words
+from vace_ad.frames.zones import offset_words
+from vace_ad.report.data import ReportData, ReportEvent
+from vace_ad.report.time_axis import Clock
+from vace_ad.wording import plural
+
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+UNITS = ((86_400.0, "day"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
+
+# What each diagnostic of the embedding means: (a name, what it says about the detector).
+DIAGNOSTICS = {
+    "effective_rank_pr": (
+        "Effective rank",
+        "How many directions the embedding really uses, as a share of all it has, counted so "
+        "that strong directions dominate. Near 0 everything lies on one line.",
+    ),
+    "effective_rank_entropy": (
+        "Effective rank, by entropy",
+        "The same count, giving weak directions more say; always at least as large.",
+    ),
+    "active_dims": (
+        "Directions in use",
+        "Share of directions that carry more than a trace of the variation.",
+    ),
+    "top1_variance": (
+        "Strongest direction",
+        "Share of all variation along the one strongest direction. Near 1 the embedding has "
+        "collapsed and distances in it mean little.",
+    ),
+}
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Return a number with so many significant digits, grouped by thousands where large."""
+    if not math.isfinite(value):
+        return "–"
+    if value == int(value) and abs(value) < 1e9:
+        return f"{int(value):,}"
+    if 1e-4 <= abs(value) < 10**digits:
+        return f"{value:.{digits}g}"
+    return f"{value:,.0f}" if 1 <= abs(value) < 1e9 else f"{value:.{digits - 1}e}"
+
+
+def shortened(name: str, longest: int = 36) -> str:
+    """Return a long name without its middle: what tells names apart is often at the end."""
+    if len(name) <= longest:
+        return name
+    tail = longest // 2
+    return f"{name[: longest - tail - 1]}…{name[-tail:]}"
+
+
+def limit_words(first: float, last: float) -> str:
+    """Return e.g. "limit 1.95 at the start, 3.88 at the end", one number where it stays."""
+    start, end = number(first, 3), number(last, 3)
+    if start == end:
+        return f"limit {start}"
+    return f"limit {start} at the start, {end} at the end"
+
+
+def rarity(probability: float, normal_rows: int | None) -> str:
+    """Return how often normal operation shows as much, e.g. "1 in 12,000 rows".
+
+    What is rarer than the normal rows can show is "none in 4,176 rows"; empty where it is not
+    known.
+    """
+    if not math.isfinite(probability):
+        return ""
+    if normal_rows is not None and probability * normal_rows < 1:
+        return f"none in {plural(normal_rows, 'row')}"
+    one_in = 1 / max(probability, 1e-9)
+    size = 10 ** max(0, math.floor(math.log10(one_in)) - 1)  # keep two digits
+    return f"1 in {round(one_in / size) * size:,} rows"
+
+
+def rarity_sentence(probability: float, normal_rows: int | None) -> str:
+    """Return the same as a sentence; empty where it is not known."""
+    said = rarity(probability, normal_rows)
+    if said.startswith("none") and normal_rows is not None:
+        return f"It is rarer than anything in {plural(normal_rows, 'normal row')}."
+    return f"Normal operation shows one as strong about once in {said[5:]}." if said else ""
+
+
+def duration(ms: float) -> str:
+    """Return a length of time in its two largest units, e.g. "1 h 50 min"."""
+    seconds = ms / 1e3
+    if seconds < 1:
+        return f"{number(ms, 3)} ms"
+    if seconds < 60:
+        return f"{number(seconds, 3)} s"
+    for (size, name), (small, small_name) in pairwise(UNITS):
+        whole, rest = divmod(round(seconds / small), round(size / small))
+        if whole:
+            name = "days" if name == "day" and whole > 1 else name
+            return f"{whole} {name}" + (f" {rest} {small_name}" if rest else "")
+    raise AssertionError(f"{seconds} s is a minute or more")
+
+
+def stamp(data: ReportData, row: int, clock: Clock) -> str:
+    """Return when a row was, e.g. "14 Mar 2026 03:20+01:00", as finely as the table is sampled."""
+    if data.time is None:
+        return f"row {row:,}"
+    ahead = max((one for one in data.offsets if one[0] <= row), default=None)
+    minutes, offset = (0, "") if ahead is None else (ahead[1], offset_words(ahead[1]))
+    when = data.time[row].astype("datetime64[ms]").item() + timedelta(minutes=minutes)
+    text = f"{when.day} {MONTHS[when.month - 1]} {when.year}"
+    if clock.step >= 86_400_000 and when.hour == when.minute == when.second == 0:
+        return text
+    text += f"{when: %H:%M}"
+    if clock.step < 60_000 or when.second:
+        text += f"{when::%S}"
+    return text + (f".{when.microsecond // 1000:03d}" if clock.step < 100 else "") + offset
+
+
+def length(event: ReportEvent, data: ReportData, clock: Clock) -> str:
+    """Return how long an event lasts: in time where there is time, else in rows."""
+    rows = event.end - event.start
+    if data.time is None:
+        return plural(rows, "row")
+    at = data.time.astype("datetime64[ns]")
+    if rows == 0:  # a gap: from the last row before to the first after
+        before = max(0, event.start - 1)
+        after = min(event.start, len(at) - 1)
+        return duration(float((at[after] - at[before]) / np.timedelta64(1, "ns")) / 1e6)
+    inside = float((at[event.end - 1] - at[event.start]) / np.timedelta64(1, "ns")) / 1e6
+    return duration(inside + clock.step)
+
+
+def readings(event: ReportEvent, data: ReportData) -> dict[str, str]:
+    """Return each suspect at the peak in words: "power 49.6 kW, expected 31.2 to 35.1"."""
+    return {
+        one.channel: reading_words(one, data.units.get(one.channel, ""))
+        for one in event.readings
+        if all(map(math.isfinite, one[1:]))
+    }
+
+
+def what_it_means(event: ReportEvent, data: ReportData) -> str:
+    """Return what an event is in sentences: what it was, how rare, and what became of it."""
+    if event.kind == "no data":
+        return "Silence is often a fault of its own."
+    said = []
+    first = next(iter(readings(event, data).values()), "")
+    if first:
+        said.append(f"At the peak: {first}.")
+    if event.near_miss:
+        share = f" ({event.ratio:.0%} of it)" if math.isfinite(event.ratio) else ""
+        said.append(f"It stayed below the limit{share}, so it is no event.")
+    if event.partner and event.shares:
+        said.append(f"{event.shares[0][0]} and {event.partner} stopped going together.")
+    elif event.signal:
+        said.append(f"What stood out: {data.signal_words.get(event.signal, event.signal)}.")
+    if math.isfinite(event.severity):
+        said.append(f"Severity {event.severity:.0f} of 100.")
+    said.append(rarity_sentence(event.probability, event.normal_rows))
+    if event.lasting:
+        said.append("It ended because what stayed became the new normal.")
+    return " ".join(sentence for sentence in said if sentence)

@@ -1,0 +1,86 @@
+"""Names of channels are words of others: shown as text, whatever they hold."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+import numpy as np
+import polars as pl
+import pytest
+
+from vace_ad import VACE
+from vace_ad.alarms.suspects import Blame
+from vace_ad.detection import Detection
+from vace_ad.wording import plain_text
+
+HOSTILE = ("\x1b[31mx", "<script>", "[/]", "\x1b]0;title\x07y", "\u202ez\x00", "a\nb\rc")
+SHOWN = ("x", "<script>", "[/]", "y", "z", "a b c")
+
+
+@pytest.mark.parametrize(
+    ("text", "plain"),
+    [
+        *zip(HOSTILE, SHOWN, strict=True),
+        ("\x1b]8;;http://a\x1b\\link\x1b]8;;\x1b\\", "link"),
+        ("\x1b[2J\x1b[1;1H\x1bcgone", "gone"),
+        ("\x9b31mred", "red"),
+        ("cut \x1b", "cut "),
+        ("cut \x1b[31", "cut 31"),
+        ("\n\nours", "\n\nours"),
+        ("temp [degC] 20 % é 温度", "temp [degC] 20 % é 温度"),
+    ],
+)
+def test_plain_text(text: str, plain: str) -> None:
+    assert plain_text(text) == plain
+
+
+@pytest.fixture(scope="module")
+def found() -> tuple[VACE, Detection]:
+    rng = np.random.default_rng(0)
+    rows = rng.normal(size=(900, len(HOSTILE)))
+    rows[700:720] += 40
+    table = pl.DataFrame(dict(zip(HOSTILE, rows.T, strict=True)))
+    detector = VACE(random_state=0).fit(table[:600])
+    return detector, detector.detect(table[600:])
+
+
+def is_inert(text: str) -> bool:
+    return all(sign == "\n" or unicodedata.category(sign)[0] != "C" for sign in text)
+
+
+def test_a_detector_shows_names_as_text(found: tuple[VACE, Detection]) -> None:
+    detector, _ = found
+    assert detector.channels_ == HOSTILE  # what they are does not change
+    assert is_inert(repr(detector))
+    assert f"6: {', '.join(SHOWN)}" in repr(detector)
+    page = detector._repr_html_()
+    assert is_inert(page)
+    assert "&lt;script&gt;" in page
+    assert "<script" not in page
+
+
+def test_a_detection_shows_names_as_text(found: tuple[VACE, Detection]) -> None:
+    _, detection = found
+    blamed = {name for event in detection.events for name, _ in event.shares[:3]}
+    assert blamed <= set(HOSTILE)
+    for hostile, shown in zip(HOSTILE, SHOWN, strict=True):
+        (event,) = detection.anomalies[:1]
+        named = Detection(**{
+            **vars(detection),
+            "events": (event.with_blame(((hostile, 1.0),), event.signal),),
+        })  # fmt: skip
+        assert is_inert(repr(named))
+        assert f"  {shown} 100%" in repr(named)
+        page = named._repr_html_()
+        assert is_inert(page)
+        assert "<script" not in page
+        assert re.search(r"<td[^>]*>[^<]+ 100%</td>", page)
+
+
+def test_blame_shows_names_as_text() -> None:
+    blame = Blame(HOSTILE, np.full(len(HOSTILE), 1 / len(HOSTILE)))
+    assert is_inert(repr(blame))
+    assert all(shown in repr(blame) for shown in SHOWN)
+    assert is_inert(blame._repr_html_())
+    assert "<script" not in blame._repr_html_()
