@@ -40,11 +40,11 @@ PLANTS = range(8)
 LONGEST = 1000  # rows, the default of new_normal_after
 VARIANTS: dict[str, dict[str, float]] = {
     "default": {},
-    "heavier tails": {"LIGHT_SHAPE": 0.0},
-    "lighter tails": {"LIGHT_SHAPE": 0.2},
+    "one share": {"BUDGET_SHARES": 1},
+    "seven shares": {"BUDGET_SHARES": 7},
     "slower baseline": {"BASELINE_HALF_LIFE": 1000},
     "higher low price": {"LOW_PRICE": 2.0},
-    "more prior": {"PRIOR_LINES": 6},
+    "lighter prior": {"PRIOR_SHAPE": 0.1},
 }
 ROWS, CHOICE = RESULTS / "alarm-variants.csv", RESULTS / "alarm-constants.csv"
 NUMBERS = ("events", "found", "false_alarms", "allowed", "inside_rows", "normal_rows")

@@ -123,8 +123,8 @@ class VACEConfig(_Checked):
     drift_half_life: int = 8000  # rows in which a level that stays becomes half normal
     adapt: bool = True  # whether limits of alarms follow what is seen
     new_normal_after: int = 1_000  # rows after which what stays off becomes normal; 0: never
-    robust: bool = False  # whether training stretches that stand out are left out in a second fit,
-    # where they are at most a tenth of the rows
+    robust: bool = True  # whether training stretches that are unlike all others are left out of the
+    # fit, where they are at most a twentieth of the rows
     extra_signals: tuple[str, ...] = ()  # of installed packages, by name; they add to the score
     off: str | None = None  # the condition under which the machine stands still: no row of it is
     # learned, scored or missing
@@ -215,7 +215,7 @@ class VACEConfig(_Checked):
 
 WARM = 48  # rows
 LENGTH = 96  # rows of a patch, and of the longest window, where nothing says otherwise
-FOLLOWED = 150  # rows of the longest patch that windows follow: an hour is lost in a day
+FOLLOWED = 250  # rows of the longest patch that windows follow: an hour is lost in a day
 COMPUTING = ("engine", "precision", "device")  # settings that shape no score beyond rounding
 CHANGEABLE = (*COMPUTING, "maintenance")  # that may be chosen anew after the fit
 
@@ -290,6 +290,7 @@ _PAPER: dict[str, Any] = {
     "missing_direction": "mean",
     "normalisation": "zscore",
     "amplitude": False,
+    "robust": False,
 }
 # What the authors' code does where it parts from the text.
 _RELEASED: dict[str, Any] = {

@@ -92,8 +92,8 @@ class VACE:
         Rows after which an alarm ends because what stays off becomes the new normal; the event says
         so. 0: never.
     robust
-        Whether training stretches that stand out are left out in a second fit, where they are at
-        most a tenth of the rows.
+        Whether training stretches that are unlike all others are left out of the fit, where they
+        are at most a twentieth of the rows.
     extra_signals
         Names of signals that installed packages add to the score, by the entry point
         `vace_ad.signals`.
@@ -216,7 +216,7 @@ class VACE:
         drift_half_life: int = default(8_000),
         adapt: bool = default(True),
         new_normal_after: int = default(1_000),
-        robust: bool = default(False),
+        robust: bool = default(True),
         extra_signals: tuple[str, ...] = default(()),
         off: str | None = default(None),
         run_up: int = default(5),

@@ -20,7 +20,7 @@ from vace_ad.alarms.pattern import Pattern
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.suppression import Recogniser
 from vace_ad.alarms.suspects import Wander
-from vace_ad.alarms.training_checks import LEAVE_OUT_MOST, Looked, standing_out, without
+from vace_ad.alarms.training_checks import Looked, outlying, without
 from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import CHANGEABLE, VACEConfig
 from vace_ad.errors import ConfigError, ModelFileError
@@ -88,24 +88,20 @@ class Model(LearnedAlone):
             rule=rule,
             idle=IdleRule(config, channels, faults),
         )
-        learned = learn(parts, config, progress, watch, mine)
+        unlike = outlying(parts, mine)
+        kept = without(parts, unlike, config.least_rows) if config.robust else None
+        learned = learn(kept or parts, config, progress, watch, mine)
         step = None if rule.step is None else rule.step / 1e9
-        stretches = standing_out(learned.held, learned.training.config.length)
         looked = Looked(
             tables,
-            learned.parts,
+            parts,
             learned.training.config.length,
             learned.training.rhythm,
             step,
             whole=sum(map(len, tables)) == n_rows,
             off=config.off,
         )
-        refit = config.robust and 0 < np.diff(stretches).sum() <= LEAVE_OUT_MOST * len(learned.held)
-        least = learned.training.config.least_rows
-        kept = without(learned.parts, stretches, least) if refit else []
-        if kept:
-            learned = learn(kept, config, progress, watch, mine)
-        notes = looked.notes(stretches, left_out=bool(kept))
+        notes = looked.notes(unlike, left_out=kept is not None)
         training, signals, held = learned.training, learned.signals, learned.held
         used, config = [part.rows for part in learned.parts], training.config
         alarm = AlarmModel.fit(used, learned.held_now, mine)

@@ -66,23 +66,6 @@ class Calibration:
         rows = np.sort(known[top]).astype(np.int64)
         return cls(len(known), rows, sample[rows], tail, spacing, suspicious)
 
-    def standing_out(self) -> NDArray[np.int64]:
-        """Row ranges (j, 2) that a person should look at, in order; see `Clusters.strongest`.
-
-        Beside those that are suspicious, each from its first to its last row above half its peak.
-        """
-        level, peaks, runs = clusters = find_clusters(
-            self.rows, self.scores, self.n_rows, self.spacing
-        )
-        found = self.suspicious.tolist()
-        for (start, end), peak in zip(runs.tolist(), peaks.tolist(), strict=False):
-            if len(found) == len(self.suspicious) + clusters.strongest():
-                break
-            inside = (self.rows >= start) & (self.rows < end)
-            high = self.rows[inside & (self.scores > (level + peak) / 2)]
-            found.append([int(high[0]), int(high[-1]) + 1])
-        return np.array(sorted(found), dtype=np.int64).reshape(-1, 2)
-
     def count(self, threshold: float, rules: Rules) -> int:
         """How many events the calibration rows hold above a threshold."""
         return len(group_rows(self.rows[self.scores > threshold].astype(np.intp), rules))

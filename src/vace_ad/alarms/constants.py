@@ -23,8 +23,12 @@ MIDDLE_PRICE = 3.0  # of whole rows and of stuck values
 # Limits: the tail of excursions on held-out rows.
 PEAKS = 15  # highest excursions of a line that its tail is fitted to
 PRIOR_PEAKS = 10  # weight of the mean tail of all lines
-PRIOR_SHAPE, PRIOR_LINES = 0.3, 3  # a heavy tail, and the weight that it has in lines
-LIGHT_SHAPE = 0.1  # of the generalised Pareto law of excursions: this much counts as none
+PRIOR_SHAPE = 0.3  # of a heavy tail, as likely as so many peaks before any is seen
+BUDGET_SHARES = 2  # among which kinds of lines spread the budget: they rarely alarm alone
+
+# Training rows that are left out: excursions that one in so many clean series would show.
+CLEAN_SERIES = 10
+SET_ASIDE = 3  # highest excursions of a line that do not tell what is normal
 
 # Events.
 REST = 48  # rows without new evidence after which a line of an event is over

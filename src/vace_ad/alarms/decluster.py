@@ -17,9 +17,6 @@ _WANTED = (15, 30)
 # would bring one so high in this share of clean samples; a few clusters tell nothing.
 _SUSPICIOUS_XI, _SUSPICIOUS_SHARE, _FEWEST = 0.2, 0.01, 8
 
-# To look at: at so rare a height in clean samples, at most so many, above at least so many others.
-_LOOK_SHARE, _LOOK_MOST, _FEWEST_BELOW = 0.05, 5, 5
-
 
 class Clusters(NamedTuple):
     """Clusters of rows above a level, highest peak first."""
@@ -44,26 +41,6 @@ class Clusters(NamedTuple):
             limit = Pareto(sigma, _SUSPICIOUS_XI).excess(_SUSPICIOUS_SHARE / len(excess))
             found = j + 1 if excess[j] > limit else found
         return self.runs[:found]
-
-    def strongest(self) -> int:
-        """How many clusters a person should look at, from the highest down; mostly none.
-
-        Some, where one is higher than an exponential tail brings in one of 20 clean samples; then
-        also the next ones that are plainly above the middle one: faults differ in strength, and
-        each hides those below it.
-        """
-        excess = self.peaks - self.level
-        found = 0
-        for j in range(len(excess) // 4 + 1):
-            rest = excess[j + 1 :]
-            if len(rest) < _FEWEST_BELOW:
-                break
-            limit = float(rest.mean()) * np.log(len(excess) / _LOOK_SHARE)
-            found = j + 1 if excess[j] > limit else found
-        if found:
-            plain = int((excess > 2 * np.median(excess)).sum())
-            found = max(found, min(_LOOK_MOST, plain))
-        return found
 
 
 def find_clusters(

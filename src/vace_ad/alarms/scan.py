@@ -19,14 +19,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.constants import (
+    BUDGET_SHARES,
+    CLEAN_SERIES,
     HIGH_PRICE,
-    LIGHT_SHAPE,
     LOW_PRICE,
     MIDDLE_PRICE,
     PEAKS,
-    PRIOR_LINES,
     PRIOR_PEAKS,
     PRIOR_SHAPE,
+    SET_ASIDE,
 )
 from vace_ad.alarms.evidence import UNIT, Nats, whole
 
@@ -45,6 +46,8 @@ WORDS = {
 _PRICES = (LOW_PRICE, LOW_PRICE, HIGH_PRICE, MIDDLE_PRICE)  # of the kinds of a channel
 _ROW_PRICES = (MIDDLE_PRICE, HIGH_PRICE, MIDDLE_PRICE)  # of those of whole rows
 N_CHANNEL_KINDS, N_ROW_KINDS = len(_PRICES), len(_ROW_PRICES)
+MOST_PEAKS = 4 * (PEAKS + 1)  # of a line that are kept of a stretch of held-out rows
+SHAPES = np.geomspace(0.03, 1.0, 24)  # of the generalised Pareto law, to choose from
 NEVER = 2**60  # a level that no evidence reaches
 
 
@@ -95,30 +98,14 @@ class Tails:
     @classmethod
     def fit(cls, held_out: Sequence[Nats], idle: NDArray[np.bool_], n_channels: int) -> Self:
         """Learn from nats (n, n_lines) of held-out stretches; `idle` lines never alarm."""
-        n_lines = held_out[0].shape[1]
-        price = prices(n_channels)
-        peaks = _highest(held_out, price)  # (PEAKS + 1, n_lines), highest first
-        n_peaks = np.minimum((peaks > 0).sum(axis=0), PEAKS + 1)
-        count = np.maximum(n_peaks - 1, 0)
-        enough = count >= 3
-        level = np.where(enough, peaks[np.maximum(count, 0), np.arange(n_lines)], peaks[0])
-        level = np.where(n_peaks > 0, level, UNIT)
-        above = np.where(np.arange(len(peaks))[:, None] < count, peaks - level, 0)
-        excess = above.sum(axis=0) / np.maximum(count, 1)
-        found, shape = np.empty(n_lines), np.empty(n_lines)
-        kinds = _kinds(n_channels)
-        for kind in np.unique(kinds):  # lines of one kind share what they have in common
-            mine = kinds == kind
-            known = mine & enough & ~idle
-            base = np.maximum(level, UNIT)
-            ratio = float(np.median(excess[known] / base[known])) if known.any() else 0.5
-            prior = ratio * base[mine]
-            weight = np.where(enough[mine], count[mine], 0)
-            found[mine] = (weight * excess[mine] + PRIOR_PEAKS * prior) / (weight + PRIOR_PEAKS)
-            shape[mine] = _shape(above[:, known] / np.maximum(excess[known], 1), count[known])
+        kinds, price = _kinds(n_channels), prices(n_channels)
+        before = np.zeros(len(price), np.int64)
+        peaks = [_highest(heights(part, price, before)) for part in held_out if len(part)]
+        level, excess, count = _law(np.concatenate(peaks), kinds, idle)
+        shape = _shapes(peaks, kinds, idle)[kinds]
         level = np.where(idle, NEVER, level)
         n_rows = sum(map(len, held_out))
-        return cls(level, found + 1.0, np.maximum(count, 1).astype(np.float64), shape, n_rows)
+        return cls(level, excess, np.maximum(count, 1).astype(np.float64), shape, n_rows)
 
     def updated(self, parts: Sequence[Nats], n_channels: int) -> Self:
         """With excursions of new normal rows, (n, n_lines) each."""
@@ -135,11 +122,11 @@ class Tails:
     def needed(self, rate: float) -> Array:
         """Nats at which each line may alarm under a budget of `rate` alarms a row, (n_lines,).
 
-        The budget is spread evenly over kinds, and that of a kind over its lines.
+        Each kind has a share of the budget, which is spread evenly over its lines.
         """
         kinds = _kinds((len(self.level) - N_ROW_KINDS) // N_CHANNEL_KINDS)
         alive = np.bincount(kinds, self.level < NEVER)
-        shares = max(int((alive > 0).sum()), 1) * np.maximum(alive[kinds], 1)
+        shares = BUDGET_SHARES * np.maximum(alive[kinds], 1)
         return np.asarray(np.log(shares / rate))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
@@ -219,17 +206,83 @@ def _bounded(heights: Array) -> Nats:
     return np.asarray(np.minimum(heights, NEVER), np.int64)
 
 
-def _shape(above: Array, count: Array) -> float:
-    """The shape of a generalised Pareto law that lines of one kind share, by its second moment.
+def _law(
+    peaks: Nats, kinds: NDArray[np.intp], idle: NDArray[np.bool_]
+) -> tuple[Nats, Array, NDArray[np.intp]]:
+    """Level, mean height above it and number of excursions above it of each line.
 
-    `above` (PEAKS + 1, n) are heights in each line's mean, `count` (n,) how many each has. Peaks of
-    a few lines with a heavy tail are added to them, and a shape up to LIGHT_SHAPE is taken for an
-    exponential tail.
+    From peaks (n, n_lines) of its excursions, 0 where there are fewer. Mean heights are drawn to
+    what lines of one kind have in common.
     """
-    total, few = float(count.sum()), PRIOR_LINES * PEAKS
-    square = max(float((above * above).sum()) / total - 1, 1.0) if total else 1.0  # of the spread
-    found = (total * (1 - 1 / square) / 2 + few * PRIOR_SHAPE) / (total + few)
-    return max(found - LIGHT_SHAPE, 1.0 / (PEAKS + PRIOR_PEAKS))
+    highest = np.sort(peaks, axis=0)[::-1][: PEAKS + 1]
+    n_peaks = (highest > 0).sum(axis=0)
+    count = np.maximum(n_peaks - 1, 0)
+    enough = count >= 3
+    level = np.where(enough, highest[count, np.arange(len(kinds))], highest[0])
+    level = np.where(n_peaks > 0, level, UNIT)
+    above = np.where(np.arange(len(highest))[:, None] < count, highest - level, 0)
+    excess = above.sum(axis=0) / np.maximum(count, 1)
+    base, weight = np.maximum(level, UNIT), np.where(enough, count, 0)
+    for kind in np.unique(kinds):
+        mine = kinds == kind
+        known = mine & enough & ~idle
+        ratio = float(np.median(excess[known] / base[known])) if known.any() else 0.5
+        drawn = weight[mine] * excess[mine] + PRIOR_PEAKS * ratio * base[mine]
+        excess[mine] = drawn / (weight[mine] + PRIOR_PEAKS)
+    return level, excess + 1.0, count
+
+
+def _shapes(peaks: Sequence[Nats], kinds: NDArray[np.intp], idle: NDArray[np.bool_]) -> Array:
+    """The shape of the generalised Pareto law of each kind of lines.
+
+    The one by which the other stretches make the excursions of a stretch most likely, among them
+    some that a heavy tail would give.
+    """
+    prior = ((np.arange(PRIOR_PEAKS) + 0.5) / PRIOR_PEAKS) ** -PRIOR_SHAPE
+    likely = np.tile(_likelihood((prior - 1) / PRIOR_SHAPE).sum(axis=0), (len(KINDS), 1))
+    for k, mine in enumerate(peaks):
+        others = [each for i, each in enumerate(peaks) if i != k]
+        if not others:
+            break
+        level, excess, _ = _law(np.concatenate(others), kinds, idle)
+        above = (mine > level) & ~idle
+        found = _likelihood(((mine - level) / excess)[above])
+        np.add.at(likely, np.broadcast_to(kinds, above.shape)[above], found)
+    return np.asarray(SHAPES[np.argmax(likely, axis=1)])
+
+
+def _likelihood(heights: Array) -> Array:
+    """Log likelihood (n, len(SHAPES)) of heights in units of the scale, under each shape."""
+    return np.asarray(-(1 + 1 / SHAPES) * np.log1p(SHAPES * heights[:, None]))
+
+
+def outlying(
+    held_out: Sequence[Nats], idle: NDArray[np.bool_], n_channels: int
+) -> list[tuple[int, int]]:
+    """Stretches [start, end) of held-out rows that are unlike all others, in order.
+
+    Excursions that one in `CLEAN_SERIES` clean series would show, by a heavy tail fitted without
+    the few highest ones of each line. Rows are counted over all of `held_out`.
+    """
+    price, kinds = prices(n_channels), _kinds(n_channels)
+    scanned = [heights(part, price, np.zeros(len(price), np.int64)) for part in held_out]
+    peaks = np.sort(np.concatenate([_highest(part) for part in scanned]), axis=0)[::-1]
+    level, excess, count = _law(peaks[SET_ASIDE:], kinds, idle)
+    n_rows = sum(map(len, held_out))
+    rare = math.log(CLEAN_SERIES * len(price) * n_rows)
+    above = np.maximum(rare + np.log((count + SET_ASIDE) / n_rows), 0.0)
+    limit = level + _bounded(excess * np.expm1(above * PRIOR_SHAPE) / PRIOR_SHAPE)
+    found, first = [], 0
+    for part in scanned:
+        high = (part > limit) & ~idle & (count > 0)
+        for line in np.flatnonzero(high.any(axis=0)).tolist():
+            starts, ends = _excursions(part[:, line])
+            for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+                if high[start:end, line].any():
+                    last = start + int(part[start:end, line].argmax())
+                    found.append((first + start, first + last + 1))
+        first += len(part)
+    return sorted(found)
 
 
 def heights(nats: Nats, price: Nats, before: Nats | np.int64) -> Nats:
@@ -238,22 +291,22 @@ def heights(nats: Nats, price: Nats, before: Nats | np.int64) -> Nats:
     return np.asarray(total - np.minimum(np.minimum.accumulate(total, axis=0), 0))
 
 
-def _highest(held_out: Sequence[Nats], price: Nats) -> Nats:
-    """The highest peaks of excursions of each line, (PEAKS + 1, n_lines), highest first."""
-    n_lines = len(price)
-    best = np.zeros((PEAKS + 1, n_lines), np.int64)
-    for part in held_out:
-        if not len(part):
-            continue
-        found = heights(part, price, np.zeros(n_lines, np.int64))
-        for line in range(n_lines):
-            peaks = np.concatenate([best[:, line], _peaks(found[:, line])])
-            best[:, line] = np.sort(peaks)[::-1][: PEAKS + 1]
+def _highest(scanned: Nats) -> Nats:
+    """The highest peaks of excursions of each line, (MOST_PEAKS, n_lines)."""
+    best = np.zeros((MOST_PEAKS, scanned.shape[1]), np.int64)
+    for line in range(scanned.shape[1]):
+        peaks = np.sort(_peaks(scanned[:, line]))[-MOST_PEAKS:]
+        best[: len(peaks), line] = peaks
     return best
 
 
-def _peaks(heights: Nats) -> Nats:
+def _peaks(scanned: Nats) -> Nats:
     """The peaks of the excursions of one line, (n,)."""
-    up = heights > 0
-    starts = np.flatnonzero(up & ~np.concatenate([[False], up[:-1]]))
-    return np.maximum.reduceat(heights, starts) if len(starts) else heights[:0]
+    starts, _ = _excursions(scanned)
+    return np.maximum.reduceat(scanned, starts) if len(starts) else scanned[:0]
+
+
+def _excursions(scanned: Nats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Where the excursions of one line start and end."""
+    edges = np.flatnonzero(np.diff(scanned > 0, prepend=False, append=False))
+    return edges[::2], edges[1::2]

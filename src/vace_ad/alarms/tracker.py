@@ -3,7 +3,7 @@
 A line that rises above its limit opens an event, or joins the open one that its excursion reaches
 into. A line is over when it fell back to zero, or from its highest point by as much as its limit,
 or has not risen for some time; an event when all of its lines are. It began where the excursion
-began that raised it, and it ends where its strongest line was highest.
+began that raised it, and it ends with the last of the lines that have much evidence.
 """
 
 from __future__ import annotations
@@ -61,9 +61,13 @@ class Tracked:
 
     @property
     def rows(self) -> tuple[int, int]:
-        """The rows [start, end): from where what raised it began to its strongest line's end."""
-        first = next(iter(self.lines.values()))
-        return first.start, max(self.lines[self.strongest].end, self.alarm + 1)
+        """The rows [start, end): from where what raised it began to where a high line ends.
+
+        Lines with at least half as much evidence as the highest are high.
+        """
+        first, most = next(iter(self.lines.values())), max(m.top for m in self.lines.values())
+        ends = [member.end for member in self.lines.values() if 2 * member.top >= most]
+        return first.start, max(*ends, self.alarm + 1)
 
 
 def _joined(before: Member, now: Member) -> Member:

@@ -9,8 +9,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.sheet import Sheet, off_condition, sheet
+from vace_ad.alarms.watch import AlarmModel
+from vace_ad.frames.segments import run_edges
 from vace_ad.frames.table import Table
 from vace_ad.frames.time import duration_words
 from vace_ad.frames.training_data import Part
@@ -20,7 +21,7 @@ from vace_ad.signals.seasonality import Rhythm
 Array = NDArray[np.float64]
 Range = tuple[int, int]
 
-LEAVE_OUT_MOST = 0.1  # of the rows; more of them is how the training is
+LEAVE_OUT_MOST = 0.05  # of the rows; more of them is how the training is
 _FEWEST_PATCHES = 5  # that training should hold
 _DAY = 86_400.0  # seconds
 _SLOW = 1.0  # seconds a row; faster recordings are of trials, where days mean nothing
@@ -104,9 +105,9 @@ class Looked:
             ]
         listed = f" ({'; '.join(where)})" if all(where) else ""
         advice = (
-            "they were left out of what was learned; look at them"
+            "left out of training; look, and set robust=False if this is normal operation"
             if left_out
-            else "look at them, and train without them if they are faults, or with robust=True"
+            else "kept in training; look, and train without such rows if they are faults"
         )
         many = f"{len(places)} stretch{'es' * (len(places) > 1)}"
         words = f"the training part holds {many} unlike the rest{listed}: {advice}"
@@ -196,13 +197,22 @@ def _moved(rows: Array) -> NDArray[np.bool_]:
     return np.asarray(far & steady & (values >= _VALUES))
 
 
-def standing_out(scores: Array, spacing: int) -> NDArray[np.int64]:
-    """Ranges (j, 2) of learned rows that are unlike the rest, by their held-out scores."""
-    return Calibration.from_scores(scores, spacing).standing_out()
+def outlying(parts: Sequence[Part], watched: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Ranges (j, 2) of training rows that are unlike all others, by cells that did not see them."""
+    inside = np.zeros(sum(len(part.rows) for part in parts), bool)
+    for start, end in AlarmModel.outlying([part.rows for part in parts], watched):
+        inside[start:end] = True
+    return np.asarray(run_edges(inside), dtype=np.int64)
 
 
-def without(parts: Sequence[Part], stretches: NDArray[np.int64], least: int) -> list[Part]:
-    """The parts without these stretches of learned rows; pieces of fewer than `least` rows go."""
+def without(parts: Sequence[Part], stretches: NDArray[np.int64], least: int) -> list[Part] | None:
+    """The parts without these stretches of rows; pieces of fewer than `least` rows go.
+
+    None where there is nothing to leave out, or too much: then it is how the training is.
+    """
+    n_rows = sum(len(part.rows) for part in parts)
+    if not 0 < np.diff(stretches).sum() <= LEAVE_OUT_MOST * n_rows:
+        return None
     kept, first = [], 0
     for part in parts:
         inside = np.clip(stretches - first, 0, len(part.rows))
@@ -211,4 +221,5 @@ def without(parts: Sequence[Part], stretches: NDArray[np.int64], least: int) -> 
             if b - a >= least:
                 kept.append(Part(part.start + a, part.rows[a:b]))
         first += len(part.rows)
-    return kept
+    enough = sum(len(part.rows) for part in kept) >= (1 - 2 * LEAVE_OUT_MOST) * n_rows
+    return kept if enough else None

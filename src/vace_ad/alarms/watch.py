@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.constants import MOST_STUCK_NATS, WARM_UP
 from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, whole
-from vace_ad.alarms.scan import N_CHANNEL_KINDS, N_ROW_KINDS, Tails, describe
+from vace_ad.alarms.scan import N_CHANNEL_KINDS, N_ROW_KINDS, Tails, describe, outlying
 from vace_ad.alarms.tracker import Told, Tracker
 from vace_ad.signals.baseline_model import within
 from vace_ad.signals.cells import HALF_LIVES, WIDE, CellModel, Residuals, learn
@@ -54,6 +54,25 @@ class AlarmModel:
         `scores` (n_rows,) of each are provisional ones, by signals that did not learn from the
         rows; without them the score raises no alarm. Channels that are not `watched` never alarm.
         """
+        model, lines, idle = cls._evidence(parts, scores, watched)
+        return replace(model, tails=Tails.fit(lines, idle, model.n_channels))
+
+    @classmethod
+    def outlying(
+        cls, parts: Sequence[Array], watched: NDArray[np.bool_] | None = None
+    ) -> list[tuple[int, int]]:
+        """Rows [start, end) of complete training stretches that are unlike all others, in order."""
+        model, lines, idle = cls._evidence(parts, (), watched)
+        return outlying(lines, idle, model.n_channels)
+
+    @classmethod
+    def _evidence(
+        cls,
+        parts: Sequence[Array],
+        scores: Sequence[Array],
+        watched: NDArray[np.bool_] | None,
+    ) -> tuple[Self, list[Nats], NDArray[np.bool_]]:
+        """A model without tails, the evidence of held-out rows, and which lines are idle."""
         cells, held_out = learn(parts)
         watched = cells.varies if watched is None else cells.varies & watched
         d = cells.n_channels
@@ -79,12 +98,17 @@ class AlarmModel:
             _lines(part, row_surprise.of(row), stuck * still, score_surprise.of(one[:, -1:]))
             for part, row, still, one in zip(nats, rows, same, judged, strict=True)
         ]
+        young = np.concatenate([np.arange(len(part)) < WARM_UP for part in parts])
+        for part, first in zip(lines, np.split(young, edges), strict=True):
+            part[first] = 0  # as in a stream
         idle = np.concatenate(
             [np.tile(~watched, N_CHANNEL_KINDS), np.full(N_ROW_KINDS, not watched.any())]
         )
         idle[-1] = not np.isfinite(every).any()
-        tails = Tails.fit(lines, idle, d)
-        return cls(cells, surprise, row_surprise, scale, score_surprise, stuck, tails, watched)
+        zeros = np.zeros(len(idle))
+        none = Tails(zeros.astype(np.int64), zeros, zeros, zeros, 0)
+        model = cls(cells, surprise, row_surprise, scale, score_surprise, stuck, none, watched)
+        return model, lines, idle
 
     @property
     def n_channels(self) -> int:

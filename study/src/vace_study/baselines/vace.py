@@ -69,11 +69,11 @@ def _settings(config: VACEConfig, preset: str | None, changed: dict[str, Any]) -
     """
     every = config.to_dict()
     if preset is None:
-        if not every["robust"]:  # rows from before there was this setting stay valid
+        if every["robust"]:  # rows of series without stretches to leave out stay valid
             every.pop("robust")
         left_out = (*COMPUTING, "random_state", "new_normal_after")  # the last shapes alarms alone
         return {name: x for name, x in every.items() if name not in left_out}
-    named = {*PRESETS[preset], *changed, *(each.name for each in fields(Reproduction))}
+    named = {*PRESETS[preset], *changed, *(each.name for each in fields(Reproduction))} - {"robust"}
     return {"preset": preset, **{name: every[name] for name in sorted(named)}}
 
 
