@@ -78,11 +78,11 @@ class FakeStream:
         rows = np.atleast_2d(rows)
         if time is None:
             time = (np.arange(len(rows)) * 10**9).view("datetime64[ns]")
-        z = np.abs((rows - self._model.mean) / self._model.scale)
-        provisional = np.nan_to_num(z).max(axis=1)
+        rows, stamps = rows.tolist(), time.astype("datetime64[ns]").astype(np.int64).tolist()
+        provisional = np.array([max(self._model.deviations(cells)) for cells in rows])
         changes, scores, first = [], [], self._final
-        for cells, stamp in zip(rows, time, strict=True):
-            self._held.append([int(stamp.astype(np.int64)), cells.tolist()])
+        for cells, stamp in zip(rows, stamps, strict=True):
+            self._held.append([stamp, cells])
             self._n += 1
             if len(self._held) > DELAY:
                 self._one(*self._held.pop(0), scores, changes)
@@ -109,9 +109,9 @@ class FakeStream:
         return FakeAdded(first, np.array(scores), np.empty(0), tuple(changes), {})
 
     def _one(self, stamp, cells, scores, changes):
-        z = np.nan_to_num(np.abs((np.array(cells) - self._model.mean) / self._model.scale))
-        self._drift = 0.99 * self._drift + 0.01 * float(z.sum())
-        score = float(z.max()) + 0.001 * self._drift
+        z = self._model.deviations(cells)
+        self._drift = 0.99 * self._drift + 0.01 * sum(z)
+        score = max(z) + 0.001 * self._drift
         scores.append(score)
         if score > LIMIT:
             fresh = self._event is None
@@ -125,7 +125,7 @@ class FakeStream:
             louder = score > self._event["score"]
             self._event |= {"end": self._final + 1, "to": stamp}
             if louder:
-                self._event |= {"score": score, "shares": (z / z.sum()).tolist()}
+                self._event |= {"score": score, "shares": [one / sum(z) for one in z]}
             if fresh or louder:
                 changes.append(self._change("open" if fresh else "update"))
         elif self._event:
@@ -168,6 +168,11 @@ class FakeModel:
             import hashlib
 
             self.identity = hashlib.sha256(text.encode()).hexdigest()[:8]
+
+    def deviations(self, cells):
+        """How far each value of one row is from its mean, in scales; 0 for a missing one."""
+        parts = zip(cells, self.mean.tolist(), self.scale.tolist(), strict=True)
+        return [0.0 if math.isnan(v) else abs((v - m) / s) for v, m, s in parts]
 
     def stream(self):
         return FakeStream(self)

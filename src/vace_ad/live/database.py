@@ -77,22 +77,27 @@ def reports_damage(method: Callable[Concatenate[H, P], T]) -> Callable[Concatena
     return run
 
 
-def open_database(path: Path) -> sqlite3.Connection:
-    """Open a file, with columns added that earlier releases lack."""
+def open_database(path: Path, *, prepared: bool = False) -> sqlite3.Connection:
+    """Open a file; unless it is prepared, with tables and columns added that it lacks."""
     try:
         database = sqlite3.connect(path, timeout=10, isolation_level=None)
         database.execute("pragma journal_mode = wal")
         database.execute("pragma synchronous = full")  # safe after a power cut, too
         # damage shows in the checksum of a text, not as a failure of the whole file
         database.text_factory = lambda data: data.decode("utf-8", "replace")
-        database.executescript(_SCHEMA)
-        for table, column in _LATER.items():
-            known = {row[1] for row in database.execute(f"pragma table_info({table})")}
-            if column not in known:
-                database.execute(f"alter table {table} add column {column}")
+        if not prepared:
+            _prepare(database)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
         raise StateError(f"{path} is no state of vace watch: {error}") from None
     return database
+
+
+def _prepare(database: sqlite3.Connection) -> None:
+    database.executescript(_SCHEMA)
+    for table, column in _LATER.items():
+        known = {row[1] for row in database.execute(f"pragma table_info({table})")}
+        if column not in known:
+            database.execute(f"alter table {table} add column {column}")
 
 
 def make_private(path: Path) -> None:

@@ -62,8 +62,13 @@ class Pending:
 class Store:
     """The file; each thread opens its own."""
 
-    def __init__(self, path: Path, outbox: int = 10_000, *, alone: bool = False) -> None:
-        """Open a file; `alone` refuses one that another watch has, and keeps others from it."""
+    def __init__(
+        self, path: Path, outbox: int = 10_000, *, alone: bool = False, prepared: bool = False
+    ) -> None:
+        """Open a file; `alone` refuses one that another watch has, and keeps others from it.
+
+        One that is `prepared` has every table, of this version.
+        """
         self.path, self._outbox = path, outbox
         self._lock: FileLock | None = None
         try:
@@ -75,8 +80,9 @@ class Store:
         except OSError as error:
             raise StateError(f"{path} cannot be written: {error.strerror}") from None
         try:
-            self._db = open_database(path)
-            self._check_version()
+            self._db = open_database(path, prepared=prepared)
+            if not prepared:
+                self._check_version()
         except BaseException:
             self.close()
             raise
@@ -94,7 +100,7 @@ class Store:
 
     def again(self) -> Store:
         """The same file for another thread."""
-        return Store(self.path, self._outbox)
+        return Store(self.path, self._outbox, prepared=True)
 
     def close(self) -> None:
         """Close the file."""

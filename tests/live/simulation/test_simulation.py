@@ -12,7 +12,7 @@ from vace_ad.live.runner import Watch
 from vace_ad.live.sources.files import _Lines
 from vace_ad.live.store import Store
 
-FIRST, BLOCK, BLOCKS = 1_000_000, 20, 10
+FIRST, BLOCK, BLOCKS = 1_000_000, 20, 20
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
@@ -89,13 +89,13 @@ def skip_a_rotated_file(monkeypatch):
 
 REAL_STATE = Aligner.state
 NAMED = {
-    acknowledge_early: 1_000_000,
-    forget_the_journal: 1_000_000,
-    forget_receipts: 1_000_001,
+    acknowledge_early: 1_000_001,
+    forget_the_journal: 1_000_001,
+    forget_receipts: 1_000_000,
     drop_on_failure: 1_000_002,
     forget_open_rows: 1_000_000,
-    measure_silence_by_the_clock: 1_000_036,  # as it was when the simulation found it
-    skip_a_rotated_file: 1_000_014,  # likewise
+    measure_silence_by_the_clock: 1_000_014,  # found by the simulation
+    skip_a_rotated_file: 1_000_031,  # likewise
 }
 
 

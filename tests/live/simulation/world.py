@@ -37,9 +37,9 @@ from vace_ad.live.store import Store
 LATE = 4  # steps by which records may come late and still find their place
 SECOND = 10**9
 LATENESS = LATE * STEP
-LEARN = 30  # rows, in worlds that learn
+LEARN = 15  # rows, in worlds that learn
 RESOLVE_AFTER = 120 * SECOND
-_LONGEST = 40_000  # turns of a world, after which it is stuck
+_LONGEST = 4_000  # turns of a world, after which it is stuck
 _MEMORY = Path("/dev/shm")
 
 
@@ -271,6 +271,7 @@ class World:
         self.kills = rng.random() < 0.7
         self.lies = self.kind is LogSource and rng.random() < 0.4  # fsync says done and is not
         self.gaps = rng.random() < 0.3  # records that never come, or too late
+        self.long = rng.random() < 0.2  # short worlds show most bugs, in a third of the time
         self.written, self._half, self._rotations = 0, "", 0  # of a file
         self.wild = True
         self.watch: Watch | None = None
@@ -294,7 +295,8 @@ class World:
         numbers = np.random.default_rng(self.seed)
         self.truth: dict[str, np.ndarray] = {}
         arrivals: list[tuple[float, int, Record]] = []
-        n = rng.randint(20, 60) + (LEARN if self.learns else 0)
+        n = rng.randint(20, 60) if self.long else rng.randint(8, 20)
+        n += LEARN if self.learns else 0
         for k in range(rng.randint(1, 3)):
             rows = numbers.normal(size=(n, len(CHANNELS)))
             for _ in range(rng.randint(0, 3)):
@@ -361,7 +363,7 @@ class World:
             self._half, self.written = "", self.written + 1
 
     def _life_time(self) -> int:
-        return int(self.rng.expovariate(1 / 500)) + 1
+        return int(self.rng.expovariate(1 / (500 if self.long else 150))) + 1
 
     def point(self) -> None:
         """Somewhere in the process: it may be the last thing it does."""
@@ -404,7 +406,11 @@ class World:
 
     def _config(self):
         rng = self.rng
-        model = {"learn": "5min"} if self.learns else {"file": str(self.folder / "model.json")}
+        model = (
+            {"learn": f"{10 * LEARN}s"}
+            if self.learns
+            else {"file": str(self.folder / "model.json")}
+        )
         return make_config(
             {
                 "source": {"kind": "jsonl", "path": "unused"},
@@ -532,7 +538,7 @@ class World:
 
     def _run(self) -> None:
         for _ in range(_LONGEST):
-            if self.clock.seconds > self.last + 120:
+            if self.clock.seconds > self.last + 60:
                 self.wild = False  # everything passes, in the end
             try:
                 if self.watch is None:

@@ -234,7 +234,7 @@ class LineSource(Source[L]):
         """The records of the next lines."""
         lines, end = self._lines.read(timeout) if self._stdin else self._lines.read()
         if not lines and not end:
-            if not self._stdin:
+            if timeout and not self._stdin:
                 clock.sleep(min(timeout, 0.1))
             return None
         records, bad, why = parse_all(lines, lambda line: self._records(line.decode("utf-8")))
