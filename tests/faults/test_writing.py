@@ -6,24 +6,16 @@ import os
 import subprocess
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 import pytest
 
 from cli.runs import frame
-from faults.strace import faulted, needed
-from test_detector import SMALL, waves
-from vace_ad import VACE, load
-from vace_ad.atomic import clean_up, whole_file, whole_folder
-
-# The calls by which a file comes to be; the rest is Python's own memory and threads.
-CALLS = (
-    "openat", "write", "fsync", "rename", "renameat2", "chmod", "close", "unlink", "mkdir",
-    "rmdir", "unlinkat", "flock", "lseek", "fstat", "ioctl", "fcntl",
-)  # fmt: skip
-MOST = 60  # of one of them in one writing
+from faults.nth import CASES, KILLED, NO_MEMORY, Case, faults, model_case
+from faults.strace import needed
+from vace_ad.executors.store import LineStore, read_lines
+from vace_ad.fleet.results import MachineRow
 
 
 @pytest.fixture(autouse=True)
@@ -34,103 +26,54 @@ def quiet_forks() -> Iterator[None]:
         yield
 
 
-def every_call(
-    action: Callable[[], None],
-    reset: Callable[[], object],
-    fault: str = "signal=SIGKILL",
-    calls: Sequence[str] = CALLS,
-) -> Iterator[str]:
-    """Run the action with a fault at each call in turn; yields after those that felt it.
-
-    strace counts the calls of each name by themselves.
-    """
-    met = 0
-    for call in calls:
-        for n in range(1, MOST):
-            reset()
-            if faulted(action, f"inject=?{call}:{fault}:when={n}") == 0:
-                break
-            met += 1
-            yield call
-        else:
-            raise AssertionError(f"{call} never came to its end")
-    assert met >= 4, "hardly any call was met"
+@pytest.fixture(scope="module")
+def model() -> Case:
+    return model_case()
 
 
-class Models(NamedTuple):
-    path: Path  # where the old one lies, and the new one goes
-    old: VACE
-    new: VACE
-
-    def identity(self) -> str:
-        return load(self.path).model_.digest
+@pytest.mark.parametrize("failure", [KILLED, "error=ENOSPC", NO_MEMORY])
+def test_a_model_is_the_old_or_the_new(model: Case, failure: str) -> None:
+    check(model, failure)
 
 
-@pytest.fixture
-def models(tmp_path: Path) -> Models:
-    made = (VACE(**SMALL, random_state=seed).fit(waves()) for seed in (0, 1))
-    return Models(tmp_path / "m.vace", *made)
+@pytest.mark.parametrize("failure", [KILLED, "error=EIO", NO_MEMORY])
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_a_file_is_the_old_or_the_new(case: Case, failure: str) -> None:
+    check(case, failure)
 
 
-def test_a_model_killed_at_any_call_is_the_old_or_the_new(models: Models) -> None:
-    both = {models.old.model_.digest, models.new.model_.digest}
-    models.old.save(models.path)
-    before, seen = models.path.read_bytes(), set()
-    for _ in every_call(
-        lambda: models.new.save(models.path), lambda: models.path.write_bytes(before)
-    ):
-        seen.add(models.identity())
-    assert len(both) == 2
-    assert models.old.model_.digest in seen <= both
-    models.new.save(models.path)  # removes what the killed ones left
-    assert models.identity() == models.new.model_.digest
-    assert [each.name for each in models.path.parent.iterdir()] == ["m.vace"]
+def check(case: Case, failure: str) -> None:
+    met = list(faults(case, failure, every=False))
+    assert len(met) >= 4, "hardly any call was met"
+    assert any(fault.outcome.status for fault in met)
 
 
-@pytest.mark.parametrize("error", ["ENOSPC", "EIO", "EROFS"])
-def test_a_model_refused_by_the_disk_leaves_the_old_one_and_nothing_else(
-    models: Models, error: str
-) -> None:
-    models.old.save(models.path)
-    before, met = models.path.read_bytes(), set()
-    for call in every_call(
-        lambda: models.new.save(models.path),
-        lambda: models.path.write_bytes(before),
-        f"error={error}",
-        ("openat", "write", "fsync", "rename", "chmod"),
-    ):
-        met.add(call)
-        assert models.path.read_bytes() == before
-        assert [each.name for each in models.path.parent.iterdir()] == ["m.vace"]
-    assert met >= {"openat", "write", "fsync", "rename"}
+def test_an_action_that_writes_in_place_is_caught() -> None:
+    def write(folder: Path, words: str) -> None:
+        (folder / "s.csv").write_text(words * 5000)
+
+    careless = Case("careless", write, lambda folder: (folder / "s.csv").read_text())
+    with pytest.raises(AssertionError, match="careless"):
+        list(faults(careless, "error=ENOSPC", every=False))
 
 
-def test_a_results_folder_killed_at_any_call_is_the_old_or_the_new(tmp_path: Path) -> None:
-    place = tmp_path / "results"
+def test_rows_of_a_run_stay_readable_when_the_disk_takes_half_a_line(tmp_path: Path) -> None:
+    import resource
 
-    def publish(words: str) -> None:
-        with whole_folder(place) as folder:
-            (folder / "a.txt").write_text(words)
-            (folder / "b.txt").write_text(words)
-
-    for _ in every_call(lambda: publish("new"), lambda: publish("old")):
-        found = [each.read_text() for each in place.iterdir()]
-        assert found in (["old"] * 2, ["new"] * 2)
-        clean_up(tmp_path)
-        assert [each.name for each in tmp_path.iterdir()] == ["results"]
-
-
-def test_a_scores_file_killed_at_any_call_is_the_old_or_the_new(tmp_path: Path) -> None:
-    path = tmp_path / "s.csv"
-
-    def write(words: str) -> None:
-        with whole_file(path) as draft:
-            draft.write_text(words * 5000)
-
-    for _ in every_call(lambda: write("new"), lambda: write("old")):
-        assert path.read_text() in ("old" * 5000, "new" * 5000)
-    write("new")
-    assert [each.name for each in tmp_path.iterdir()] == ["s.csv"]
+    rows = [MachineRow(f"machine {k}", "ok") for k in range(3)]
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    with LineStore(tmp_path, MachineRow.from_json) as store:
+        store.append(rows[:1])
+        size = (tmp_path / "rows.jsonl").stat().st_size
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 10, hard))
+        try:
+            with pytest.raises(OSError, match="too large"):
+                store.append(rows[1:2])
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        store.append(rows[2:])
+        assert [*store.rows.values()] == [rows[0], rows[2]]
+    assert read_lines(tmp_path, MachineRow.from_json) == [rows[0], rows[2]]
 
 
 def vace(*arguments: object, **how: object) -> subprocess.CompletedProcess[str]:

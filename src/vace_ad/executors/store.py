@@ -87,8 +87,13 @@ class LineStore(Generic[R]):
             if row.key in self.rows and not replace:
                 raise InputError(f"the run holds {row.key} already; a row is written once")
         text = "".join(f"{row.to_json()}\n" for row in rows)
-        _write_all(self._handle, text.encode())
-        os.fsync(self._handle)
+        end = os.fstat(self._handle).st_size
+        try:
+            _write_all(self._handle, text.encode())
+            os.fsync(self._handle)
+        except BaseException:
+            os.ftruncate(self._handle, end)  # the next row must not follow half a line
+            raise
         self.rows.update({row.key: row for row in rows})
 
     def _open(self) -> None:
