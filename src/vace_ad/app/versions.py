@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.atomic import whole_file
 from vace_ad.errors import ModelFileError
+from vace_ad.tensor_file import write
 
 if TYPE_CHECKING:
     from vace_ad.detector import VACE
@@ -37,12 +37,10 @@ class Versions:
         self._folder = model.with_name(model.name + ".versions")
         self._index = self._folder / "versions.json"
         self.every: list[Version] = []
-        self.active = 0  # number of the one in use; 0: none was kept yet
         if not self._index.is_file():
             return
         try:
             known = json.loads(self._index.read_text("utf-8"))
-            self.active = int(known["active"])
             self.every = [
                 Version(**{**one, "trained": tuple(one["trained"]) if one["trained"] else None})
                 for one in known["versions"]
@@ -52,6 +50,13 @@ class Versions:
                 f"{self._index} cannot be read ({type(error).__name__}); remove the folder to "
                 "begin anew, or put the file back"
             ) from error
+
+    @property
+    def active(self) -> int:
+        """Number of the version that the model file is; 0 for none: another was written there."""
+        used = self._model.read_bytes() if self._model.is_file() else None
+        kept = (one.number for one in reversed(self.every) if self.file(one.number).is_file())
+        return next((one for one in kept if self.file(one).read_bytes() == used), 0)
 
     def file(self, number: int) -> Path:
         """Where a version is kept."""
@@ -65,6 +70,8 @@ class Versions:
         version = Version(number, digest, now, rows, **about)
         self._folder.mkdir(exist_ok=True)
         detector.model_.save(self.file(number))
+        plain = {"versions": [asdict(one) for one in (*self.every, version)]}
+        write(self._index, json.dumps(plain, indent=1).encode())
         self.every.append(version)
         self.use(number)
         return version
@@ -75,12 +82,7 @@ class Versions:
         if version is None or not self.file(number).is_file():
             known = ", ".join(str(one.number) for one in self.every) or "none"
             raise ModelFileError(f"{self._model} has no version {number}; kept are: {known}")
-        with whole_file(self._model) as draft:
-            draft.write_bytes(self.file(number).read_bytes())
-        self.active = number
-        plain = {"active": number, "versions": [asdict(one) for one in self.every]}
-        with whole_file(self._index) as draft:
-            draft.write_text(json.dumps(plain, indent=1), "utf-8")
+        write(self._model, self.file(number).read_bytes())
         return version
 
     def back(self) -> Version:

@@ -99,7 +99,7 @@ def retrain_command(
     for name, one in worth.items():
         output.say(f"  {name}: {one.words} in {len(table) - cut:,} rows")
     if better and not dry_run:
-        if not versions.every:
+        if not versions.active:  # the first, or one that was fitted since
             versions.adopt(present, **_about(worth["present"], len(table) - cut))
         ends = None
         if table.time is not None:

@@ -133,7 +133,13 @@ def test_the_description_knows_every_route(pushed):
     pages = {"/", "/docs", "/static/{name}", "/login", "/openapi.json"}
     assert paths - pages == set(described)
     assert set(described["/api/entity"]) == {"get", "delete"}
-    assert set(described["/api/v2/write"]["post"]["responses"]) == {"204", "413", "422", "429"}
+    assert set(described["/api/v2/write"]["post"]["responses"]) == {
+        "204",
+        "409",
+        "413",
+        "422",
+        "429",
+    }
     marks = described["/api/alarms/{alarm}/{mark}"]["post"]["parameters"][1]["schema"]["enum"]
     assert marks == ["acknowledge", "normal", "fault", "undo"]
     assert all(one["summary"] for path in described.values() for one in path.values())

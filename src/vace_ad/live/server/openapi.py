@@ -57,8 +57,14 @@ _ANSWERS = {  # of a path, beside 200
     "/readyz": {"503": "not ready; the answer says why"},
     "/api/entity": {"404": "no entity of this name"},
     "/api/alarms/{alarm}/{mark}": {"404": "no such alarm or mark"},
-    "/score": {"404": "no model", "422": "not rows of the model's channels"},
+    "/api/events": {"503": "too many listeners"},
+    "/score": {
+        "404": "no model",
+        "413": "the body is too large",
+        "422": "not rows of the model's channels",
+    },
     "/api/rows": {
+        "409": "the source is of another kind",
         "413": "the body is too large",
         "422": "not a record; the answer says why",
         "429": "too many records wait; send again later",

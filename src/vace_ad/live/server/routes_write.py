@@ -171,7 +171,7 @@ class WriteRoutes:
             data = json.loads(body)
             rows = np.array(data["rows"], dtype=np.float64)
             names = data.get("channels")
-        except (ValueError, KeyError, TypeError, RecursionError) as error:
+        except (ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             raise HTTPException(422, f'{{"rows": [[…], …]}} is expected: {error!r:.200}') from None
         return JSONResponse(await run_in_threadpool(self._score, rows, names, data.get("entity")))
 
@@ -184,7 +184,8 @@ class WriteRoutes:
             raise HTTPException(422, f"rows are a list of lists, at most {_ROWS:,}")
         wanted = list(model.channels)
         given = wanted if names is None else names
-        if not isinstance(given, list) or sorted(map(str, given)) != sorted(wanted):
+        named = isinstance(given, list) and all(isinstance(name, str) for name in given)
+        if not named or sorted(given) != sorted(wanted):
             raise HTTPException(422, f"the model's channels are {', '.join(wanted[:20])}")
         if rows.shape[1] != len(wanted):
             raise HTTPException(422, f"rows of {len(wanted)} cells are expected")
