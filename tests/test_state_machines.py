@@ -8,6 +8,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -28,6 +29,7 @@ from vace_ad.fleet.results import MachineRow
 from vace_ad.stream import Stream
 
 TRAIN, N = 400, 360
+TIMES = np.datetime64("2026-01-01", "ns") + np.arange(TRAIN + N) * np.timedelta64(1, "m")
 
 
 def run(machine, examples: int, steps: int) -> None:
@@ -50,16 +52,21 @@ def table() -> np.ndarray:
     return rows
 
 
+def frame(start: int, end: int) -> pl.DataFrame:
+    columns = dict(zip("abc", table()[start:end].T, strict=True))
+    return pl.DataFrame({"time": TIMES[start:end], **columns})
+
+
 @cache
 def fitted() -> VACE:
-    return VACE(patch_length=16, encoders=1).fit(table()[:TRAIN])
+    return VACE(patch_length=16, encoders=1).fit(frame(0, TRAIN))
 
 
 @cache
 def patterns():
     """How the first two events look."""
-    detector = VACE(patch_length=16, encoders=1).fit(table()[:TRAIN])
-    found = [detector.accept(each, table()[TRAIN:]).pattern for each in ((60, 72), (130, 142))]
+    detector, rows = _copy(fitted()), frame(TRAIN, TRAIN + N)
+    found = [detector.accept(each, rows).pattern for each in ((60, 72), (130, 142))]
     assert None not in found
     return found
 
@@ -77,7 +84,7 @@ class StreamMachine(RuleBasedStateMachine):
     def add(self, n):
         rows = table()[TRAIN + self.at :][:n]
         if len(rows):
-            self.answers.append(self.stream.add(rows))
+            self.answers.append(self.stream.add(rows, TIMES[TRAIN + self.at :][:n]))
             self.done.append(("add", self.at, self.at + len(rows)))
             self.at += len(rows)
 
@@ -100,7 +107,8 @@ class StreamMachine(RuleBasedStateMachine):
         again, answers = fitted().stream(), []
         for what, *given in self.done:
             if what == "add":
-                answers.append(again.add(table()[TRAIN + given[0] : TRAIN + given[1]]))
+                part = slice(TRAIN + given[0], TRAIN + given[1])
+                answers.append(again.add(table()[part], TIMES[part]))
             else:
                 again.accept([patterns()[k] for k in given[0]], hush=given[1])
         ends = [(*these, one.finish()) for these, one in
@@ -115,7 +123,7 @@ class StreamMachine(RuleBasedStateMachine):
 
 
 def test_a_stream_that_is_kept_and_resumed() -> None:
-    run(StreamMachine, 6, 10)
+    run(StreamMachine, 5, 8)
 
 
 class DetectorMachine(RuleBasedStateMachine):
@@ -170,17 +178,17 @@ def _copy(detector: VACE) -> VACE:
 
 
 def _do(detector: VACE, what: str, *given):
-    rows = table()[TRAIN:]
     if what == "accept":
         start, verdict = given
-        return detector.accept((start, start + 12), verdict=verdict).id
+        span = str(TIMES[TRAIN + start]), str(TIMES[TRAIN + start + 11])
+        return detector.accept(span, verdict=verdict).id
     if what == "undo":
         return detector.undo(given[0])
-    return detector.update(rows[given[0] : given[0] + 120])
+    return detector.update(frame(TRAIN + given[0], TRAIN + given[0] + 120))
 
 
 def test_a_model_that_is_told_and_updated() -> None:
-    run(DetectorMachine, 3, 6)
+    run(DetectorMachine, 3, 5)
 
 
 class FeedbackMachine(RuleBasedStateMachine):
