@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint unit fuzz simulate spark docs dist bench reproduce lock machine clean
+.PHONY: help demo test lint unit fuzz simulate faults week arm64 spark docs dist bench reproduce lock machine clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -48,6 +48,21 @@ fuzz: .venv/ready  ## damaged inputs of every kind, MINUTES=5; findings go to te
 
 simulate: .venv/ready  ## vace watch in simulated worlds, MINUTES=5; a broken one prints its seed
 	cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m live.simulation --minutes $(MINUTES)
+
+faults: .venv/ready  ## every system call of every kind of file fails once; counts in runs/nth-failure.csv
+	mkdir -p runs && cd tests && ../$(BIN)/python -m faults.nth ../runs/nth-failure.csv
+
+ENTITIES ?= 10000
+week: .venv/ready  ## vace watch for seven days on a fake clock, ENTITIES=10000; curves in runs/week.csv
+	mkdir -p runs && cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m live.simulation.week \
+	  --entities $(ENTITIES) --out ../runs/week.csv
+
+# Scores of golden.json within its tolerances (1e-9, embeddings 2e-6) on another processor, emulated
+# where this one is none: needs docker, and qemu-user-static with binfmt-support.
+arm64:
+	docker run --rm --platform linux/arm64 --volume $(CURDIR):/src:ro --workdir /tmp python:3.11 sh -c \
+	  'cp -r /src src && pip install --quiet --constraint src/constraints.txt "./src[dev]" && \
+	  cd src && OMP_NUM_THREADS=1 pytest -p no:cacheprovider tests/test_golden.py -k "default or shape"'
 
 spark: .venv/ready  ## Spark on 200 keys; needs Java 17 or newer, installs pyspark (490 MB)
 	$(PIP) --constraint constraints.txt --editable '.[spark]'

@@ -13,16 +13,20 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from types import SimpleNamespace
+from typing import NamedTuple, cast
 
 from faults.strace import Outcome, faulted, starved
+from vace_ad import VACE
 from vace_ad.app.results import RUN, results_folder
+from vace_ad.app.versions import Versions
 from vace_ad.atomic import whole_file
 from vace_ad.executors.store import LineStore, read_lines
 from vace_ad.feedback import Feedback, Verdict
 from vace_ad.fleet.results import MachineRow
 from vace_ad.live.alarms import Alarm
 from vace_ad.live.store import JournalRow, Pending, Store
+from vace_ad.tensor_file import write
 
 # The calls by which a file comes to be; the rest is Python's own memory and threads.
 CALLS = (
@@ -177,6 +181,21 @@ def _read_state(folder: Path) -> object:
         store.close()
 
 
+def _adopt_version(folder: Path, words: str) -> None:
+    content = words.encode() * 3000
+    (folder / "m.vace").touch()
+    if (folder / "m.vace").read_bytes() != content:
+        model = SimpleNamespace(digest=words, save=lambda path: write(path, content))
+        detector = SimpleNamespace(model_=model, facts_={"rows": 1})
+        Versions(folder / "m.vace").adopt(cast(VACE, detector))
+
+
+def _read_version(folder: Path) -> object:
+    versions = Versions(folder / "m.vace")
+    digests = [one.digest for one in versions.every if one.number == versions.active]
+    return (folder / "m.vace").read_bytes(), digests
+
+
 CASES = (
     Case(
         "results folder",
@@ -188,6 +207,7 @@ CASES = (
         "feedback journal", _write_feedback, lambda folder: Feedback.beside(folder / "m.vace").lines
     ),
     Case("fleet rows", _write_rows, _read_rows, drafts=False),
+    Case("model versions", _adopt_version, _read_version),
     Case("watch state", _write_state, _read_state, drafts=False),
 )
 
@@ -195,7 +215,7 @@ CASES = (
 def model_case() -> Case:
     """Two models, fitted here; a fit is not free."""
     from test_detector import SMALL, waves
-    from vace_ad import VACE, load
+    from vace_ad import load
 
     made = {
         words: VACE(**SMALL, random_state=seed).fit(waves())

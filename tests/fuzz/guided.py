@@ -52,7 +52,7 @@ def main() -> None:
             made = target.damage(data, rng) if rng.random() < 0.5 else atheris.Mutate(data, most)
             return made[:most]
 
-        limits = ["-max_len=60000", "-timeout=20", "-rss_limit_mb=4000", "-print_final_stats=1"]
+        limits = ["-max_len=60000", "-timeout=120", "-rss_limit_mb=4000", "-print_final_stats=1"]
         time = f"-max_total_time={round(60 * chosen.minutes)}"
         atheris.Setup([sys.argv[0], str(corpus), time, *limits], one, custom_mutator=damaged)
         atheris.Fuzz()
