@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from copy import deepcopy
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -65,7 +66,7 @@ def fitted() -> VACE:
 @cache
 def patterns():
     """How the first two events look."""
-    detector, rows = _copy(fitted()), frame(TRAIN, TRAIN + N)
+    detector, rows = deepcopy(fitted()), frame(TRAIN, TRAIN + N)
     found = [detector.accept(each, rows).pattern for each in ((60, 72), (130, 142))]
     assert None not in found
     return found
@@ -133,7 +134,7 @@ class DetectorMachine(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.detector = _copy(fitted())
+        self.detector = deepcopy(fitted())
         self.done: list[tuple] = []
         self._folder = tempfile.TemporaryDirectory()
 
@@ -162,19 +163,13 @@ class DetectorMachine(RuleBasedStateMachine):
         self.detector = load(path)
 
     def teardown(self):
-        again = _copy(fitted())
+        self._folder.cleanup()
+        again = deepcopy(fitted())
         for what in self.done:
             _do(again, *what)
-        self._folder.cleanup()
         assert self.detector.model_.digest == again.model_.digest
         active = [[line.id for line in one.feedback.active] for one in (self.detector, again)]
         assert active[0] == active[1]
-
-
-def _copy(detector: VACE) -> VACE:
-    with tempfile.TemporaryDirectory() as folder:
-        detector.model_.save(Path(folder) / "m.vace")
-        return load(Path(folder) / "m.vace")
 
 
 def _do(detector: VACE, what: str, *given):
