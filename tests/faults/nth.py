@@ -76,7 +76,7 @@ def faults(case: Case, failure: str, *, every: bool = True) -> Iterator[Fault]:
         new = _written(case, top / "new", "old", "new")
         assert old != new
         names = sorted(each.name for each in (top / "old").iterdir())
-        for call in _calls(failure):
+        for call in _calls(failure, every):
             for n in _numbers(failure, every):
                 folder = top / f"{call} {n}"
                 _written(case, folder, "old")
@@ -97,8 +97,12 @@ def faults(case: Case, failure: str, *, every: bool = True) -> Iterator[Fault]:
                 assert failure == NO_MEMORY or not every, f"{call} never came to its end"
 
 
-def _calls(failure: str) -> Sequence[str]:
-    return CALLS if failure == KILLED else ("allocation",) if failure == NO_MEMORY else REFUSED
+def _calls(failure: str, every: bool) -> Sequence[str]:
+    if failure == NO_MEMORY:
+        return ("allocation",)
+    if failure == KILLED:  # between two calls that change something, a kill is a kill
+        return CALLS if every else (*REFUSED, "unlink", "unlinkat", "rmdir")
+    return REFUSED
 
 
 def _numbers(failure: str, every: bool) -> Sequence[int]:
