@@ -53,6 +53,7 @@ def main() -> None:
             return made[:most]
 
         limits = ["-max_len=60000", "-timeout=120", "-rss_limit_mb=4000", "-print_final_stats=1"]
+        limits.append(f"-artifact_prefix={folder}/")  # slow inputs and the like
         time = f"-max_total_time={round(60 * chosen.minutes)}"
         atheris.Setup([sys.argv[0], str(corpus), time, *limits], one, custom_mutator=damaged)
         atheris.Fuzz()

@@ -65,10 +65,7 @@ class Store:
     def __init__(
         self, path: Path, outbox: int = 10_000, *, alone: bool = False, prepared: bool = False
     ) -> None:
-        """Open a file; `alone` refuses one that another watch has, and keeps others from it.
-
-        One that is `prepared` has every table, of this version.
-        """
+        """Open a file, for one watch if `alone`; a `prepared` one has this version's tables."""
         self.path, self._outbox = path, outbox
         self._lock: FileLock | None = None
         try:
