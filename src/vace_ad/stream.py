@@ -219,10 +219,13 @@ class Stream:
         self._latest = float(scores[-1])
         return scores
 
-    def judge_afresh(self) -> None:
-        """Judge what follows as if the stream began here: the rows so far are known as normal."""
+    def judge_afresh(self, *, new_level: bool = False) -> None:
+        """Judge what follows as if the stream began here: the rows so far are known as normal.
+
+        With `new_level`, as after a deploy, channels may stay at the level of the last rows.
+        """
         if self._feed is not None:
-            self._restarted.append(self._feed.restart())
+            self._restarted.append(self._feed.restart(new_level))
 
     def finish(self) -> Added:
         """The rows that are left when the series ends."""

@@ -252,10 +252,13 @@ class AlarmFeed:
         changes = [change for each in told for change in self._changes(each, self._number(by))]
         return last._replace(changes=(*last.changes, *changes))
 
-    def restart(self) -> Taken:
-        """Judge what follows afresh: limits and events start anew, rows go on."""
+    def restart(self, new_level: bool = False) -> Taken:
+        """Judge what follows afresh: limits and events start anew, rows go on.
+
+        With `new_level`, the level of the last rows is normal.
+        """
         last = self._let_go(self._n)
-        self._stream.restart()
+        self._stream.restart(new_level)
         self._open, self._hushed = {}, set()
         return last._replace(changes=())
 

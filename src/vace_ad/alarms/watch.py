@@ -238,8 +238,13 @@ class AlarmStream:
             each[:WARM_UP] = 0
         return _lines(nats, whole_row, self.model.stuck * _repeated(rows, None), score)
 
-    def restart(self) -> None:
-        """Forget alarms and limits, but not the rows: what follows is judged afresh."""
+    def restart(self, new_level: bool = False) -> None:
+        """Forget alarms and limits, but not the rows: what follows is judged afresh.
+
+        With `new_level`, residuals that left their baseline are normal where they are now.
+        """
+        if new_level:
+            self._baseline.follow_level()
         model, first = self.model, self.tracker.n_rows
         self.tracker = Tracker(model.tails, model.n_channels, *self._how, first=first)
 

@@ -92,8 +92,13 @@ class Lifecycle:
         self.open: dict[tuple[str, str], Alarm] = {}  # by kind and channel
         self._heard = -(2**63)  # missing data up to this time has been reported
 
-    def changes(self, changes: Sequence[Any], now: int, origin: int) -> list[Message]:
-        """Changes of a stream's events; `now` is its last row's time, `origin` its first's."""
+    def changes(
+        self, changes: Sequence[Any], now: int, origin: int, *, settling: bool = False
+    ) -> list[Message]:
+        """Changes of a stream's events; `now` is its last row's time, `origin` its first's.
+
+        While a deploy is `settling`, no anomaly opens.
+        """
         messages = []
         for change in changes:
             event = change.event
@@ -105,7 +110,7 @@ class Lifecycle:
             alarm = self.open.get((ANOMALY, ""))
             gist = alarm.gist() if alarm else None
             if alarm is None:
-                if change.what != "open":
+                if change.what != "open" or settling:
                     continue  # of an alarm that a person or a longer silence has closed
                 alarm = Alarm(
                     identity(self._entity, str(origin), str(event.id)),
@@ -128,6 +133,12 @@ class Lifecycle:
             elif gist != alarm.gist() and now - alarm.sent >= self._rules.update_every:
                 messages.append(self._message(alarm, "update", now))
         return messages + self.tick(now)
+
+    def settled(self, now: int) -> None:
+        """Events begin anew here: an anomaly that is open has none left."""
+        alarm = self.open.get((ANOMALY, ""))
+        if alarm is not None and alarm.events:
+            alarm.events, alarm.quiet = [], now
 
     def normal(self, id: str, now: int) -> list[Message]:
         """Resolve the open alarm of this id: a person called it normal."""
