@@ -139,7 +139,7 @@ def _machine_table(
         cells = (
             f"{row.severity:.0f}" if row.anomalies else "",
             f"{len(row.anomalies) or ''}",
-            short_time(since(row)),
+            short_time(since(row)) if row.anomalies else "",
             ", ".join(sensors_of(row)),
         )
         gone = vanished_since(row)
