@@ -51,7 +51,8 @@ from vace_ad.stream import Added, Stream, run
 from vace_ad.views import detector_repr
 
 Scores = NDArray[np.float64]
-_P, _R = ParamSpec("_P"), TypeVar("_R")
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
 
 
 def _of_each(
@@ -65,7 +66,7 @@ def _of_each(
             return method(self, data, *given, **named)
         return cast(_R, [method(self, one, *given, **named) for one in data])
 
-    return answer
+    return cast(Callable[Concatenate["VACE", Any, _P], _R], answer)
 
 
 class VACE:

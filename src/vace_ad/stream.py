@@ -227,6 +227,14 @@ class Stream:
         if self._feed is not None:
             self._restarted.append(self._feed.restart(new_level))
 
+    def rest_after(self, rows: int) -> None:
+        """Also tell as changes "rest" and "wake" when open events get no new evidence for so long.
+
+        An event goes on until nothing is left of it, since what comes soon after belongs to it.
+        """
+        if self._feed is not None:
+            self._feed.rest_after(rows)
+
     def finish(self) -> Added:
         """The rows that are left when the series ends."""
         lines: list[Array] = []

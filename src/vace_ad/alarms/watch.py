@@ -245,8 +245,9 @@ class AlarmStream:
         """
         if new_level:
             self._baseline.follow_level()
-        model, first = self.model, self.tracker.n_rows
+        model, first, rest = self.model, self.tracker.n_rows, self.tracker.rest
         self.tracker = Tracker(model.tails, model.n_channels, *self._how, first=first)
+        self.tracker.rest = rest
 
     def add(self, rows: Array, scores: Array | None = None, bear: Array | None = None) -> Judged:
         """Take complete rows (n, n_channels).

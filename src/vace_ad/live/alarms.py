@@ -110,17 +110,19 @@ class Lifecycle:
             alarm = self.open.get((ANOMALY, ""))
             gist = alarm.gist() if alarm else None
             if alarm is None:
-                if change.what != "open" or settling:
+                if change.what not in ("open", "wake") or settling:
                     continue  # of an alarm that a person or a longer silence has closed
-                alarm = Alarm(
-                    identity(self._entity, str(origin), str(event.id)),
-                    self._entity, ANOMALY, "", _time(event.start_time, now),
-                )  # fmt: skip
+                awake = change.what == "wake"  # its first alarm was resolved
+                onset = now if awake else _time(event.start_time, now)
+                again = (str(now),) if awake else ()
+                name = identity(self._entity, str(origin), str(event.id), *again)
+                alarm = Alarm(name, self._entity, ANOMALY, "", onset)
                 self.open[ANOMALY, ""] = alarm
             _merge(alarm, event)
-            if change.what == "resolve":
+            if change.what in ("rest", "resolve"):
+                rested = change.what == "resolve" and str(event.id) not in alarm.events
                 pattern = getattr(change, "pattern", None)
-                if pattern is not None and len(alarm.patterns) < _PATTERNS:
+                if pattern is not None and not rested and len(alarm.patterns) < _PATTERNS:
                     alarm.patterns.append(pattern.to_plain())
                 alarm.events = [one for one in alarm.events if one != str(event.id)]
                 if not alarm.events:

@@ -29,7 +29,7 @@ class Deploys:
         self.settle: int = settings.settle
         self.channel = settings.channel
         self._file = settings.file
-        kept = {"marks": [], "read": 0} if state is None else json.loads(state)
+        kept: dict[str, Any] = {"marks": [], "read": 0} if state is None else json.loads(state)
         self._marks: list[tuple[int, str]] = sorted((int(t), str(e)) for t, e in kept["marks"])
         self._read = int(kept["read"])  # bytes of the file that have been read
         self._lock = threading.Lock()
