@@ -117,6 +117,6 @@ def test_a_backtest_heeds_the_file(tmp_path, model):
     write(tmp_path, lines)
     (tmp_path / "deploys.csv").write_text("2026-01-05T12:33:20Z\n")
     span = 3600 * 10**9
-    with_file = config(tmp_path, deploys={"file": str(tmp_path / "deploys.csv"), "settle": "5min"})
+    with_file = config(tmp_path, deploys={"file": str(tmp_path / "deploys.csv"), "settle": "15min"})
     assert len(backtest(config(tmp_path), span, lambda _: core())[0]) > 0
     assert len(backtest(with_file, span, lambda _: core())[0]) == 0

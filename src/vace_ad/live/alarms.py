@@ -125,8 +125,9 @@ class Lifecycle:
                 if pattern is not None and not rested and len(alarm.patterns) < _PATTERNS:
                     alarm.patterns.append(pattern.to_plain())
                 alarm.events = [one for one in alarm.events if one != str(event.id)]
-                if not alarm.events:
-                    alarm.quiet = _time(event.end_time, now)
+                if not alarm.events:  # at rest: nothing came for that long
+                    rest = now - self._rules.resolve_after
+                    alarm.quiet = rest if change.what == "rest" else _time(event.end_time, now)
             elif str(event.id) not in alarm.events:
                 alarm.events.append(str(event.id))
                 alarm.quiet = None
