@@ -437,3 +437,14 @@ def test_rows_before_the_first_change_neither_the_place_nor_the_blame_of_events(
     found = detector.detect(rows, first=1_500).anomalies
     assert [event.start for event in found] == pytest.approx([1_700, 2_400], abs=8)
     assert [event.shares[0][0] for event in found] == ["channel_2", "channel_0"]
+
+
+def test_a_list_of_series_is_scored_as_it_is_fitted(fitted):
+    series = [waves(60, seed=1), waves(90, seed=2)]
+    whole = [fitted.score(one) for one in series]
+    for got, wanted in zip(fitted.score(series), whole, strict=True):
+        np.testing.assert_array_equal(got, wanted)
+    assert [len(one.scores) for one in fitted.detect(series)] == [60, 90]
+    assert [len(one) for one in fitted.predict(tuple(series))] == [60, 90]
+    np.testing.assert_array_equal(fitted.score(list(series[0])), whole[0])  # arrays that are rows
+    np.testing.assert_array_equal(fitted.score(series[0].tolist()), whole[0])

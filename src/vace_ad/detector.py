@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, wraps
 from html import escape
 from os import PathLike
-from typing import Any, Literal, Never, Self
+from typing import Any, Concatenate, Literal, Never, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,7 +40,7 @@ from vace_ad.frames.columns import clean_frame
 from vace_ad.frames.sampling import StepTracker
 from vace_ad.frames.spans import as_spans
 from vace_ad.frames.table import Table, as_chunks, as_table, gathered
-from vace_ad.frames.training_data import training_tables
+from vace_ad.frames.training_data import are_several, training_tables
 from vace_ad.frames.write import frame_like
 from vace_ad.model import Model
 from vace_ad.progress import Progress, shown, silent
@@ -51,6 +51,22 @@ from vace_ad.stream import Added, Stream, run
 from vace_ad.views import detector_repr
 
 Scores = NDArray[np.float64]
+_P = ParamSpec("_P")
+_R = TypeVar("_R")
+
+
+def _of_each(
+    method: Callable[Concatenate[VACE, Any, _P], _R],
+) -> Callable[Concatenate[VACE, Any, _P], _R]:
+    """Of a list of tables, as `fit` takes it, a list of answers."""
+
+    @wraps(method)
+    def answer(self: VACE, data: Any, *given: _P.args, **named: _P.kwargs) -> _R:
+        if not are_several(data) or _are_rows(data, len(self.channels_)):
+            return method(self, data, *given, **named)
+        return cast(_R, [method(self, one, *given, **named) for one in data])
+
+    return cast(Callable[Concatenate["VACE", Any, _P], _R], answer)
 
 
 class VACE:
@@ -66,6 +82,9 @@ class VACE:
     Learned by `fit`: `model_`, and of it `channels_`, `geometry_` (diagnostics of the embeddings),
     `calibration_scores_` (of training rows, each scored by statistics that did not see it) and
     `facts_` (what happened in the fit). `config` are the settings with what the fit decided.
+
+    `fit` takes a list of tables as series that do not follow each other. Of such a list `score`,
+    `signals`, `detect`, `predict`, `decision_function` and `expect` give a list of answers.
 
     Parameters
     ----------
@@ -402,6 +421,7 @@ class VACE:
 
     # ----------------------------------------------------------------- scoring
 
+    @_of_each
     def score(self, data: Any, *, sort: bool = False, progress: Progress | bool = False) -> Scores:
         """How anomalous each row is, float64 (n_rows,); NaN where a row has no score.
 
@@ -423,6 +443,7 @@ class VACE:
         self._check_scored(scores, stream.trouble, _count_idle(parts))
         return scores
 
+    @_of_each
     def signals(self, data: Any, *, progress: Progress | bool = False) -> dict[str, Scores]:
         """The evidence that adds up to the score, row by row, (n_rows,) each.
 
@@ -577,6 +598,7 @@ class VACE:
 
     # ------------------------------------------------------------------ alarms
 
+    @_of_each
     def detect(
         self,
         data: Any,
@@ -632,6 +654,7 @@ class VACE:
         )
         return Detection.of(found, kept, [str(warning.message) for warning in caught], model)
 
+    @_of_each
     def expect(self, data: Any) -> Any:
         """What every channel should be, given the others: a table of the caller's kind.
 
@@ -648,6 +671,7 @@ class VACE:
             columns[f"{name} upper"] = expected.upper[:, i]
         return frame_like(data, columns)
 
+    @_of_each
     def predict(self, data: Any, *, budget: Budget | str | None = None) -> NDArray[np.int8]:
         """1 for each row of an event, 0 for all others, (n_rows,)."""
         return self.detect(data, budget=budget).predictions
@@ -658,6 +682,7 @@ class VACE:
         """`fit`, then `predict` of the same rows; `y` is ignored."""
         return self.fit(data).predict(data, budget=budget)
 
+    @_of_each
     def decision_function(
         self, data: Any, *, budget: Budget | str | None = None
     ) -> NDArray[np.float64]:
@@ -756,6 +781,11 @@ class VACE:
 
 def _count_idle(parts: Iterable[Added]) -> int:
     return sum(int(part.idle.sum()) for part in parts)
+
+
+def _are_rows(data: Any, n_channels: int) -> bool:
+    """Whether a list holds the rows of one table, each an array, and not tables."""
+    return n_channels > 1 and all(getattr(one, "ndim", 2) == 1 for one in data)
 
 
 def _by_score(

@@ -219,10 +219,21 @@ class Stream:
         self._latest = float(scores[-1])
         return scores
 
-    def judge_afresh(self) -> None:
-        """Judge what follows as if the stream began here: the rows so far are known as normal."""
+    def judge_afresh(self, *, new_level: bool = False) -> None:
+        """Judge what follows as if the stream began here: the rows so far are known as normal.
+
+        With `new_level`, as after a deploy, channels may stay at the level of the last rows.
+        """
         if self._feed is not None:
-            self._restarted.append(self._feed.restart())
+            self._restarted.append(self._feed.restart(new_level))
+
+    def rest_after(self, rows: int) -> None:
+        """Also tell as changes "rest" and "wake" when open events get no new evidence for so long.
+
+        An event goes on until nothing is left of it, since what comes soon after belongs to it.
+        """
+        if self._feed is not None:
+            self._feed.rest_after(rows)
 
     def finish(self) -> Added:
         """The rows that are left when the series ends."""

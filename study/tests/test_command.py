@@ -50,6 +50,18 @@ def test_every_format_to_a_file(run, tmp_path, format):
     assert "VUS-PR" in (tmp_path / "new" / "t").read_text()
 
 
+def test_a_terminal_and_a_page_get_few_columns_unless_more_are_asked_for(run):
+    def head(*options):
+        lines = call("table", "main", run, *options).stdout.splitlines()
+        return next(line for line in lines if "VUS-PR" in line and "bold" not in line)
+
+    assert "seconds" not in head()
+    assert "seconds" not in head("--format", "tex")
+    assert "seconds" in head("--format", "md")
+    assert "seconds" in head("--columns", "all")
+    assert head("--columns", "VUS-PR,seconds").split() == ["method", "VUS-PR", "seconds"]
+
+
 def test_figures(run, tmp_path):
     pytest.importorskip("matplotlib")
     said = call("figure", "scatter", run, "--methods", "vace,pca", "--out", tmp_path / "figures")

@@ -334,3 +334,38 @@ def test_the_published_counterpart_stands_on_the_methods_own_series(tmp_path):
     assert usad["series"] == "2"
     expected = sum(known[stem] for stem in STEMS[:2]) / 2
     assert float(usad["VUS-PR"]) == pytest.approx(expected, abs=1e-6)
+
+
+def test_the_best_of_ours_is_bold_and_published_means_stand_below(tmp_path):
+    rows = [*full_rows(["vace", "pca"]), *full_rows(["usad"], stems=STEMS[3:])]
+    table = main_table(Results.load(make_run(tmp_path, rows)))
+    sources = [row[table.columns.index("source")] for row in table.rows]
+    assert table.apart == sources.index("published")
+    assert "published" not in sources[: table.apart]
+    assert set(sources[table.apart :]) == {"published"}
+    bold = [line for line in table.to_markdown().splitlines() if "**0." in line]
+    assert any("| pca | **0.355** |" in line for line in bold)  # usad has two series: not compared
+    assert not any("usad" in line for line in bold)
+    assert "\\textbf{0.355}" in table.to_latex()
+
+
+def test_a_table_of_some_columns(tmp_path):
+    table = main_table(results(tmp_path, ["vace", "pca"]))
+    narrow = table.only(["series", "VUS-PR"])
+    assert list(narrow.columns) == ["method", "series", "VUS-PR"]
+    assert narrow.rows[0][1:] == [5, table.rows[0][2]]
+    assert "| pca | 5 | **0.355** |" in narrow.to_markdown()
+    with pytest.raises(ConfigError, match=r"there is no 'VUS'; there are category, method, VUS-PR"):
+        table.only(["VUS"])
+
+
+def test_series_beside_the_published_ones(tmp_path):
+    run = make_run(tmp_path, full_rows(["vace", "pca"]))
+    table = TABLES["series"](Results.load(run, "test-only"))
+    assert list(table.columns) == ["series", "vace", "VACE (published)", "pca"]
+    lines = {row[0]: row for row in table.rows}
+    assert lines["MSL id_1"][2] == 0.665
+    assert lines["Genesis id_1"][2] is None
+    assert lines["mean"][2] == pytest.approx((0.665 + 0.117) / 2)
+    beside = TABLES["series"](Results.load(run, "tsb-ad"))
+    assert list(beside.columns) == ["series", "vace", "pca", "PCA (published)"]

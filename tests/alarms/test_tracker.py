@@ -244,3 +244,24 @@ def test_a_long_fault_is_told_again_as_it_grows_and_is_over_soon_after(tails: Ta
     assert "update" in {one.what for one in told}
     assert margins == sorted(margins)
     assert 1300 <= told[-1].row <= 1300 + REST + 6
+
+
+def test_an_event_rests_while_only_the_score_rises_and_wakes_with_new_evidence(
+    tails: Tails,
+) -> None:
+    nats = planted(
+        ("change", 1, 400, 420, 8), ("score", 0, 402, 560, 8), ("relation", 0, 470, 510, 3.0)
+    )
+    for size in (None, 7):
+        tracker = Tracker(tails, D, RATE)
+        tracker.rest = 10
+        told = run(tracker, nats, size)[0]
+        calls = [one.what for one in told if one.what != "update"]
+        assert calls[:4] == ["open", "rest", "wake", "rest"]
+        assert calls[-1] == "resolve"
+        rows = {one.what: one.row for one in reversed(told)}
+        assert 425 <= rows["rest"] < 440
+        assert 470 <= rows["wake"] < 490
+        assert tracker.events == []
+    plain = run(Tracker(tails, D, RATE), nats)[0]
+    assert facts(plain)[-1] == facts(told)[-1]  # the event is the same without it

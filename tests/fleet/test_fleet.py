@@ -2,12 +2,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
-from fleet.machines import QUICK, fleet, machine
+from fleet.machines import QUICK, START, fleet, machine
 from fleet.test_runner import job
 from vace_ad import VACE
 from vace_ad.alarms import Budget
@@ -165,3 +166,12 @@ def test_bad_tables(fitted: Fleet) -> None:
     assert len(fitted.detect(lost).rows) == 3
     other = fitted.detect(NEW.drop("flow")).rows
     assert {row.status for row in other} == {"failed"}
+
+
+def test_a_machine_that_vanishes_is_told(fitted: Fleet) -> None:
+    table = fleet(faulty=())
+    gone = (pl.col("machine") == "m2") & (pl.col("time") >= START + np.timedelta64(800, "m"))
+    found = fitted.detect(table.filter(~gone))
+    told = found.overview.filter(pl.col("machine") == "m2").row(0, named=True)
+    assert told["no_data"] == 1
+    assert any("m2 since 2026-01-01 13:19" in note for note in found.run.notes)

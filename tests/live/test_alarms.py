@@ -117,3 +117,15 @@ def test_an_alarm_says_the_value_and_the_expected_range_of_its_first_suspect():
     again.restore(json.loads(json.dumps(life.state())))
     (resolved,) = again.normal(first.alarm.id, 200 * S)
     assert body(resolved, None)["readings"] == told["readings"]
+
+
+def test_an_event_at_rest_resolves_its_alarm_and_a_new_one_opens_when_it_wakes():
+    life = Lifecycle("p", RULES)
+    (first,) = life.changes([change("open", start=100)], 110 * S, 0)
+    (resolved,) = life.changes([change("rest", start=100, end=130)], 195 * S, 0)
+    assert (resolved.what, resolved.alarm.id) == ("resolve", first.alarm.id)
+    (again,) = life.changes([change("wake", start=100, end=300)], 300 * S, 0)
+    assert (again.what, again.alarm.onset) == ("open", 300 * S)
+    assert again.alarm.id != first.alarm.id
+    assert life.changes([change("resolve", start=100, end=310)], 320 * S, 0) == []
+    assert [one.what for one in life.tick(370 * S)] == ["resolve"]

@@ -239,6 +239,11 @@ def test_what_an_event_means_is_said_in_sentences(show: Open, plant: ReportData)
     choose(page, 5)
     said = page.js("document.querySelector('.lead').textContent")
     assert "It ended because what stayed became the new normal." in said
+    hot = [replace(event, conditions="ambient above 40") for event in plant.events]
+    page = show(replace(plant, events=hot))  # the first one is told without a click
+    assert page.js("document.getElementById('trouble').textContent") == ""
+    said = page.js("document.querySelector('.lead').textContent")
+    assert "Conditions were outside training then: ambient above 40." in said
 
 
 def test_paper_has_a_page_for_each_event_and_no_title_page(show: Open, plant: ReportData) -> None:

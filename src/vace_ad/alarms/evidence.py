@@ -90,6 +90,13 @@ class Baseline:
         self.mean, self.variance = self.mean.copy(), self.variance.copy()
         self.mean[columns], self.variance[columns] = rows.mean(axis=0), rows.var(axis=0)
 
+    def follow_level(self) -> None:
+        """Take the level of the last rows where it is off by two standard errors; spreads stay."""
+        rows = np.concatenate([self._full, self._block])
+        if len(rows):
+            level, error = rows.mean(axis=0), self.spread / math.sqrt(len(rows))
+            self.mean = np.where(np.abs(level - self.mean) > 2 * error, level, self.mean)
+
     def state(self) -> dict[str, NDArray[Any]]:
         """All that changes with the rows."""
         return {

@@ -25,7 +25,7 @@ from vace_ad.alarms.scan import Line, describe
 from vace_ad.alarms.severity import probability, severity
 from vace_ad.alarms.suppression import Stretch
 from vace_ad.alarms.suspects import Wander
-from vace_ad.alarms.tracker import KEPT, Told, Tracked
+from vace_ad.alarms.tracker import KEPT, Told, Tracked, What
 from vace_ad.alarms.watch import AlarmModel, AlarmStream
 from vace_ad.config import VACEConfig
 from vace_ad.frames.idle import IdleRule
@@ -93,7 +93,7 @@ class Learned(Protocol):
 class Change:
     """What became of an event."""
 
-    what: Literal["open", "update", "resolve", "accepted"]  # accepted: no alarm, for the record
+    what: What | Literal["accepted"]  # accepted: no alarm, for the record
     event: Event
     # of an event that has ended: how its channels left their past
     pattern: Pattern | None = field(default=None, compare=False)
@@ -252,10 +252,13 @@ class AlarmFeed:
         changes = [change for each in told for change in self._changes(each, self._number(by))]
         return last._replace(changes=(*last.changes, *changes))
 
-    def restart(self) -> Taken:
-        """Judge what follows afresh: limits and events start anew, rows go on."""
+    def restart(self, new_level: bool = False) -> Taken:
+        """Judge what follows afresh: limits and events start anew, rows go on.
+
+        With `new_level`, the level of the last rows is normal.
+        """
         last = self._let_go(self._n)
-        self._stream.restart()
+        self._stream.restart(new_level)
         self._open, self._hushed = {}, set()
         return last._replace(changes=())
 
@@ -283,7 +286,8 @@ class AlarmFeed:
         self._open[key] = event
         if told.what != "resolve":
             if told.what == "open" or known is not None:
-                found.append(Change(told.what, event, row=row))
+                pattern = self._pattern(event) if told.what == "rest" else None
+                found.append(Change(told.what, event, pattern, row))
         else:
             del self._open[key]
             self._quiet_until = event.end + self._rules.cooldown if self._rules.cooldown else -1
@@ -421,6 +425,10 @@ class AlarmFeed:
         )
 
     # ------------------------------------------------------------ what people say
+
+    def rest_after(self, rows: int) -> None:
+        """Tell of open events without new evidence for so many rows."""
+        self._stream.tracker.rest = rows
 
     def hush(self) -> None:
         """What is open is normal: it says no more, and ends as accepted."""

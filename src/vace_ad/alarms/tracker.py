@@ -45,6 +45,7 @@ class Tracked:
     open: set[int] = field(default_factory=set)  # lines that are not over
     end: int = 0  # of the line that reaches farthest
     told: float = 0.0  # margin when it was told last
+    resting: bool = False  # whether nothing but the score has risen for the time of `rest`
     lasting: bool = False  # whether it ended because what stays became the new baseline
     over: dict[int, float] = field(default_factory=dict)  # margins of lines that are over
     margins: dict[int, float] = field(default_factory=dict)  # of its lines, when it is told
@@ -75,10 +76,13 @@ def _joined(before: Member, now: Member) -> Member:
     return Member(min(before.start, now.start), max(before.end, now.end), max(before.top, now.top))
 
 
+What = Literal["open", "update", "rest", "wake", "resolve"]  # resting or not, an event goes on
+
+
 class Told(NamedTuple):
     """What became of an event at a row."""
 
-    what: Literal["open", "update", "resolve"]
+    what: What
     row: int
     event: Tracked
 
@@ -116,6 +120,7 @@ class Tracker:
         self._events: list[Tracked] = []
         self._spent = 0  # rows before it have had their event
         self._shares = np.zeros((KEPT, n_channels), np.int64)  # of the last rows, in turn
+        self.rest: int | None = None  # rows without new evidence after which an event rests
         self.lasted: list[int] = []  # lines whose level is to become the new baseline
 
     @property
@@ -232,6 +237,8 @@ class Tracker:
                     self._events.remove(event)
                     self._spent = max(self._spent, event.end)
                     self._tell("resolve", row, event, told)
+            if self.rest is not None and self._events:
+                self._rest(self.rest, row, told)
             found[t, warm] = w
             if self.lasted:
                 n = t + 1
@@ -284,6 +291,20 @@ class Tracker:
                 if max(margins.values()) > 2 * event.told:
                     self._tell("update", row, event, told)
 
+    def _rest(self, rest: int, row: int, told: list[Told]) -> None:
+        """Tell of open events that rest, and of those that rise again.
+
+        The score looks at many rows, so that it rises long after a fault is over; it does not
+        count where other lines speak.
+        """
+        score = len(self._w) - 1
+        for event in self._events:
+            ends = [one.end for line, one in event.lines.items() if line != score]
+            resting = row + 1 - max(ends, default=event.end) >= rest
+            if resting != event.resting:
+                event.resting = resting
+                self._tell("rest" if resting else "wake", row, event, told)
+
     def _margins(self, event: Tracked, row: int) -> dict[int, float]:
         """Nats by which each line of an event is rarer than the budget allows."""
         limits, seen = self._limits, row - self._first
@@ -294,7 +315,7 @@ class Tracker:
 
     def _tell(
         self,
-        what: Literal["open", "update", "resolve"],
+        what: What,
         row: int,
         event: Tracked,
         told: list[Told],
@@ -386,6 +407,7 @@ class Tracker:
                 "alarm": event.alarm,
                 "end": event.end,
                 "told": event.told,
+                "resting": event.resting,
                 "lasting": event.lasting,
                 "running": event.running.tolist(),
                 "shares": event.shares.tolist(),
@@ -419,6 +441,7 @@ class Tracker:
                 {int(line) for line in one["open"]},
                 int(one["end"]),
                 float(one["told"]),
+                bool(one["resting"]),
                 bool(one["lasting"]),
                 {int(line): float(margin) for line, margin in one["over"]},
             )

@@ -238,10 +238,16 @@ class AlarmStream:
             each[:WARM_UP] = 0
         return _lines(nats, whole_row, self.model.stuck * _repeated(rows, None), score)
 
-    def restart(self) -> None:
-        """Forget alarms and limits, but not the rows: what follows is judged afresh."""
-        model, first = self.model, self.tracker.n_rows
+    def restart(self, new_level: bool = False) -> None:
+        """Forget alarms and limits, but not the rows: what follows is judged afresh.
+
+        With `new_level`, residuals that left their baseline are normal where they are now.
+        """
+        if new_level:
+            self._baseline.follow_level()
+        model, first, rest = self.model, self.tracker.n_rows, self.tracker.rest
         self.tracker = Tracker(model.tails, model.n_channels, *self._how, first=first)
+        self.tracker.rest = rest
 
     def add(self, rows: Array, scores: Array | None = None, bear: Array | None = None) -> Judged:
         """Take complete rows (n, n_channels).

@@ -63,10 +63,10 @@ def span(event: dict[str, Any], timed: bool) -> tuple[int, int]:
     """First and last moment, in nanoseconds since 1970 or in rows."""
     if not timed:
         return event["start"], event["end"] - 1
-    return _nanoseconds(event["start_time"]), _nanoseconds(event["end_time"])
+    return nanoseconds(event["start_time"]), nanoseconds(event["end_time"])
 
 
-def _nanoseconds(stamp: str) -> int:
+def nanoseconds(stamp: str) -> int:
     """Of an ISO time, with or without an offset at its end."""
     clock, offset = split_offset(stamp)
     count = int(np.datetime64(clock, "ns").astype(np.int64))

@@ -12,6 +12,7 @@ from vace_ad.fleet.incidents import Incident
 from vace_ad.fleet.page import write_page
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun
+from vace_ad.fleet.vanished import vanished_since
 from vace_ad.frames.write import write_frame
 
 if TYPE_CHECKING:
@@ -32,10 +33,10 @@ def worst_event(row: MachineRow) -> dict[str, Any] | None:
 
 
 def since(row: MachineRow) -> str:
-    """When the worst event began: its time, else its row."""
+    """When the worst event began: its time, else its row; of a vanished machine, its last."""
     worst = worst_event(row)
     if worst is None:
-        return ""
+        return vanished_since(row) or ""
     return str(worst["start"] if worst["start_time"] is None else worst["start_time"])
 
 

@@ -16,6 +16,7 @@ from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun
 from vace_ad.fleet.task import REPORT
 from vace_ad.fleet.time_spans import short_span, short_time
+from vace_ad.fleet.vanished import vanished_since
 from vace_ad.wording import plural
 
 _NAMED = 8  # machines that an incident names in full
@@ -138,10 +139,12 @@ def _machine_table(
         cells = (
             f"{row.severity:.0f}" if row.anomalies else "",
             f"{len(row.anomalies) or ''}",
-            short_time(since(row)),
+            short_time(since(row)) if row.anomalies else "",
             ", ".join(sensors_of(row)),
         )
+        gone = vanished_since(row)
         said = row.error or ("" if row.status == "ok" else row.status)
+        said = f"no data since {short_time(gone)}" if gone else said
         lines.append(
             f"<tr class='{row.status}'><th scope='row'>{name}</th>{_cells(cells)}"
             f"<td>{links}</td><td>{escape(said)}</td></tr>"

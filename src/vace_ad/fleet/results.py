@@ -26,6 +26,8 @@ class MachineRow:
     seconds: float = 0.0
     bar: float = 1.0  # evidence over its limit that its part of the budget asks for
     allowed: float = 0.0  # events that its part of the budget allows in its rows
+    until: str | None = None  # the time of its last row
+    patience: int | None = None  # nanoseconds without rows after which there is no data
     peaks: tuple[float, ...] = ()  # the highest evidence over its limit of stretches of its rows
 
     @property

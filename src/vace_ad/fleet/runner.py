@@ -28,6 +28,7 @@ from vace_ad.fleet.passes import Passes, row_store
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.task import Job
 from vace_ad.fleet.threshold import LEAST, kept_to_budget
+from vace_ad.fleet.vanished import vanished_since, with_vanished
 from vace_ad.frames.read_options import Reading, names_of
 from vace_ad.progress import Progress, silent
 
@@ -121,15 +122,23 @@ def run_fleet(
         else:
             notes += work.learn_and_score(kind, group)
         rows, said = kept_to_budget([store.rows[one.name] for one in machines])
-        notes += [*said, *work.reports(rows)]
+        rows, gone = with_vanished(rows)
+        notes += [*said, *gone, *work.reports(rows)]
         for part in (_PARTS, _NORMAL):
             shutil.rmtree(place / part, ignore_errors=True)
     return FleetRun(ranked(rows), find_incidents(rows), notes, learned)
 
 
 def ranked(rows: Sequence[MachineRow]) -> list[MachineRow]:
-    """The most severe first; what failed before what is quiet, since nobody looked at it."""
-    return sorted(rows, key=lambda row: (-row.severity, row.status not in ("failed", "short")))
+    """The most severe first; then those without data; what failed before what is quiet."""
+    return sorted(
+        rows,
+        key=lambda row: (
+            -row.severity,
+            vanished_since(row) is None,
+            row.status not in ("failed", "short"),  # since nobody looked at it
+        ),
+    )
 
 
 def machines_of(

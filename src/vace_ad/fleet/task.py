@@ -17,7 +17,7 @@ import numpy as np
 
 from vace_ad.alarms.events import ANOMALY
 from vace_ad.app.loading import Loaded, load_frame, read_frame
-from vace_ad.app.results import event_record, plain
+from vace_ad.app.results import event_record, iso_time, plain
 from vace_ad.app.run import Alarming, Run, detect_with, fit_and_detect, write_page, write_results
 from vace_ad.app.training_rows import Training, choose_training, fit_detector
 from vace_ad.atomic import whole_file
@@ -278,6 +278,7 @@ def row_of(
     model = run.detector.model_
     bar = own_bar(part.budget, run.budget, step, model.alarm.tails)
     known = heights_of(run.found, first, model.config.length) if bar > 1 else Heights()
+    time = run.loaded.table.time
     return MachineRow(
         name,
         status,
@@ -290,6 +291,8 @@ def row_of(
         notes=tuple(run.notes),
         bar=bar,
         allowed=(rate or 0.0) * (len(run.loaded.table) - first),
+        until=None if time is None else iso_time(time[-1], zone),
+        patience=None if step is None else (model.config.max_gap + 1) * step,
         **known._asdict(),
     )
 

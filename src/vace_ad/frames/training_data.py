@@ -45,7 +45,7 @@ def training_tables(
     """
     tables: list[Table] = []
     n_rows = 0
-    parts = data if _are_several(data) else [data]
+    parts = data if are_several(data) else [data]
     columns = word_columns(config)
     states = expected if expected or not columns else _states(parts, columns)
     for part in parts:
@@ -74,7 +74,7 @@ def _states(parts: Sequence[Any], columns: Sequence[str]) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def _are_several(data: Any) -> bool:
+def are_several(data: Any) -> bool:
     """Whether this is a list of tables or paths, and not one table written as a list of rows."""
     if not isinstance(data, list | tuple) or len(data) == 0:
         return False

@@ -92,8 +92,13 @@ class Lifecycle:
         self.open: dict[tuple[str, str], Alarm] = {}  # by kind and channel
         self._heard = -(2**63)  # missing data up to this time has been reported
 
-    def changes(self, changes: Sequence[Any], now: int, origin: int) -> list[Message]:
-        """Changes of a stream's events; `now` is its last row's time, `origin` its first's."""
+    def changes(
+        self, changes: Sequence[Any], now: int, origin: int, *, settling: bool = False
+    ) -> list[Message]:
+        """Changes of a stream's events; `now` is its last row's time, `origin` its first's.
+
+        While a deploy is `settling`, no anomaly opens.
+        """
         messages = []
         for change in changes:
             event = change.event
@@ -105,21 +110,24 @@ class Lifecycle:
             alarm = self.open.get((ANOMALY, ""))
             gist = alarm.gist() if alarm else None
             if alarm is None:
-                if change.what != "open":
+                if change.what not in ("open", "wake") or settling:
                     continue  # of an alarm that a person or a longer silence has closed
-                alarm = Alarm(
-                    identity(self._entity, str(origin), str(event.id)),
-                    self._entity, ANOMALY, "", _time(event.start_time, now),
-                )  # fmt: skip
+                awake = change.what == "wake"  # its first alarm was resolved
+                onset = now if awake else _time(event.start_time, now)
+                again = (str(now),) if awake else ()
+                name = identity(self._entity, str(origin), str(event.id), *again)
+                alarm = Alarm(name, self._entity, ANOMALY, "", onset)
                 self.open[ANOMALY, ""] = alarm
             _merge(alarm, event)
-            if change.what == "resolve":
+            if change.what in ("rest", "resolve"):
+                rested = change.what == "resolve" and str(event.id) not in alarm.events
                 pattern = getattr(change, "pattern", None)
-                if pattern is not None and len(alarm.patterns) < _PATTERNS:
+                if pattern is not None and not rested and len(alarm.patterns) < _PATTERNS:
                     alarm.patterns.append(pattern.to_plain())
                 alarm.events = [one for one in alarm.events if one != str(event.id)]
-                if not alarm.events:
-                    alarm.quiet = _time(event.end_time, now)
+                if not alarm.events:  # at rest: nothing came for that long
+                    rest = now - self._rules.resolve_after
+                    alarm.quiet = rest if change.what == "rest" else _time(event.end_time, now)
             elif str(event.id) not in alarm.events:
                 alarm.events.append(str(event.id))
                 alarm.quiet = None
@@ -128,6 +136,12 @@ class Lifecycle:
             elif gist != alarm.gist() and now - alarm.sent >= self._rules.update_every:
                 messages.append(self._message(alarm, "update", now))
         return messages + self.tick(now)
+
+    def settled(self, now: int) -> None:
+        """Events begin anew here: an anomaly that is open has none left."""
+        alarm = self.open.get((ANOMALY, ""))
+        if alarm is not None and alarm.events:
+            alarm.events, alarm.quiet = [], now
 
     def normal(self, id: str, now: int) -> list[Message]:
         """Resolve the open alarm of this id: a person called it normal."""

@@ -84,6 +84,18 @@ class AlarmSettings(Settings):
     silence_after: DurationOrOff = key("10min", 'no data for this long is an alarm; or "off"')
 
 
+class DeploySettings(Settings):
+    """Deploys, after which a level may change."""
+
+    settle: Duration = key("30min", "time without new alarms; what it ends with is normal then")
+    file: FilePath | None = key(
+        None, 'lines "time,entity" that a pipeline appends; no entity: all', '"deploys.csv"'
+    )
+    channel: Text | None = key(
+        None, "a reading whose change is a deploy; it is not scored", '"version"'
+    )
+
+
 class State(Settings):
     """What is kept on disk."""
 
@@ -124,6 +136,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "align": Align,
     "model": ModelSettings,
     "alarms": AlarmSettings,
+    "deploys": DeploySettings,
     "state": State,
     "server": Serving,
     "limits": Limits,
@@ -147,6 +160,7 @@ class Config:
     align: Align
     model: ModelSettings
     alarms: AlarmSettings
+    deploys: DeploySettings
     state: State
     server: Serving
     limits: Limits
@@ -278,6 +292,7 @@ def _check(config: Config) -> None:
 _COMMENTS = {
     "align": "  # makes rows of single readings",
     "model": "  # one of file and learn",
+    "deploys": "  # also POST /api/deploy",
     "server": "  # page, metrics, HTTP push; loopback needs no token",
     "limits": "  # names come from the network and may be hostile",
 }

@@ -39,10 +39,18 @@ class LiveModel:
     """A fitted VACE with the budget of a watch."""
 
     def __init__(
-        self, detector: VACE, identity: str, budget: Budget, step: int | None = None
+        self,
+        detector: VACE,
+        identity: str,
+        budget: Budget,
+        step: int | None = None,
+        rest: int = 0,
     ) -> None:
-        """`identity` differs between any two models: a state belongs to one of them."""
-        self._detector, self._budget, self._step = detector, budget, step
+        """`identity` differs between any two models: a state belongs to one of them.
+
+        After `rest` nanoseconds without new evidence an event rests; 0: never.
+        """
+        self._detector, self._budget, self._step, self._rest = detector, budget, step, rest
         try:
             detector.model_.threshold(budget, None, step)  # refused now, not at the first row
         except InputError:
@@ -58,13 +66,19 @@ class LiveModel:
 
     def stream(self) -> Stream:
         """A new stream."""
-        return self._detector.stream(budget=self._budget, step=self._step)
+        return self._resting(self._detector.stream(budget=self._budget, step=self._step))
+
+    def _resting(self, stream: Stream) -> Stream:
+        step = self.step or self._step
+        if self._rest and step:
+            stream.rest_after(max(1, self._rest // step))
+        return stream
 
     def restore(self, data: bytes) -> Stream:
         """A stream from its state in our own store; that of another model is refused."""
         from vace_ad.stream import Stream
 
-        return Stream.from_bytes(data, self._detector, trusted=True)
+        return self._resting(Stream.from_bytes(data, self._detector, trusted=True))
 
     def accept(self, stream: Stream, own: Sequence[tuple[str, Any]], *, hush: bool = False) -> None:
         """Suppress alarms like those accepted: for all entities beside the model, and for this one.
@@ -113,12 +127,14 @@ class Detectors:
         *,
         settings: Mapping[str, Any] | None = None,
         maintenance: Path | None = None,
+        rest: int = 0,
     ) -> None:
         """`step` is the time between aligned rows, for models whose rows had no time.
 
-        `settings` are those of what is learned here; `maintenance` a file of planned windows.
+        `settings` are those of what is learned here; `maintenance` a file of planned windows;
+        `rest` the time without new evidence after which an event rests.
         """
-        self._budget, self._step = budget, step
+        self._budget, self._step, self._rest = budget, step, rest
         self._settings = {"random_state": random_state, **(settings or {})}
         self._planned: dict[str, Any] = {}
         if maintenance is not None:
@@ -136,7 +152,8 @@ class Detectors:
             raise ModelFileError(
                 f"the model {path} cannot be read ({error.strerror}); make it with `vace fit`"
             ) from None
-        return LiveModel(load(path, **self._planned), digest, self._budget, self._step)
+        detector = load(path, **self._planned)
+        return LiveModel(detector, digest, self._budget, self._step, self._rest)
 
     def fit(self, rows: Rows, channels: tuple[str, ...], time: Times, path: Path) -> LiveModel:
         """Train on rows, write the model to a file, and return it."""

@@ -8,6 +8,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
@@ -17,6 +18,7 @@ from vace_ad.errors import StateError, VaceError
 from vace_ad.live.alarms import ANOMALY, Lifecycle, Message
 from vace_ad.live.align import Aligner, Row
 from vace_ad.live.config import Config
+from vace_ad.live.deploys import Deploys, Settling
 from vace_ad.live.detector import LiveModel, Rows, Times, journal_matrix
 from vace_ad.live.records import Record
 from vace_ad.live.score_history import ScoreHistory
@@ -46,9 +48,15 @@ class Entity:
     """One entity in memory."""
 
     def __init__(
-        self, name: str, config: Config, model: LiveModel | None, tell: Tell | None = None
+        self,
+        name: str,
+        config: Config,
+        model: LiveModel | None,
+        tell: Tell | None = None,
+        deploys: Deploys | None = None,
     ) -> None:
         self.name, self._config, self.model, self._tell = name, config, model, tell
+        self._settling = Settling(name, deploys or Deploys(config.deploys))
         self.aligner = Aligner(config.align)
         self.life = Lifecycle(name, config.alarms)
         self.phase = LEARNING if model is None else WATCHING
@@ -84,10 +92,12 @@ class Entity:
         """Align records and process the rows that are complete."""
         rows: list[Row] = []
         for record in records:
+            self._settling.note(record)
             values = {
                 channel: value
                 for channel, value in record.values.items()
-                if channel in self._place or self._meet(channel, counts)
+                if channel != self._settling.channel
+                and (channel in self._place or self._meet(channel, counts))
             }
             if values or not record.values:
                 rows += self._place_in(record._replace(values=values), counts, now)
@@ -134,12 +144,24 @@ class Entity:
         at = 0
         while at < len(rows):
             n = len(rows) - at if self._many else 1
+            n = self._heed_deploys(rows[at : at + n])
             messages += self._block(rows[at : at + n], counts)
             at += n
         counts["rows"] += len(rows)
         counts["accepted"] += self.n_accepted
         self.n_accepted = 0
         return messages
+
+    def _heed_deploys(self, rows: Sequence[Row]) -> int:
+        """End the settling of a deploy; how many rows there are before the next one."""
+        if self.stream is None:
+            return len(rows)
+        if self._settling.heed(rows[0].time, self.origin):
+            with self._looking:
+                self.stream.judge_afresh(new_level=True)
+            self._settling.settled(self.n_rows)
+            self.life.settled(rows[0].time)
+        return self._settling.before_next(rows)
 
     @property
     def _many(self) -> bool:
@@ -168,7 +190,9 @@ class Entity:
             messages += self.life.channels(row.time, row.read, self._heard, off=off)
             if changes is not None:
                 self._count_accepted(changes[i])
-                messages += self.life.changes(changes[i], row.time, self.origin)
+                messages += self.life.changes(
+                    changes[i], row.time, self.origin, settling=self._settling.until is not None
+                )
                 messages += self._watched(scores[i], off, row.time)
                 alarming.append((ANOMALY, "") in self.life.open)
                 continue
@@ -310,6 +334,7 @@ class Entity:
         self._journal = []
         small = {
             "aligner": self.aligner.state(), "life": self.life.state(),
+            "settling": self._settling.state(),
             "channels": None if self._config.model.learn is None else self.channels,
             "running": self.stream is not None,
             **{key: getattr(self, name) for key, name in _STATE.items()},
@@ -343,11 +368,13 @@ class Entity:
         small: dict[str, Any],
         store: Store,
         tell: Tell | None = None,
+        deploys: Deploys | None = None,
     ) -> Entity:
         """The entity of the last checkpoint; rows since its snapshot are added again."""
-        entity = cls(name, config, model, tell)
+        entity = cls(name, config, model, tell, deploys)
         entity.aligner = Aligner.restored(small["aligner"], config.align)
         entity.life.restore(small["life"])
+        entity._settling.restore(small.get("settling", {}))
         if small["channels"] is not None:
             entity._set_channels(small["channels"])
         for key, attribute in _STATE.items():
@@ -373,9 +400,15 @@ class Entity:
             self.stream = model.stream()
         rows = store.journal(self.name, start, self.n_rows)
         cells, times = journal_matrix(rows, len(self.channels))
-        if len(cells):
-            added = self.stream.add(cells, times)  # its alarms were kept with these rows
+        cuts = [row - start for row in self._settling.rows if start <= row < self.n_rows]
+        for first, end in pairwise([0, *cuts, len(cells)]):
+            if first in cuts:
+                self.stream.judge_afresh(new_level=True)
+            if first == end:
+                continue
+            added = self.stream.add(cells[first:end], times[first:end])  # alarms were kept with it
             self._count_accepted(added.changes)
-            self.scores.extend(times.astype(np.int64).tolist(), added.provisional.tolist())
+            stamps = times[first:end].astype(np.int64).tolist()
+            self.scores.extend(stamps, added.provisional.tolist())
         if self.accepted:
             model.accept(self.stream, self.accepted)

@@ -11,6 +11,7 @@ from vace_ad.errors import ModelFileError
 from vace_ad.live.alarms import Alarm
 from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.config import Config
+from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import LiveModel
 from vace_ad.live.entity import FITTING, WATCHING, Entity, Tell
 from vace_ad.live.models import Models
@@ -29,7 +30,9 @@ class Registry:
         store: Store,
         checkpoint: Checkpoint,
         tell: Tell | None = None,
+        deploys: Deploys | None = None,
     ) -> None:
+        self._deploys = deploys
         self._config, self._models, self._store = config, models, store
         self._checkpoint, self._tell = checkpoint, tell
         self.entities: dict[str, Entity] = {}  # in memory, the longest idle first
@@ -58,7 +61,7 @@ class Registry:
             if model is None and self._config.model.learn is None:
                 counts["no_model"] += n
                 return None
-            entity = Entity(name, self._config, model, self._tell)
+            entity = Entity(name, self._config, model, self._tell, self._deploys)
             log.info("new entity %s", ascii(name))
         self.entities[name] = entity  # at the end: the last to go to disk
         self.known[name] = entity.phase
@@ -83,11 +86,14 @@ class Registry:
         model = self._models.of(name)
         if model is None and small["phase"] == WATCHING:
             raise ModelFileError(f"the model of {name!r} is gone")
-        return Entity.restored(name, self._config, model, small, self._store, self._tell)
+        return Entity.restored(
+            name, self._config, model, small, self._store, self._tell, self._deploys
+        )
 
     def renew(self, name: str, error: Exception) -> Entity:
         """Start an entity again whose state cannot be used; its alarms are resolved."""
-        entity = Entity(name, self._config, self._usable_model(name), self._tell)
+        model = self._usable_model(name)
+        entity = Entity(name, self._config, model, self._tell, self._deploys)
         log.error(
             "%s: its state cannot be used and is set aside, %s: %s", ascii(name),
             "its stream starts again" if entity.model else "its training starts again", error,

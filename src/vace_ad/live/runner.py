@@ -14,6 +14,7 @@ from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.clock import Clock
 from vace_ad.live.config import Config
 from vace_ad.live.delivery import Delivery
+from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import Detectors
 from vace_ad.live.entity import ELSEWHERE, FITTING, Entity
 from vace_ad.live.models import Models, check_model
@@ -68,7 +69,10 @@ class Watch:
             config, self.store, self.status, self.deliveries, self._stopping, self.clock
         )
         tell = teller([delivery.sink for delivery in self.deliveries])
-        self.registry = Registry(config, self.models, self.store, self._checkpoint, tell)
+        self.deploys = Deploys(config.deploys, self.store.meta("deploys"))
+        self.registry = Registry(
+            config, self.models, self.store, self._checkpoint, tell, self.deploys
+        )
         self.entities, self.known = self.registry.entities, self.registry.known
         self._no_score: dict[str, str] = {}  # entities, and why
         self._to_fit: set[str] = set()  # entities with all training rows
@@ -95,6 +99,7 @@ class Watch:
         self._silence.begin(here, self.store.meta("silence"), self.clock.monotonic_ns())
         self._to_fit = {name for name, phase in self.known.items() if phase == FITTING}
         self.verdicts.recheck()
+        self._read_deploys()
         begin = self.source.open(self.store.position)
         if begin is not None:
             self._checkpoint.end(begin)
@@ -263,6 +268,7 @@ class Watch:
         status = self.status
         status.counts["rounds"] += 1
         self.verdicts.recheck()
+        self._read_deploys()
         for note in _taken(self.source.notes):
             log.warning("source: %s", note)
         problem = self.source.problem
@@ -279,6 +285,13 @@ class Watch:
         status.loaded = len(self.entities)
         status.waiting, status.n_open = self.store.waiting(), self.store.n_open()
         status.tell("status", None)
+
+    def _read_deploys(self) -> None:
+        """New lines of the file; what was told is kept with the next checkpoint."""
+        for wrong in self.deploys.read_file():
+            log.warning("%s", wrong)
+        if self.deploys.changed:
+            self._checkpoint.pending.meta["deploys"] = self.deploys.state()
 
     def _let_go(self, names: Sequence[str]) -> None:
         """Release entities that another member watches now: their alarms are resolved here."""

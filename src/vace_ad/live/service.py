@@ -53,6 +53,7 @@ def make_detectors(config: Config) -> Detectors:
         config.align.step,
         settings=model.learned,
         maintenance=model.maintenance,
+        rest=config.alarms.resolve_after,
     )
 
 

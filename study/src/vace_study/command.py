@@ -160,8 +160,8 @@ def table_command(
     name: Annotated[
         str,
         typer.Argument(
-            help="main, ablation, sensitivity, category, geometry, msl, measures, operating "
-            "or rivals."
+            help="main, ablation, sensitivity, category, geometry, msl, measures, operating, "
+            "rivals or series."
         ),
     ],
     run: Run,
@@ -177,6 +177,12 @@ def table_command(
     common: Annotated[
         bool, typer.Option("--common", help="Only series on which every method has a result.")
     ] = False,
+    columns: Annotated[
+        str,
+        typer.Option(
+            help="Comma-separated, or all. By default all in md and csv; what fits in the rest."
+        ),
+    ] = "",
     out: Annotated[Path | None, typer.Option(help="A file instead of the terminal.")] = None,
 ) -> None:
     """Write a table of the paper from a run, each number beside the published one.
@@ -193,6 +199,11 @@ def table_command(
     if common:
         results = results.common()
     table = main_table(results, reference) if name == "main" else TABLES[name](results)
+    chosen = _listed(columns)
+    if not chosen and format in (Format.table, Format.tex):
+        chosen = list(table.narrow)
+    if chosen and chosen != ["all"]:
+        table = table.only(chosen)
     writers = {
         Format.table: table.to_text,
         Format.md: table.to_markdown,

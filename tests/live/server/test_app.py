@@ -304,3 +304,15 @@ def test_an_entity_is_forgotten_with_its_alarms_and_its_state(pushed):
     again = feed(n_rows=120, entities=("p1",))[110:]
     assert ask(f"{url}/api/rows", again)[0] == 200  # it comes back as a new one
     until(lambda: watch.entities["p1"].n_rows == 9)
+
+
+def test_a_deploy_is_told(pushed):
+    watch, url = pushed
+    assert ask(f"{url}/api/rows", feed(n_rows=1, entities=("p1",)))[0] == 200
+    answer = ask(f"{url}/api/deploy?entity=p1&time=2026-01-05T12:00:00Z", method="POST")
+    assert answer[0] == 200
+    assert answer[2] == {"deploy": "2026-01-05T12:00:00.000Z", "entity": "p1"}
+    assert watch.deploys.newest("p1", 0, 2**62) == 1_767_614_400 * 10**9
+    assert ask(f"{url}/api/deploy", method="POST")[2]["entity"] is None
+    assert ask(f"{url}/api/deploy?entity=none", method="POST")[0] == 404
+    assert ask(f"{url}/api/deploy?time=soon", method="POST")[0] == 422

@@ -52,6 +52,7 @@ class Routes:
             "GET /api/status": read.status, "GET /api/entities": read.entities,
             "GET /api/entity": read.entity, "DELETE /api/entity": write.remove,
             "GET /api/alarms": read.alarms, "POST /api/alarms/{alarm}/{mark}": write.mark,
+            "POST /api/deploy": write.deploy,
             "GET /api/events": read.events, "POST /api/rows": write.rows,
             "POST /api/v2/write": write.write, "POST /api/v1/write": write.remote_write,
             "POST /v1/metrics": write.otlp, "POST /score": write.score,

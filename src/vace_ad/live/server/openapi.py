@@ -49,6 +49,7 @@ _BODIES: dict[str, dict[str, Any]] = {
 _QUERY = {  # of a path: parameters
     "/api/entities": {"search": "part of the name", "limit": "most entities, 200 by default"},
     "/api/entity": {"name": "the entity"},
+    "/api/deploy": {"entity": "the entity, all without it", "time": "ISO 8601, now without it"},
     "/api/alarms": {"state": "open, resolved or all", "limit": "most alarms, 200 by default"},
     "/api/rows": {"precision": "unit of times in line protocol: ns, us, ms or s"},
     "/api/v2/write": {"precision": "ns, us, ms or s"},
@@ -56,6 +57,7 @@ _QUERY = {  # of a path: parameters
 _ANSWERS = {  # of a path, beside 200
     "/readyz": {"503": "not ready; the answer says why"},
     "/api/entity": {"404": "no entity of this name"},
+    "/api/deploy": {"404": "no entity of this name", "422": "no time"},
     "/api/alarms/{alarm}/{mark}": {"404": "no such alarm or mark"},
     "/api/events": {"503": "too many listeners"},
     "/score": {

@@ -17,7 +17,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
 
-from vace_ad.live.records import BadRecordError
+from vace_ad.live.alarms import iso
+from vace_ad.live.records import BadRecordError, read_time
 from vace_ad.live.server.auth import COOKIE, Attempts, sender_of, session
 from vace_ad.live.server.limits import body_of, finite
 from vace_ad.live.sources.http import HttpSource
@@ -95,6 +96,19 @@ class WriteRoutes:
         if not found:
             raise HTTPException(404, "no entity of this name")
         return JSONResponse({"forgotten": name})
+
+    async def deploy(self, request: Request) -> Response:
+        """Tell a deploy: no new alarm until it has settled, then its level is normal."""
+        watch, entity = self._watch, request.query_params.get("entity", "")
+        if entity and entity not in watch.known:
+            raise HTTPException(404, "no entity of this name")
+        when = request.query_params.get("time")
+        try:
+            time = watch.clock.time_ns() if when is None else read_time(when)
+        except BadRecordError as error:
+            raise HTTPException(422, str(error)) from None
+        watch.deploys.add(time, entity)
+        return JSONResponse({"deploy": iso(time), "entity": entity or None})
 
     # ------------------------------------------------------------------ programs
 

@@ -34,10 +34,10 @@ class Detail {
     return `No stretch of this table became an event.${near}`;
   }
 
-  #words({ from, to, lasts, peak, kind, words, start, end }) {
+  #words({ from, to, lasts, peak, kind, words, start, end, conditions }) {
     const when = lasts === "1 row" ? `At ${from}` : `From ${fromTo(from, to)} (${lasts})`;
     if (kind === "no data") return `${when} ${start === end ? "the table has no rows" : "values are missing"}. ${words}`;
-    const outside = event.conditions ? ` Conditions were outside training then: ${event.conditions}. It may be no fault.` : "";
+    const outside = conditions ? ` Conditions were outside training then: ${conditions}. It may be no fault.` : "";
     return `${when}, strongest at ${sameDay(peak, from)}. ${words}${outside}`;
   }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from vace_study.results import Results
+from vace_study.tables.by_series import series_table
 from vace_study.tables.category import category_table
 from vace_study.tables.main import main_table
 from vace_study.tables.measures import measures_table
@@ -28,6 +29,7 @@ TABLES: dict[str, Callable[[Results], Table]] = {
     "measures": measures_table,
     "operating": operating_table,
     "rivals": rivals_table,
+    "series": series_table,
 }
 SPLITS = {"sensitivity": "tuning"}  # whose split is not all that ran
 

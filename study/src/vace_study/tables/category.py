@@ -8,7 +8,7 @@ from statistics import fmean
 
 from vace_study import published
 from vace_study.results import Results
-from vace_study.tables.table import Cell, Table
+from vace_study.tables.table import Cell, Table, highest
 
 
 def category_table(results: Results) -> Table:
@@ -19,14 +19,22 @@ def category_table(results: Results) -> Table:
     for method in results.methods:
         values = results.values(method, "VUS-PR")
         rows.append([method, *family_means(values, results.families, families)])
+    columns = ("method", *families, "Overall")
+    whole = [i for i, row in enumerate(rows) if i and _covers(results, str(row[0]))]
+    best = highest(columns, rows, whole)
     rows += _published_rows(results, families)
     notes = [
+        "bold: the highest of ours that have a result on every series",
         "a published value stands only in families whose series here are those behind it; "
         "with series of the tuning split among them, --split eval makes them the same",
         *results.notes(),
     ]
-    columns = ("method", *families, "Overall")
-    return Table(f"VUS-PR by category, protocol {results.protocol}", columns, rows, notes)
+    title = f"VUS-PR by category, protocol {results.protocol}"
+    return Table(title, columns, rows, notes, best=best)
+
+
+def _covers(results: Results, method: str) -> bool:
+    return len(results.values(method, "VUS-PR")) == len(results.families)
 
 
 def ordered_families(results: Results) -> list[str]:
