@@ -6,12 +6,10 @@ from pathlib import Path
 from urllib.parse import urlencode
 from urllib.request import urlopen
 
-import numpy as np
-import polars as pl
 import pytest
 
 from live import real
-from live.feeds import CHANNELS, START, STEP, settings
+from live.feeds import CHANNELS, START, settings
 from live.running import ask, running, until
 from live.servers import free_port, node_exporter, prometheus
 from vace_ad.live import prompb
@@ -198,18 +196,3 @@ def test_a_real_prometheus_writes_and_is_written_to(tmp_path):
             assert list(state.values()) in ([0.0], [1.0])  # values that stand still may alarm
             assert not watch.status.problems
             check_board(url, entity)
-
-
-def test_bands_are_those_of_a_table():
-    detector = real.detector()
-    rows = np.random.default_rng(1).normal(size=(300, 3))
-    rows[150, 1] = np.nan
-    times = (START + np.arange(300) * STEP).view("datetime64[ns]")
-    frame = pl.DataFrame({"time": times, **dict(zip(CHANNELS, rows.T, strict=True))})
-    table = detector.expect(frame)
-    made = ExpectedBand(detector.model_.alarm)
-    parts = [made.add(rows[a:b]) for a, b in ((0, 1), (1, 40), (40, 200), (200, 300))]
-    found = [np.concatenate(side) for side in zip(*parts, strict=True)]
-    for i, name in enumerate(CHANNELS):
-        for side, word in zip(found, ("expected", "lower", "upper"), strict=True):
-            np.testing.assert_array_equal(side[:, i], table[f"{name} {word}"])
