@@ -4,7 +4,6 @@ from collections import Counter
 
 import numpy as np
 import polars as pl
-import pytest
 
 from live import real
 from live.feeds import CHANNELS, START, STEP, config
