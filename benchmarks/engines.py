@@ -6,7 +6,7 @@
 The same rows of ten channels come as records from memory ("plain") and in the form of each source,
 already encoded; the watch has the z-score detector of the tests, so that what is timed is the way
 in, the alignment and the state. `rows_a_core` counts processor time, all threads included. Writes
-sources.csv, and spark.csv, to benchmarks/results (engines.csv is that of weight.py).
+engines.csv, and with --spark engines-spark.csv, to benchmarks/results.
 """
 
 from __future__ import annotations
@@ -225,12 +225,12 @@ def main() -> None:
     parser.add_argument("--spark", type=int, metavar="KEYS", help="Spark alone, with so many keys")
     given = parser.parse_args()
     if given.spark:
-        write(list(spark_lines(given.spark)), RESULTS / "spark.csv", seed=SEED)
+        write(list(spark_lines(given.spark)), RESULTS / "engines-spark.csv", seed=SEED)
         return
     found: list[Line] = []
     for line in lines():
         found.append(line)
-        write(found, RESULTS / "sources.csv", seed=SEED)  # what is done is kept
+        write(found, RESULTS / "engines.csv", seed=SEED)  # what is done is kept
 
 
 if __name__ == "__main__":
