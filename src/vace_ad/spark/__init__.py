@@ -56,10 +56,7 @@ def fit(df: Any, by: str, time: str, **settings: Any) -> SparkModels:
     """
     with needs("pyspark", "spark", "vace_ad.spark"):
         import pyspark  # noqa: F401
-    kinds = dict(df.dtypes)
-    for name in (by, time):
-        if name not in kinds:
-            raise ConfigError(f"{name!r} is no column; there are {', '.join(kinds)}")
+    rows, kinds = _numbered(df, by, time), dict(df.dtypes)
     channels = [name for name, kind in kinds.items() if name not in (by, time) and _number(kind)]
     if not channels:
         raise ConfigError(f"no column but {by!r} and {time!r} is numeric, so there is no channel")
@@ -75,7 +72,7 @@ def fit(df: Any, by: str, time: str, **settings: Any) -> SparkModels:
             error = str(wrong)
         return pd.DataFrame({by: [key[0]], "model": [model], "rows": [len(rows)], "error": [error]})
 
-    wanted = _numbered(df, time).select(*map(_quoted, (by, time, *channels)))
+    wanted = rows.select(*map(_quoted, (by, time, *channels)))
     schema = _schema({by: kinds[by], **_MODEL})
     return SparkModels(wanted.groupBy(_quoted(by)).applyInPandas(learn, schema), by, time)
 
@@ -113,9 +110,9 @@ class SparkModels:
             return framed(by, key[0], {"error": [error]} if error else values, columns)
 
         models = self.table.select(_quoted(by), "model").groupBy(_quoted(by))
-        pairs = _numbered(df, self.time).groupBy(_quoted(by)).cogroup(models)
-        columns = {by: dict(df.dtypes)[by], **columns}
-        return _timed(pairs.applyInPandas(found, _schema(columns)), columns)
+        pairs = _numbered(df, by, self.time).groupBy(_quoted(by)).cogroup(models)
+        both = {by: dict(df.dtypes)[by], **columns}
+        return _timed(pairs.applyInPandas(found, _schema(both)), both)
 
     def stream(
         self, df: Any, budget: str | None = None, tell: Literal["alarms", "scores"] = "alarms"
@@ -136,21 +133,21 @@ class SparkModels:
         from vace_ad.spark.key_stream import KeyStream
 
         own = _ALARM if tell == "alarms" else self._scored
-        columns = {self.by: dict(df.dtypes)[self.by], **own}
+        both = {self.by: dict(df.dtypes)[self.by], **own}
         found = (
-            _numbered(df, self.time)
+            _numbered(df, self.by, self.time)
             .groupBy(_quoted(self.by))
             .transformWithStateInPandas(
                 statefulProcessor=KeyStream(
                     self.by, self.time, budget, own, alarms=tell == "alarms"
                 ),
-                outputStructType=_schema(columns),
+                outputStructType=_schema(both),
                 outputMode="Append",
                 timeMode="None",
                 initialState=self.table.select(_quoted(self.by), "model").groupBy(_quoted(self.by)),
             )
         )
-        return _timed(found, columns)
+        return _timed(found, both)
 
 
 # ------------------------------------------------------------------- times and names
@@ -158,14 +155,26 @@ class SparkModels:
 # their way to a worker and back they are numbers of microseconds.
 
 
-def _numbered(df: Any, time: str) -> Any:
+def _numbered(df: Any, by: str, time: str) -> Any:
+    """Rows whose times are numbers, once their names are checked."""
     from pyspark.sql import functions
 
+    for name in (by, time):
+        if name not in df.columns:
+            raise ConfigError(f"{name!r} is no column; there are {', '.join(df.columns)}")
+    dotted = next((name for name in df.columns if "." in name), None)
+    if dotted is not None:
+        plain = dotted.replace(".", "_")
+        raise ConfigError(
+            f"{dotted!r}: Spark gives no column with a dot in its name to pandas; rename it, with "
+            f"df.withColumnRenamed({dotted!r}, {plain!r})"
+        )
     stamps = functions.col(_quoted(time)).cast("timestamp")
     return df.withColumn(time, functions.unix_micros(stamps))
 
 
 def _timed(df: Any, columns: Columns) -> Any:
+    """The same with times out of numbers."""
     from pyspark.sql import functions
 
     return df.select(
@@ -179,6 +188,7 @@ def _timed(df: Any, columns: Columns) -> Any:
 
 
 def _schema(columns: Columns) -> str:
+    """Columns in Spark's words, times as numbers."""
     return ", ".join(
         f"{_quoted(name)} {'bigint' if kind == 'timestamp' else kind}"
         for name, kind in columns.items()
@@ -186,7 +196,7 @@ def _schema(columns: Columns) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A column's name in which dots are no fields."""
+    """A column's name, whatever signs are in it."""
     return "`" + name.replace("`", "``") + "`"
 
 
