@@ -15,7 +15,6 @@ from live.running import ask, running, until
 from live.servers import exporter, free_port, prometheus
 from vace_ad.live import prompb
 from vace_ad.live.config import make_config
-from vace_ad.live.expected_band import ExpectedBand
 from vace_ad.live.records import BadRecordError
 from vace_ad.live.settings import read_settings
 from vace_ad.live.sources.push import FullError
