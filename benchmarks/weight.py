@@ -3,7 +3,8 @@
     python benchmarks/weight.py               # builds the wheel, makes a fresh environment
     python benchmarks/weight.py --engines     # also scores 130,000 × 25 rows by every engine
 
-Writes weight.csv, and weight-engines.csv, to benchmarks/results. A target that is missed is an error.
+Writes weight.csv, and weight-engines.csv, to benchmarks/results. A target that is missed is an
+error.
 """
 
 from __future__ import annotations
