@@ -6,13 +6,14 @@
 The same rows of ten channels come as records from memory ("plain") and in the form of each source,
 already encoded; the watch has the z-score detector of the tests, so that what is timed is the way
 in, the alignment and the state. `rows_a_core` counts processor time, all threads included. Writes
-sources.csv, and spark.csv, to benchmarks/results (engines.csv is that of weight.py).
+engines.csv, and with --spark engines-spark.csv, to benchmarks/results.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 import tempfile
 import time
@@ -194,6 +195,21 @@ def one_key(rows: Any) -> int:
     return len(VACE().fit(table[:half]).detect(table[half:].reset_index(drop=True)).events)
 
 
+def processor_seconds() -> float:
+    """Of this process and of all below it, those that have ended included."""
+    found = {}
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            cells = path.read_text().rpartition(")")[2].split()
+        except OSError:  # it has ended meanwhile
+            continue
+        found[int(path.parent.name)] = int(cells[1]), sum(map(int, cells[11:15]))
+    tree = {os.getpid()}
+    while more := {pid for pid, (parent, _) in found.items() if parent in tree} - tree:
+        tree |= more
+    return sum(found[pid][1] for pid in tree) / os.sysconf("SC_CLK_TCK")
+
+
 def spark_lines(keys: int) -> Iterator[Line]:
     sys.path.insert(0, str(ROOT / "tests"))
     import pyspark.sql.functions as sql
@@ -204,19 +220,29 @@ def spark_lines(keys: int) -> Iterator[Line]:
     rows = frame(1000, keys=keys)
     middle = rows["time"].iloc[500]
     parts = [part for _, part in rows.groupby("machine")]
-    began = time.perf_counter()
-    with ProcessPoolExecutor(2) as pool:
-        events = sum(pool.map(one_key, parts))
-    yield {"way": "processes", "keys": keys, "events": events,
-           "seconds": round(time.perf_counter() - began, 1)}  # fmt: skip
+
+    def timed(way: str, work: Callable[[], int]) -> Line:
+        clock, used = time.perf_counter(), processor_seconds()
+        events = work()
+        line = {"way": way, "keys": keys, "rows": len(rows), "channels": 3, "events": events,
+                "seconds": round(time.perf_counter() - clock, 1),
+                "processor_seconds": round(processor_seconds() - used, 1)}  # fmt: skip
+        print(line, flush=True)
+        return line
+
+    def in_processes() -> int:
+        with ProcessPoolExecutor(2) as pool:
+            return sum(pool.map(one_key, parts))
+
+    def in_spark() -> int:
+        models = vace_ad.spark.fit(table.where(sql.col("time") < middle), by="machine", time="time")
+        return int(models.detect(table.where(sql.col("time") >= middle)).count())
+
+    yield timed("processes", in_processes)
     spark = session()
     table = spark.createDataFrame(rows)
     table.count()
-    began = time.perf_counter()
-    models = vace_ad.spark.fit(table.where(sql.col("time") < middle), by="machine", time="time")
-    found = models.detect(table.where(sql.col("time") >= middle)).count()
-    yield {"way": "spark", "keys": keys, "events": found,
-           "seconds": round(time.perf_counter() - began, 1)}  # fmt: skip
+    yield timed("spark", in_spark)
     spark.stop()
 
 
@@ -225,12 +251,12 @@ def main() -> None:
     parser.add_argument("--spark", type=int, metavar="KEYS", help="Spark alone, with so many keys")
     given = parser.parse_args()
     if given.spark:
-        write(list(spark_lines(given.spark)), RESULTS / "spark.csv", seed=SEED)
+        write(list(spark_lines(given.spark)), RESULTS / "engines-spark.csv", seed=SEED)
         return
     found: list[Line] = []
     for line in lines():
         found.append(line)
-        write(found, RESULTS / "sources.csv", seed=SEED)  # what is done is kept
+        write(found, RESULTS / "engines.csv", seed=SEED)  # what is done is kept
 
 
 if __name__ == "__main__":

@@ -3,7 +3,8 @@
     python benchmarks/weight.py               # builds the wheel, makes a fresh environment
     python benchmarks/weight.py --engines     # also scores 130,000 × 25 rows by every engine
 
-Writes weight.csv, and engines.csv, to benchmarks/results. A target that is missed is an error.
+Writes weight.csv, and weight-engines.csv, to benchmarks/results. A target that is missed is an
+error.
 """
 
 from __future__ import annotations
@@ -131,7 +132,7 @@ def main() -> None:
         timed = list(engines())
         for line in timed:
             print(line, flush=True)
-        write(timed, options.out / "engines.csv", seed=SEED)
+        write(timed, options.out / "weight-engines.csv", seed=SEED)
         missed += [e["engine"] for e in timed if float(e["difference"]) > TOLERANCE]
     if missed:
         sys.exit(f"missed: {', '.join(missed)}")

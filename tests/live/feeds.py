@@ -73,7 +73,8 @@ class Receiver:
             def do_POST(self):
                 body = self.rfile.read(int(self.headers["Content-Length"]))
                 if outer.answer == 200:
-                    outer.got.append(json.loads(body))
+                    plain = "json" in self.headers["Content-Type"]
+                    outer.got.append(json.loads(body) if plain else body)
                 self.send_response(outer.answer)
                 self.send_header("Content-Length", "0")
                 self.end_headers()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import shutil
 import socket
 import subprocess
+import threading
 import time
 from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -112,3 +114,25 @@ def node_exporter(folder):
         "prometheus-node-exporter", "prometheus-node-exporter", port, *arguments, cwd=folder
     ):
         yield port, text / "plant.prom"
+
+
+@contextmanager
+def exporter(text):
+    """Metrics that a Prometheus can scrape: what `text` returns, at each scrape; gives its port."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.send_header("Content-Type", "text/plain; version=0.0.4")
+            self.end_headers()
+            self.wfile.write(text().encode())
+
+        def log_message(self, *_):
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as made:
+        thread = threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True)
+        thread.start()
+        yield made.server_port
+        made.shutdown()
+        thread.join()

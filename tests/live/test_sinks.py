@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 
+import numpy as np
 import pytest
 
 from live.feeds import Receiver
 from live.servers import mosquitto
+from vace_ad.live import prompb
 from vace_ad.live.alarms import Alarm, Message, body
 from vace_ad.live.plugins import kinds
 from vace_ad.live.settings import read_settings
-from vace_ad.live.sinks import SinkError, SinkRefusedError
+from vace_ad.live.sinks import RowSink, Scored, SinkError, SinkRefusedError
 
 ONSET = 1_767_614_400 * 10**9
 
@@ -37,27 +39,53 @@ def receiver():
     one.close()
 
 
-@pytest.fixture(params=["stdout", "webhook", "alertmanager", "mqtt", "prometheus", "influx"])
+NEEDS = {"mqtt": "paho.mqtt.client", "homeassistant": "paho.mqtt.client",
+         "remote-write": "cramjam", "otlp": "opentelemetry.proto"}  # fmt: skip
+
+
+@pytest.fixture(params=sorted(kinds("sink")))
 def sink(request, tmp_path, receiver):
     kind = request.param
-    if kind == "mqtt":
-        pytest.importorskip("paho.mqtt.client", reason="pip install 'vace-ad[live]'")
+    pytest.importorskip(NEEDS.get(kind, "json"), reason="pip install 'vace-ad[live]' and others")
+    if "url" not in kinds("sink")[kind].load().SETTINGS.model_fields:
+        yield make(kind)
+    elif kind in ("mqtt", "homeassistant"):
         with mosquitto(tmp_path) as (url, _):
-            made = make("mqtt", url=url)
+            made = make(kind, url=url)
             yield made
             made.close()
-        return
-    made = make(kind, **({"url": receiver.url} if kind in ("webhook", "alertmanager") else {}))
-    yield made
-    made.close()
+    else:
+        yield make(kind, url=receiver.url)
 
 
-def test_the_contract_of_a_sink(sink):
+def test_the_contract_of_a_sink(sink, capsys):
     sink.send([message()])
     sink.send([message("update", 2), message("resolve", 3, resolved=ONSET + 10**10)])
     sink.send([message()])  # again, after a crash
     assert sink.repeat is None or sink.repeat > 0
     assert sink.repeat_acknowledged in (True, False)
+    if isinstance(sink, RowSink):
+        rows = np.array([[1.0, np.nan], [3.0, 4.0]])
+        told = Scored("p", ("flow", "level"), [ONSET, ONSET + 10**9], rows, [np.nan, 2.5], [0, 1])
+        sink.rows(told)  # without bands, as of an entity whose rows have none
+        sink.rows(told._replace(expected=rows, lower=rows - 1, upper=rows + 1))
+        assert sink.flush()
+        assert not sink.flush()  # they are gone
+
+
+def test_rows_wait_while_the_receiver_is_away(receiver):
+    pytest.importorskip("cramjam", reason="pip install 'vace-ad[prometheus]'")
+    sink = make("remote-write", url=receiver.url)
+    sink.rows(Scored("p", ("flow",), [ONSET], np.ones((1, 1)), [2.5], [False]))
+    receiver.answer = 503
+    with pytest.raises(SinkError, match="503"):
+        sink.flush()
+    receiver.answer = 200
+    assert sink.flush()
+    written = prompb.decode(receiver.got[-1]).series
+    assert sorted(dict(labels)["__name__"] for labels, _ in written) == [
+        "vace_alarm_state", "vace_score", "vace_value",
+    ]  # fmt: skip
 
 
 def test_stdout_lines(capsys):

@@ -9,6 +9,7 @@ import warnings
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from spark.conftest import KEYS, frame
@@ -69,7 +70,7 @@ def test_a_key_that_cannot_be_learned_is_a_row(spark):
     rows = rows[(rows.machine == "m000") | (rows.index % 500 < 5)]
     made = vace_ad.spark.fit(spark.createDataFrame(rows), "machine", "time", **SETTINGS)
     table = made.table.toPandas().set_index("machine")
-    assert table.loc["m000", "error"] is None
+    assert pd.isna(table.loc["m000", "error"])
     assert "rows" in table.loc["m001", "error"]
     known = spark.createDataFrame(table.reset_index()[["machine", "model"]])
     made = vace_ad.spark.SparkModels(known, "machine", "time")
@@ -85,20 +86,90 @@ def test_names_of_columns_are_checked(spark):
         vace_ad.spark.fit(table, by="pump", time="time")
     with pytest.raises(ConfigError, match="no channel"):
         vace_ad.spark.fit(table.select("machine", "time"), by="machine", time="time")
+    with pytest.raises(ConfigError, match=r"withColumnRenamed\('a.x', 'a_x'\)"):
+        vace_ad.spark.fit(table.withColumnRenamed("a", "a.x"), by="machine", time="time")
     with pytest.raises(ConfigError, match="'model'"):
         vace_ad.spark.SparkModels(table, "machine", "time")
 
 
-def expected(one_by_one, new, size):
-    """Alarms of each machine's stream, in pieces of the same size."""
-    found = []
+def streamed(one_by_one, new, size):
+    """What each machine's stream says of pieces of the same size."""
     for name, rows in new.groupby("machine"):
         stream = one_by_one[name].stream(budget="1 per week")
         for a in range(0, len(rows), size):
             part = rows[a : a + size]
-            added = stream.add(part[["a", "b", "c"]].to_numpy(), part["time"].to_numpy())
-            found += [(name, change.what, change.event.id) for change in added.changes]
-    return sorted(found)
+            yield name, stream.add(part[["a", "b", "c"]].to_numpy(), part["time"].to_numpy())
+
+
+def expected(one_by_one, new, size):
+    """Alarms of each machine's stream."""
+    return sorted(
+        (name, change.what, change.event.id)
+        for name, added in streamed(one_by_one, new, size)
+        for change in added.changes
+    )
+
+
+def test_final_scores_of_a_stream_are_those_of_one_by_one(spark, models, one_by_one, tmp_path):
+    size, new = 60, frame(120, keys=3, seed=2)
+    unknown = frame(5, keys=1).assign(machine="new")
+    order = new.groupby("machine").cumcount() // size
+    for part in (new[order == 0], new[order == 0], new[order == 1], unknown):  # one comes twice
+        spark.createDataFrame(part).coalesce(1).write.mode("append").parquet(str(tmp_path / "in"))
+        time.sleep(0.01)  # files are taken by their time
+    schema = "machine string, time timestamp, a double, b double, c double"
+    rows = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
+    query = (
+        models.stream(rows.parquet(str(tmp_path / "in")), tell="scores")
+        .writeStream.format("memory")
+        .queryName("scores")
+        .option("checkpointLocation", str(tmp_path / "checkpoint"))
+        .trigger(availableNow=True)
+        .start()
+    )
+    query.awaitTermination()
+    table = spark.table("scores").toPandas()
+    assert table[table.machine == "new"]["error"].str.contains("has no model").all()
+    for name in ("m000", "m001", "m002"):
+        alone = [added.scores for who, added in streamed(one_by_one, new, size) if who == name]
+        mine = table[table.machine == name].sort_values("time")
+        np.testing.assert_array_equal(mine["score"], np.concatenate(alone))
+        times = new[new.machine == name]["time"][: len(mine)]
+        assert mine["time"].tolist() == times.tolist()
+
+
+def test_the_hour_that_a_time_zone_has_twice(spark, one_by_one):
+    import pyspark.sql.functions as sql
+
+    import vace_ad.spark
+
+    rows = frame(500, keys=1)
+    utc = pd.date_range("2026-10-25", periods=500, freq="30s", tz="UTC", unit="us")
+    rows = rows.assign(time=utc).rename(columns={"machine": "m id", "time": "at, then"})
+    spark.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    try:
+        table = spark.createDataFrame(rows)
+        made = vace_ad.spark.fit(table, by="m id", time="at, then", **SETTINGS)
+        assert made.table.select("error").first()[0] is None
+        found = made.score(table).select("score", sql.unix_micros("`at, then`").alias("at"))
+        found = found.toPandas().sort_values("at")
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+    assert found["at"].tolist() == utc.as_unit("us").asi8.tolist()
+    plain = rows.drop(columns="m id").assign(**{"at, then": utc.tz_localize(None)})
+    alone = VACE(**SETTINGS).fit(plain)
+    np.testing.assert_array_equal(found["score"], alone.score(plain))
+
+
+def test_another_store_of_state_is_refused(spark, models):
+    key = "spark.sql.streaming.stateStore.providerClass"
+    before = spark.conf.get(key)
+    spark.conf.set(key, before.replace("RocksDB", "HDFSBacked"))
+    try:
+        with pytest.raises(ConfigError, match=f"set {key} to .*RocksDB"):
+            models.stream(spark.createDataFrame(frame(5, keys=1)))
+    finally:
+        spark.conf.set(key, before)
 
 
 def test_a_killed_query_goes_on_from_its_checkpoint(spark, models, one_by_one, tmp_path):

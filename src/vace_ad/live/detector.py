@@ -18,7 +18,6 @@ from vace_ad.frames.spans import read_spans
 if TYPE_CHECKING:
     from vace_ad.alarms.budget import Budget
     from vace_ad.detector import VACE
-    from vace_ad.live.expected_band import ExpectedBand
     from vace_ad.stream import Stream
 
 log = logging.getLogger("vace_ad.live")
@@ -108,12 +107,6 @@ class LiveModel:
         if span is not None:
             times = tuple(np.datetime64(time, "ns") for time in span)
             self._detector.accept(times, verdict="fault", note=f"{entity[:200]}, {note}")
-
-    def band(self) -> ExpectedBand:
-        """Expected values of every channel, along a new stream of rows."""
-        from vace_ad.live.expected_band import ExpectedBand
-
-        return ExpectedBand(self._detector.model_.alarm)
 
 
 class Detectors:

@@ -41,6 +41,7 @@ _STATE = {  # key in the stored state: attribute
     "accepted": "accepted", "hushed": "_hushed", "blind": "_blind", "idle": "idle",
 }  # fmt: skip
 _LATER = ("accepted", "hushed", "blind", "idle")  # keys that states of earlier releases lack
+_BLOCK = 512  # rows scored together: a stream can tell the expected ranges of so many
 _RETRY = 10  # after a fit that failed, a tenth of the training time is added
 
 
@@ -143,7 +144,7 @@ class Entity:
         messages: list[Message] = []
         at = 0
         while at < len(rows):
-            n = len(rows) - at if self._many else 1
+            n = min(len(rows) - at, _BLOCK) if self._many else 1
             n = self._heed_deploys(rows[at : at + n])
             messages += self._block(rows[at : at + n], counts)
             at += n

@@ -11,6 +11,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 from vace_ad.errors import needs
+from vace_ad.live.protobuf import Messages, message_class
 from vace_ad.live.records import BadRecordError
 
 HEADERS = {
@@ -18,13 +19,11 @@ HEADERS = {
     "Content-Encoding": "snappy",
     "X-Prometheus-Remote-Write-Version": "0.1.0",
 }
-_PACKAGE = "vace_ad.prometheus"
-_DOUBLE, _INT64, _ENUM_AS_INT, _STRING = 1, 3, 5, 9  # types of fields in a descriptor
-_MESSAGES: Mapping[str, Mapping[str, tuple[int, int | str]]] = {  # number, and type or message
-    "Label": {"name": (1, _STRING), "value": (2, _STRING)},
-    "Sample": {"value": (1, _DOUBLE), "timestamp": (2, _INT64)},
+_MESSAGES: Messages = {
+    "Label": {"name": (1, "STRING"), "value": (2, "STRING")},
+    "Sample": {"value": (1, "DOUBLE"), "timestamp": (2, "INT64")},
     "TimeSeries": {"labels": (1, "Label"), "samples": (2, "Sample")},
-    "Metadata": {"type": (1, _ENUM_AS_INT), "metric_family_name": (2, _STRING)},
+    "Metadata": {"type": (1, "INT32"), "metric_family_name": (2, "STRING")},
     "WriteRequest": {"timeseries": (1, "TimeSeries"), "metadata": (3, "Metadata")},
 }
 _COUNTER_TYPE = 1  # of a metric's metadata
@@ -41,24 +40,8 @@ class Written(NamedTuple):
 
 @cache
 def _request() -> Any:
-    """The class of a request, compiled by protobuf from the table above."""
-    with needs("protobuf", "prometheus", "remote write"):
-        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-    file = descriptor_pb2.FileDescriptorProto(
-        name="vace_ad_remote_write.proto", package=_PACKAGE, syntax="proto3"
-    )
-    for name, fields in _MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for key, (number, kind) in fields.items():
-            one = message.field.add(name=key, number=number, label=1)
-            if isinstance(kind, str):  # every message inside is repeated
-                one.label, one.type, one.type_name = 3, 11, f".{_PACKAGE}.{kind}"
-            else:
-                one.type = kind
-    pool = descriptor_pool.DescriptorPool()
-    pool.Add(file)
-    found = pool.FindMessageTypeByName(f"{_PACKAGE}.WriteRequest")
-    return message_factory.GetMessageClass(found)
+    """The class of a request."""
+    return message_class(_MESSAGES, "proto3", "prometheus", "remote write")
 
 
 def _snappy() -> Any:

@@ -173,7 +173,7 @@ class Watch:
         if batch.bad:
             counts["bad"] += batch.bad
             pieces = plural(batch.bad, "piece")
-            log.warning("%s from the source could not be read as records: %s", pieces, batch.why)
+            log.warning("%s from the source could not be used: %s", pieces, batch.why)
         by_name: dict[str, list[Record]] = {}
         for record in batch.records:
             by_name.setdefault(record.entity, []).append(record)

@@ -217,12 +217,17 @@ Address = Annotated[tuple[str, int], BeforeValidator(_address)]
 HttpUrl = Annotated[str, url("http", "https")]
 
 
-class LoginSettings(Settings):
-    """Keys of a user and of TLS, which several protocols share."""
+class UserSettings(Settings):
+    """Keys of a user, which several protocols share."""
 
     username: Text | None = key(None, "user name, if the server asks for one", '"watch"')
     password_env: Text | None = key(None, "its password: environment variable", '"VARIABLE"')
     password_file: FilePath | None = key(None, "its password: file that holds it", '"…"')
+
+
+class LoginSettings(UserSettings):
+    """Keys of a user and of TLS."""
+
     ca_file: FilePath | None = key(
         None, "TLS: certificates to trust, if not the system's", '"ca.pem"'
     )

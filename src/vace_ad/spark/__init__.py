@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from vace_ad.errors import ConfigError, VaceError, needs
@@ -26,23 +27,23 @@ from vace_ad.errors import ConfigError, VaceError, needs
 if TYPE_CHECKING:
     from vace_ad.detector import VACE
 
-_MODEL = "model binary, rows bigint, error string"
-_EVENT = (
-    "kind string, start_time timestamp, end_time timestamp, peak_time timestamp, "
-    "alarm_time timestamp, start bigint, end bigint, peak bigint, score double, severity double, "
-    "level string, signal string, channels string, error string"
-)
-ALARM = (
-    "what string, event string, time timestamp, start_time timestamp, end_time timestamp, "
-    "score double, severity double, signal string, channels string, error string"
-)
-_DTYPES = {
-    "binary": "object",
-    "string": "object",
-    "timestamp": "datetime64[ns]",
-    "bigint": "Int64",
-    "double": "float64",
-}
+Columns = dict[str, str]  # the types of columns by name
+_MODEL = {"model": "binary", "rows": "bigint", "error": "string"}
+_EVENT = {
+    "kind": "string", "start_time": "timestamp", "end_time": "timestamp", "peak_time": "timestamp",
+    "alarm_time": "timestamp", "start": "bigint", "end": "bigint", "peak": "bigint",
+    "score": "double", "severity": "double", "level": "string", "signal": "string",
+    "channels": "string", "error": "string",
+}  # fmt: skip
+_ALARM = {
+    "what": "string", "event": "string", "time": "timestamp", "start_time": "timestamp",
+    "end_time": "timestamp", "score": "double", "severity": "double", "signal": "string",
+    "channels": "string", "error": "string",
+}  # fmt: skip
+_DTYPES = {"binary": "object", "string": "object", "bigint": "Int64", "double": "float64"}
+_STORE = "spark.sql.streaming.stateStore.providerClass"
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+_NO_TIME = np.iinfo(np.int64).min
 _NUMERIC = ("double", "float", "int", "bigint", "smallint", "tinyint", "boolean")
 _KNOWN = 256  # models that a worker keeps ready
 
@@ -55,10 +56,7 @@ def fit(df: Any, by: str, time: str, **settings: Any) -> SparkModels:
     """
     with needs("pyspark", "spark", "vace_ad.spark"):
         import pyspark  # noqa: F401
-    kinds = dict(df.dtypes)
-    for name in (by, time):
-        if name not in kinds:
-            raise ConfigError(f"{name!r} is no column; there are {', '.join(kinds)}")
+    rows, kinds = _numbered(df, by, time), dict(df.dtypes)
     channels = [name for name, kind in kinds.items() if name not in (by, time) and _number(kind)]
     if not channels:
         raise ConfigError(f"no column but {by!r} and {time!r} is numeric, so there is no channel")
@@ -74,9 +72,9 @@ def fit(df: Any, by: str, time: str, **settings: Any) -> SparkModels:
             error = str(wrong)
         return pd.DataFrame({by: [key[0]], "model": [model], "rows": [len(rows)], "error": [error]})
 
-    wanted = df.select(by, time, *(f"`{name}`" for name in channels))
-    schema = f"`{by}` {kinds[by]}, {_MODEL}"
-    return SparkModels(wanted.groupBy(by).applyInPandas(learn, schema), by, time)
+    wanted = rows.select(*map(_quoted, (by, time, *channels)))
+    schema = _schema({by: kinds[by], **_MODEL})
+    return SparkModels(wanted.groupBy(_quoted(by)).applyInPandas(learn, schema), by, time)
 
 
 class SparkModels:
@@ -93,31 +91,28 @@ class SparkModels:
 
     def detect(self, df: Any, budget: str | None = None) -> Any:
         """The events of each key's rows, as a DataFrame; keys without a model say so in `error`."""
-        by, time = self.by, self.time
-
-        def found(key: tuple[Any, ...], rows: Any, models: Any) -> Any:
-            work = partial(_events, rows=rows, time=time, budget=budget)
-            events, error = _guarded(key, rows, models, work)
-            return framed(by, key[0], {"error": [error]} if error else events, _EVENT)
-
-        return self._together(df, found, _EVENT)
+        return self._together(df, partial(_events, time=self.time, budget=budget), _EVENT)
 
     def score(self, df: Any) -> Any:
         """The score of every row, as a DataFrame of key, time and score."""
-        by, time = self.by, self.time
-        schema = f"`{time}` timestamp, score double, error string"
+        return self._together(df, partial(_scores, time=self.time), self._scored)
+
+    @property
+    def _scored(self) -> Columns:
+        return {self.time: "timestamp", "score": "double", "error": "string"}
+
+    def _together(self, df: Any, work: Any, columns: Columns) -> Any:
+        """What work finds in each key's rows, beside its model."""
+        by = self.by
 
         def found(key: tuple[Any, ...], rows: Any, models: Any) -> Any:
-            scored, error = _guarded(key, rows, models, partial(_scores, rows=rows, time=time))
-            return framed(by, key[0], {"error": [error]} if error else scored, schema)
+            values, error = _guarded(key, rows, models, work)
+            return framed(by, key[0], {"error": [error]} if error else values, columns)
 
-        return self._together(df, found, schema)
-
-    def _together(self, df: Any, found: Any, schema: str) -> Any:
-        kind = dict(df.dtypes)[self.by]
-        models = self.table.select(self.by, "model")
-        pairs = df.groupBy(self.by).cogroup(models.groupBy(self.by))
-        return pairs.applyInPandas(found, f"`{self.by}` {kind}, {schema}")
+        models = self.table.select(_quoted(by), "model").groupBy(_quoted(by))
+        pairs = _numbered(df, by, self.time).groupBy(_quoted(by)).cogroup(models)
+        both = {by: dict(df.dtypes)[by], **columns}
+        return _timed(pairs.applyInPandas(found, _schema(both)), both)
 
     def stream(
         self, df: Any, budget: str | None = None, tell: Literal["alarms", "scores"] = "alarms"
@@ -127,22 +122,82 @@ class SparkModels:
         Each key's model and the state of its stream are bytes in Spark's own state: a query that
         is killed goes on from its checkpoint, and no alarm is lost or doubled there. Rows are taken
         in order of time within a micro-batch; rows that are not newer than the last one of their
-        key are dropped. Spark keeps such state in RocksDB only: set
-        `spark.sql.streaming.stateStore.providerClass` as the guide says.
+        key are dropped. Spark keeps such state in RocksDB only.
         """
         if tell not in ("alarms", "scores"):
             raise ConfigError(f"tell must be 'alarms' or 'scores', not {tell!r}")
+        if "RocksDB" not in df.sparkSession.conf.get(_STORE, ""):
+            raise ConfigError(
+                f"Spark keeps the state of streams in RocksDB only; set {_STORE} to {_ROCKSDB}"
+            )
         from vace_ad.spark.key_stream import KeyStream
 
-        kind = dict(df.dtypes)[self.by]
-        schema = f"`{self.time}` timestamp, score double" if tell == "scores" else ALARM
-        return df.groupBy(self.by).transformWithStateInPandas(
-            statefulProcessor=KeyStream(self.by, self.time, budget, schema),
-            outputStructType=f"`{self.by}` {kind}, {schema}",
-            outputMode="Append",
-            timeMode="None",
-            initialState=self.table.select(self.by, "model").groupBy(self.by),
+        own = _ALARM if tell == "alarms" else self._scored
+        both = {self.by: dict(df.dtypes)[self.by], **own}
+        found = (
+            _numbered(df, self.by, self.time)
+            .groupBy(_quoted(self.by))
+            .transformWithStateInPandas(
+                statefulProcessor=KeyStream(
+                    self.by, self.time, budget, own, alarms=tell == "alarms"
+                ),
+                outputStructType=_schema(both),
+                outputMode="Append",
+                timeMode="None",
+                initialState=self.table.select(_quoted(self.by), "model").groupBy(_quoted(self.by)),
+            )
         )
+        return _timed(found, both)
+
+
+# ------------------------------------------------------------------- times and names
+# pandas gets Spark's timestamps in the session's time zone, in which an hour comes twice a year: on
+# their way to a worker and back they are numbers of microseconds.
+
+
+def _numbered(df: Any, by: str, time: str) -> Any:
+    """Rows whose times are numbers, once their names are checked."""
+    from pyspark.sql import functions
+
+    for name in (by, time):
+        if name not in df.columns:
+            raise ConfigError(f"{name!r} is no column; there are {', '.join(df.columns)}")
+    dotted = next((name for name in df.columns if "." in name), None)
+    if dotted is not None:
+        plain = dotted.replace(".", "_")
+        raise ConfigError(
+            f"{dotted!r}: Spark gives no column with a dot in its name to pandas; rename it, with "
+            f"df.withColumnRenamed({dotted!r}, {plain!r})"
+        )
+    stamps = functions.col(_quoted(time)).cast("timestamp")
+    return df.withColumn(time, functions.unix_micros(stamps))
+
+
+def _timed(df: Any, columns: Columns) -> Any:
+    """The same with times out of numbers."""
+    from pyspark.sql import functions
+
+    return df.select(
+        *(
+            functions.timestamp_micros(_quoted(name)).alias(name)
+            if kind == "timestamp"
+            else functions.col(_quoted(name))
+            for name, kind in columns.items()
+        )
+    )
+
+
+def _schema(columns: Columns) -> str:
+    """Columns in Spark's words, times as numbers."""
+    return ", ".join(
+        f"{_quoted(name)} {'bigint' if kind == 'timestamp' else kind}"
+        for name, kind in columns.items()
+    )
+
+
+def _quoted(name: str) -> str:
+    """A column's name, whatever signs are in it."""
+    return "`" + name.replace("`", "``") + "`"
 
 
 # ------------------------------------------------------------------- in a worker
@@ -189,7 +244,15 @@ def _fitted(rows: Any, settings: dict[str, Any]) -> bytes:
 
 def _ordered(rows: Any, time: str, channels: Sequence[str]) -> Any:
     """A key's rows by time, in the columns that count: a shuffle keeps no order."""
-    return rows[[time, *channels]].sort_values(time, kind="stable", ignore_index=True)
+    table = rows[[time, *channels]].sort_values(time, kind="stable", ignore_index=True)
+    table[time] = stamps_of(table[time]).view("datetime64[us]")
+    return table
+
+
+def stamps_of(column: Any) -> NDArray[np.int64]:
+    """Microseconds of a column; those that are missing are the number of NaT."""
+    found: NDArray[np.int64] = column.astype("Int64").fillna(_NO_TIME).to_numpy(np.int64)
+    return found
 
 
 def _guarded(key: tuple[Any, ...], rows: Any, models: Any, work: Any) -> tuple[dict[str, Any], Any]:
@@ -201,7 +264,7 @@ def _guarded(key: tuple[Any, ...], rows: Any, models: Any, work: Any) -> tuple[d
         return {}, f"{key[0]!r} has no model; look at its error in the table of models"
     try:
         with threadpool_limits(1):
-            return work(model_of(bytes(data))), None
+            return work(model_of(bytes(data)), rows), None
     except VaceError as wrong:
         return {}, str(wrong)
 
@@ -218,8 +281,8 @@ def _scores(model: VACE, rows: Any, time: str) -> dict[str, Any]:
     return {time: ordered[time], "score": model.score(ordered)}
 
 
-def framed(by: str, key: Any, columns: dict[str, Any], schema: str) -> Any:
-    """Columns as a schema has them; those that are not there are empty."""
+def framed(by: str, key: Any, columns: dict[str, Any], wanted: Columns) -> Any:
+    """Columns as they are wanted; those that are not there are empty."""
     import pandas as pd
 
     n = max((len(column) for column in columns.values()), default=0)
@@ -227,10 +290,13 @@ def framed(by: str, key: Any, columns: dict[str, Any], schema: str) -> Any:
     made: dict[str, Any] = {
         by: pd.Series([key] * n, dtype=object if isinstance(key, str) else None)
     }
-    for part in schema.split(", "):
-        name, kind = part.rsplit(" ", 1)
-        name = name.strip("`")
-        made[name] = pd.Series(columns.get(name, [None] * n), dtype=_DTYPES[kind])
+    for name, kind in wanted.items():
+        column = columns.get(name, [None] * n)
+        if kind == "timestamp":
+            stamps = np.asarray(column, "datetime64[us]")
+            made[name] = pd.Series(stamps.view(np.int64), dtype="Int64").mask(np.isnat(stamps))
+        else:
+            made[name] = pd.Series(column, dtype=_DTYPES[kind])
     return pd.DataFrame(made)
 
 
@@ -238,7 +304,7 @@ def _number(kind: str) -> bool:
     return kind in _NUMERIC or kind.startswith("decimal")
 
 
-def cells_of(rows: Any, channels: Sequence[str]) -> np.ndarray[Any, np.dtype[np.float64]]:
+def cells_of(rows: Any, channels: Sequence[str]) -> NDArray[np.float64]:
     """A key's rows as a matrix (n, n_channels), NaN where a cell is empty."""
     return np.asarray(rows[list(channels)].to_numpy(dtype=np.float64, na_value=np.nan))
 

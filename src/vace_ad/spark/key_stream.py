@@ -10,20 +10,23 @@ from pyspark.sql.streaming import StatefulProcessor
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from vace_ad.errors import VaceError
-from vace_ad.spark import ALARM, cells_of, framed, model_of, pieces
+from vace_ad.spark import Columns, cells_of, framed, model_of, pieces, stamps_of
 from vace_ad.stream import Stream
 
 
 class KeyStream(StatefulProcessor):  # type: ignore[misc]
     """Runs each key's rows through its stream."""
 
-    def __init__(self, by: str, time: str, budget: str | None, schema: str) -> None:
-        self._by, self._time, self._budget, self._schema = by, time, budget, schema
+    def __init__(
+        self, by: str, time: str, budget: str | None, columns: Columns, *, alarms: bool
+    ) -> None:
+        self._by, self._time, self._budget = by, time, budget
+        self._columns, self._alarms = columns, alarms
 
     def init(self, handle: Any) -> None:
         """Name what is kept of a key."""
         self._model = handle.getValueState("model", "model binary")
-        # the stream; times of rows without a final score, as nanoseconds; the time of the last row
+        # the stream; times of rows without a final score, as microseconds; the time of the last row
         self._stream = handle.getValueState("stream", "stream binary, times binary, last bigint")
 
     def handleInitialState(self, key: Any, initialState: Any, timerValues: Any) -> None:  # noqa: N802
@@ -36,48 +39,43 @@ class KeyStream(StatefulProcessor):  # type: ignore[misc]
         """The next rows of a key."""
         table = pieces(rows)
         if not self._model.exists():
-            if self._schema == ALARM:
-                words = f"{key[0]!r} has no model; its rows are not scored"
-                yield self._framed(key, {"what": ["error"], "error": [words]})
+            yield self._failed(key, f"{key[0]!r} has no model; its rows are not scored")
             return
         try:
             with threadpool_limits(1):
                 yield self._framed(key, self._work(table))
         except VaceError as wrong:
-            if self._schema == ALARM:
-                yield self._framed(key, {"what": ["error"], "error": [str(wrong)]})
+            yield self._failed(key, str(wrong))
 
     def _work(self, table: Any) -> dict[str, Any]:
         detector = model_of(bytes(self._model.get()[0]))
         table = table.sort_values(self._time, kind="stable")
-        times = table[self._time].to_numpy("datetime64[ns]")
+        stamps = stamps_of(table[self._time])
         if self._stream.exists():
             state, waiting, last = self._stream.get()
             stream = Stream.from_bytes(bytes(state), detector, trusted=True)
             held = np.frombuffer(bytes(waiting), np.int64)
         else:
-            stream, held, last = detector.stream(budget=self._budget), np.empty(0, np.int64), None
-        stamps = times.astype(np.int64)
-        fresh = np.r_[True, np.diff(stamps) > 0]
-        if last is not None:
-            fresh &= stamps > last
-        cells, times, stamps = (
-            cells_of(table, detector.channels_)[fresh],
-            times[fresh],
-            stamps[fresh],
-        )
-        if not len(times):
+            stream, held = detector.stream(budget=self._budget), np.empty(0, np.int64)
+            last = np.iinfo(np.int64).min  # not a time: rows without one are dropped
+        fresh = (stamps > last) & np.r_[True, stamps[1:] > stamps[:-1]]
+        cells, stamps = cells_of(table, detector.channels_)[fresh], stamps[fresh]
+        if not len(stamps):
             return {}
+        times = stamps.view("datetime64[us]")
         added = stream.add(cells, times)
         held = np.concatenate([held, stamps])
         done, held = held[: len(added.scores)], held[len(added.scores) :]
         self._stream.update((stream.to_bytes(), held.tobytes(), int(stamps[-1])))
-        if self._schema != ALARM:
-            return {self._time: done.view("datetime64[ns]"), "score": added.scores}
-        return _alarms(added.changes, times[-1])
+        if self._alarms:
+            return _alarms(added.changes, times[-1])
+        return {self._time: done.view("datetime64[us]"), "score": added.scores}
 
     def _framed(self, key: Any, columns: dict[str, Any]) -> Any:
-        return framed(self._by, key[0], columns, self._schema)
+        return framed(self._by, key[0], columns, self._columns)
+
+    def _failed(self, key: Any, words: str) -> Any:
+        return self._framed(key, {"what": ["error"], "error": [words]})
 
     def close(self) -> None:
         """Spark keeps the state."""

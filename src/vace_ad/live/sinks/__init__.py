@@ -48,7 +48,7 @@ class Scored(NamedTuple):
     values: Rows  # (n, n_channels)
     scores: list[float]  # (n,), NaN where a row has none
     alarming: list[bool]  # (n,), whether an anomaly was open
-    expected: Rows | None = None  # (n, n_channels), where the sink wants bands
+    expected: Rows | None = None  # (n, n_channels), where a sink wants bands; NaN for none
     lower: Rows | None = None
     upper: Rows | None = None
 

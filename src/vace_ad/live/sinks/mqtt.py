@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from vace_ad.live.settings import Text, key
+from vace_ad.live.settings import Text, host_of, key
 from vace_ad.live.sinks import Body, Sink, SinkError
 from vace_ad.live.sources.mqtt import BrokerSettings, connect, make_client
 
@@ -39,7 +39,7 @@ class Publisher:
         end = time.monotonic() + _SECONDS
         while not self._client.is_connected():  # else paho would keep a second outbox
             if time.monotonic() > end:
-                raise SinkError(f"{self._settings.url} cannot be reached")
+                raise SinkError(f"{host_of(self._settings.url)} cannot be reached")
             time.sleep(0.01)
         return self._session
 
@@ -49,9 +49,9 @@ class Publisher:
         try:
             sent.wait_for_publish(_SECONDS)
         except (RuntimeError, ValueError) as error:
-            raise SinkError(f"{self._settings.url} took no message: {error}") from None
+            raise SinkError(f"{host_of(self._settings.url)} took no message: {error}") from None
         if not sent.is_published():
-            raise SinkError(f"{self._settings.url} did not confirm within {_SECONDS:g} s")
+            raise SinkError(f"{host_of(self._settings.url)} did not confirm within {_SECONDS:g} s")
 
     def close(self, *last: str) -> None:
         """Disconnect, after a last message (topic, payload) if one is given."""

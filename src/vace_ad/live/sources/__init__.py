@@ -15,6 +15,7 @@ from vace_ad.live.settings import Settings, Text, key
 
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
+_NOTES = 1000  # that a source may have: names in them come from outside
 
 
 class Batch(NamedTuple):
@@ -43,6 +44,7 @@ class Source(Generic[S]):
     def __init__(self, settings: S) -> None:
         self.settings = settings
         self.notes: list[str] = []  # to be logged
+        self._noted: set[str] = set()
         self.lost: list[str] = []  # entities that another process watches from now on
         self.silent: list[str] = []  # entities that reported their own end
 
@@ -62,6 +64,12 @@ class Source(Generic[S]):
     def check(self) -> list[str]:
         """What a source that can be queried has now, in lines for `--dry-run`."""
         return []
+
+    def note(self, words: str) -> None:
+        """Have something logged, once."""
+        if words not in self._noted and len(self._noted) < _NOTES:
+            self._noted.add(words)
+            self.notes.append(words)
 
     def look_back(self, start: int, end: int) -> Source[S]:
         """A source of the records between two times only, in nanoseconds; then it ends."""

@@ -10,13 +10,13 @@ from collections import deque
 from typing import Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
-from vace_ad.errors import MissingExtraError
+from vace_ad.errors import needs
 from vace_ad.live.records import BadRecordError, Names, Record, from_object, read_name, read_number
 from vace_ad.live.settings import FilePath, LoginSettings, Text, Texts, key, url
 from vace_ad.live.sources import Batch, Source, parse_all
 
 _SESSION = 7 * 86_400  # seconds that the broker keeps what we missed
-_IN_FLIGHT = 10_000
+_IN_FLIGHT = 10_000  # messages that wait to be used
 MqttUrl = Annotated[str, url("mqtt", "mqtts")]
 
 
@@ -34,11 +34,9 @@ B = TypeVar("B", bound=BrokerSettings)
 
 def make_client(settings: BrokerSettings, suffix: str = "", **more: Any) -> Any:
     """A paho client with name, password and TLS set, not yet connected."""
-    try:
+    with needs("paho-mqtt", "live", "MQTT"):
         from paho.mqtt import client as paho
         from paho.mqtt.enums import CallbackAPIVersion
-    except ImportError as error:
-        raise MissingExtraError("MQTT", "paho-mqtt", "live") from error
     client = paho.Client(
         CallbackAPIVersion.VERSION2, settings.client_id + suffix, protocol=paho.MQTTv5, **more
     )
@@ -100,6 +98,7 @@ class BrokerSource(Source[B]):
         self._inbox: queue.SimpleQueue[tuple[int, Any, int]] = queue.SimpleQueue()
         self._unacknowledged: deque[tuple[int, int, int, int]] = deque()
         self._session = self._count = 0  # connections, and messages
+        self._lost = 0  # messages for which there was no room, since the last batch
         self.problem = "not connected yet"
         self._client = make_client(settings, manual_ack=True)
         self._client.on_connect = self._connected
@@ -128,6 +127,9 @@ class BrokerSource(Source[B]):
         self.problem = f"disconnected: {reason}"
 
     def _received(self, _client: Any, _user: Any, message: Any) -> None:
+        if not message.qos and self._inbox.qsize() >= _IN_FLIGHT:  # else the broker waits for us
+            self._lost += 1
+            return
         self._inbox.put((self._session, message, time.time_ns()))
 
     def read(self, timeout: float) -> Batch | None:
@@ -145,7 +147,13 @@ class BrokerSource(Source[B]):
         records, bad, why = parse_all(
             messages, lambda one: self._records(one[0].topic, one[0].payload, one[1])
         )
-        return Batch(records, self._count, bad, why) if messages else None
+        lost, self._lost = self._lost, 0
+        if lost:
+            why = (
+                f"{_IN_FLIGHT:,} messages waited, so {lost:,} of QoS 0 were lost: the watch is too "
+                "slow; publish with QoS 1, which the broker keeps until they are used"
+            )
+        return Batch(records, self._count, bad + lost, why) if messages else None
 
     def acknowledge(self, position: Any) -> None:
         """Tell the broker; a message of an earlier connection will come again and be dropped."""

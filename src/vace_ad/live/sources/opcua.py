@@ -16,7 +16,7 @@ from pydantic import BeforeValidator
 
 from vace_ad.errors import ConfigError, needs
 from vace_ad.live.records import BadRecordError, Record, read_name, read_number
-from vace_ad.live.settings import Duration, FilePath, Settings, Table, Text, host_of, key, url
+from vace_ad.live.settings import Duration, FilePath, Table, Text, UserSettings, host_of, key, url
 from vace_ad.live.sources import Backoff, Batch, Source
 
 _MOST = 100_000  # readings that wait; the server's queue holds the rest
@@ -34,7 +34,7 @@ Deadband = Annotated[float, BeforeValidator(_deadband)]
 OpcUaUrl = Annotated[str, url("opc.tcp")]
 
 
-class OpcUaSettings(Settings):
+class OpcUaSettings(UserSettings):
     """Keys of the source."""
 
     url: OpcUaUrl = key(..., "the server", '"opc.tcp://127.0.0.1:4840"')
@@ -47,9 +47,6 @@ class OpcUaSettings(Settings):
     interval: Duration = key("1s", "time between samples, which the server also publishes")
     deadband: Deadband = key(0.0, "smaller changes are not sent, in the units of the value")
     repeat: Duration = key("10s", "time after which values that do not change are used again")
-    username: Text | None = key(None, "user name, if the server asks for one", '"watch"')
-    password_env: Text | None = key(None, "its password: environment variable", '"VARIABLE"')
-    password_file: FilePath | None = key(None, "its password: file that holds it", '"…"')
     security: Text | None = key(None, "security policy and mode", '"Basic256Sha256,SignAndEncrypt"')
     cert_file: FilePath | None = key(None, "with security: client certificate", '"watch.der"')
     key_file: FilePath | None = key(None, "with security: its key", '"watch.pem"')
@@ -77,6 +74,7 @@ class OpcUaSource(Source[OpcUaSettings]):
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
         self._count, self._ended = 0, ""
+        self._lost = 0  # readings for which there was no room, since the last batch
         self._last: dict[Any, tuple[str, str, float]] = {}  # by node: entity, channel, value
         self.problem = "not connected yet"
 
@@ -210,7 +208,7 @@ class OpcUaSource(Source[OpcUaSettings]):
         try:
             self._inbox.put_nowait(Record(entity, at, {channel: value}))
         except queue.Full:
-            self.problem = f"{_MOST:,} readings wait: the watch is too slow, readings are lost"
+            self._lost += 1
 
     # ------------------------------------------------------------- the watch's thread
 
@@ -224,7 +222,12 @@ class OpcUaSource(Source[OpcUaSettings]):
         except queue.Empty:
             pass
         self._count += len(records)
-        return Batch(records, self._count) if records else None
+        lost, self._lost = self._lost, 0
+        why = (
+            f"{_MOST:,} readings waited, so {lost:,} were lost: the watch is too slow; take a "
+            "longer source.interval, or a deadband"
+        )
+        return Batch(records, self._count, lost, why if lost else "") if records else None
 
     def close(self) -> None:
         """Leave."""

@@ -81,7 +81,6 @@ class OtlpSource(PushSource[OtlpSettings]):
             from opentelemetry.proto.collector.metrics.v1 import metrics_service_pb2
         self._json, self._service = json_format, metrics_service_pb2
         self._rates, self._histograms = Rates(), Histograms()
-        self._noted: set[str] = set()
 
     # -------------------------------------------------------------------- requests
 
@@ -122,7 +121,7 @@ class OtlpSource(PushSource[OtlpSettings]):
         wanted = self.settings.entity
         parts = [attributes[name] for name in wanted if attributes.get(name)]
         if not parts:
-            self._note(
+            self.note(
                 f"a resource has none of the attributes {', '.join(wanted)}, so it has no name and "
                 f"is left out; it has {', '.join(sorted(attributes)[:10]) or 'none'}; set "
                 "source.entity"
@@ -131,7 +130,7 @@ class OtlpSource(PushSource[OtlpSettings]):
         try:
             return read_name("/".join(parts), "an entity")
         except BadRecordError as error:
-            self._note(f"a resource is left out: {error}")
+            self.note(f"a resource is left out: {error}")
             return None
 
     def _metric(self, entity: str, metric: Any) -> Iterator[Point]:
@@ -169,11 +168,6 @@ class OtlpSource(PushSource[OtlpSettings]):
         wanted = self.settings.attributes
         return tuple(pair for pair in series if pair[0] in wanted) if wanted else series
 
-    def _note(self, words: str) -> None:
-        if words not in self._noted and len(self._noted) < 1000:
-            self._noted.add(words)
-            self.notes.append(words)
-
     # --------------------------------------------------------------------- records
 
     def _records(self, items: list[Point]) -> list[Record]:
@@ -183,7 +177,7 @@ class OtlpSource(PushSource[OtlpSettings]):
                 try:
                     channel = read_name(channel_of(name, point.labels), "a channel")
                 except BadRecordError as error:
-                    self._note(f"a metric is left out: {error}")
+                    self.note(f"a metric is left out: {error}")
                     continue
                 cells.append((point.entity, point.time, channel, value))
         return gathered(cells, self.settings.several)

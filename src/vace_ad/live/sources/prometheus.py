@@ -96,7 +96,6 @@ class PrometheusSource(Source[PrometheusSettings]):
         self._until: int | None = None  # the last step that was asked for
         self._end: int | None = None  # of a look back; None goes on for ever
         self._backoff, self._failures = Backoff(), 0
-        self._noted: set[str] = set()
         self._queries = {name: self._rated(name, q) for name, q in settings.queries.items()}
 
     def _rated(self, channel: str, query: str) -> str:
@@ -106,14 +105,8 @@ class PrometheusSource(Source[PrometheusSettings]):
             return query
         window = max(60, _WIDTH * self._step // _SECOND)
         rated = f"rate({query.strip()}[{window}s])"
-        self._note(f"channel {channel}: {match[1]} is a counter, so {rated} is watched")
+        self.note(f"channel {channel}: {match[1]} is a counter, so {rated} is watched")
         return rated
-
-    def _note(self, words: str) -> None:
-        """Say something once."""
-        if words not in self._noted and len(self._noted) < 1000:
-            self._noted.add(words)
-            self.notes.append(words)
 
     def open(self, position: Any) -> None:
         """Go on after the last step that was kept."""
@@ -199,7 +192,7 @@ class PrometheusSource(Source[PrometheusSettings]):
         rule = self.settings.several
         for (at, entity, channel), values in cells.items():
             if len(values) > 1:
-                self._note(
+                self.note(
                     f"channel {channel}: the query gives several series of an entity, {rule} of "
                     "them is used; aggregate in the query, such as sum by "
                     f"({self.settings.entity}) (…), or tell them apart with source.labels"
@@ -218,7 +211,7 @@ class PrometheusSource(Source[PrometheusSettings]):
             f"{hint(wanted, known)}; they have {', '.join(known[:10])}"
         )
         if named:  # of other series: those without it are left out, and it is said
-            self._note(f"{words}; they are left out")
+            self.note(f"{words}; they are left out")
             return None
         return f"{words}; none can be used"
 

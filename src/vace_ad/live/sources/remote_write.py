@@ -63,7 +63,6 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
         self._rates = Rates()
         self._counters: dict[str, bool] = {}  # what metadata said, where the name does not say it
         self._places: dict[Labels, tuple[str, str, bool] | tuple[()] | None] = {}
-        self._noted: set[str] = set()
 
     def open(self, position: Any) -> None:
         """Requests that were not answered come again; which metrics are counters is known still."""
@@ -104,13 +103,13 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
         if not self._takes(name):
             return None
         if wanted not in labels:
-            self._note(
+            self.note(
                 f"series of {name!a} have no label {wanted!r} and are left out; source.entity "
                 "names the label of the entity"
             )
             return None
         if name.endswith(_BUCKET) and "le" in labels:
-            self._note(
+            self.note(
                 f"the buckets of {name!a} are left out: its _count and _sum are rated; write a "
                 "quantile with a recording rule to watch one"
             )
@@ -126,7 +125,7 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
                 self._counter(name),
             )
         except BadRecordError as error:
-            self._note(f"series of {name!a} are left out: {error}")
+            self.note(f"series of {name!a} are left out: {error}")
             return None
 
     def _counter(self, name: str) -> bool:
@@ -138,11 +137,6 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
     def _takes(self, name: str) -> bool:
         patterns = self.settings.metrics
         return not patterns or any(fnmatchcase(name, one) for one in patterns)
-
-    def _note(self, words: str) -> None:
-        if words not in self._noted and len(self._noted) < 1000:
-            self._noted.add(words)
-            self.notes.append(words)
 
     def _records(self, items: list[Reading]) -> list[Record]:
         cells: list[tuple[str, int, str, float]] = []

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from vace_ad.errors import needs
+from vace_ad.live.protobuf import Messages, message_class
 from vace_ad.live.records import BadRecordError, Record, read_name, read_number
 from vace_ad.live.settings import Text, key
 from vace_ad.live.sources.mqtt import BrokerSettings, BrokerSource
@@ -24,14 +24,17 @@ _CONTROL = ("Node Control/", "Device Control/")  # commands that a node offers, 
 _MOST, _NODES = 100_000, 10_000  # metrics of one node; nodes
 _LATEST = 2**62 // 10**6  # milliseconds
 _AGAIN = 30.0  # seconds until a node is asked for its birth once more
-# The fields of the protocol's Payload.Metric that are read: name, number, type of Protocol Buffers.
-_FIELDS = (
-    ("name", 1, "BYTES"), ("alias", 2, "UINT64"), ("timestamp", 3, "UINT64"),
-    ("datatype", 4, "UINT32"), ("is_null", 7, "BOOL"), ("int_value", 10, "UINT32"),
-    ("long_value", 11, "UINT64"), ("float_value", 12, "FLOAT"), ("double_value", 13, "DOUBLE"),
-    ("boolean_value", 14, "BOOL"),
-)  # fmt: skip
-_VALUES = [name for name, *_ in _FIELDS if name.endswith("_value")]
+# The fields of the protocol's Payload that are read.
+_MESSAGES: Messages = {
+    "Metric": {
+        "name": (1, "BYTES"), "alias": (2, "UINT64"), "timestamp": (3, "UINT64"),
+        "datatype": (4, "UINT32"), "is_null": (7, "BOOL"), "int_value": (10, "UINT32"),
+        "long_value": (11, "UINT64"), "float_value": (12, "FLOAT"), "double_value": (13, "DOUBLE"),
+        "boolean_value": (14, "BOOL"),
+    },
+    "Payload": {"timestamp": (1, "UINT64"), "metrics": (2, "Metric")},
+}  # fmt: skip
+_VALUES = [name for name in _MESSAGES["Metric"] if name.endswith("_value")]
 
 
 class Metric(NamedTuple):
@@ -54,23 +57,8 @@ class Known(NamedTuple):
 
 @cache
 def _payload_type() -> Any:
-    """The message type of a payload."""
-    with needs("protobuf", "live", "Sparkplug B"):
-        from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-    file = descriptor_pb2.FileDescriptorProto(name="sparkplug_b.proto", syntax="proto2")
-    kind = descriptor_pb2.FieldDescriptorProto
-    metric, payload = file.message_type.add(name="Metric"), file.message_type.add(name="Payload")
-    for name, number, type_name in _FIELDS:
-        metric.field.add(
-            name=name, number=number, type=kind.Type.Value(f"TYPE_{type_name}"), label=1
-        )
-    payload.field.add(name="timestamp", number=1, type=kind.TYPE_UINT64, label=1)
-    payload.field.add(
-        name="metrics", number=2, type=kind.TYPE_MESSAGE, type_name=".Metric", label=3
-    )
-    pool = descriptor_pool.DescriptorPool()
-    pool.AddSerializedFile(file.SerializeToString())
-    return message_factory.GetMessageClass(pool.FindMessageTypeByName("Payload"))
+    """The class of a payload."""
+    return message_class(_MESSAGES, "proto2", "live", "Sparkplug B")
 
 
 def read_payload(data: bytes) -> tuple[int | None, list[Metric]]:
