@@ -291,6 +291,7 @@ class ScoreFormat(StrEnum):
 
     parquet = "parquet"
     csv = "csv"
+    lookout = "lookout"
 
 
 @dataclass(frozen=True)
@@ -303,7 +304,9 @@ class ResultOptions:
         "earlier run are replaced.",
     )
     score_format: ScoreFormat = setting(
-        ScoreFormat.parquet, "File format of the scores in --out.", flag="--format"
+        ScoreFormat.parquet,
+        "File format of the scores in --out; lookout: JSON lines of Amazon Lookout for Equipment.",
+        flag="--format",
     )
     excel: bool = setting(False, "Also write events.xlsx into --out.")
     fail_on_events: bool = setting(
