@@ -29,7 +29,7 @@ def sensor_file(place, names, rows, first=0) -> None:
     place.parent.mkdir(parents=True, exist_ok=True)
     lines = [",".join(["Timestamp", *names])]
     for i in range(first, first + rows):
-        cells = [f"{i + 10 * k}.5" for k in range(len(names))]
+        cells = [f"{i % 7 + 10 * k}.5" for k in range(len(names))]
         lines.append(f"2020-01-01 {i // 12:02}:{i % 12 * 5:02}:00," + ",".join(cells))
     place.write_text("\n".join(lines) + "\n")
 
@@ -53,7 +53,7 @@ def test_components_labels_and_settings_are_taken_over(folder) -> None:
     assert asset.frame.columns == ["timestamp", "motor/speed", "motor/current", "pump/flow"]
     assert asset.frame.height == 80
     assert asset.frame["pump/flow"].null_count() == 1  # it has one reading less
-    assert asset.frame["motor/current"][41] == 51.5
+    assert asset.frame["motor/current"][41] == 16.5
     (fault,) = asset.faults
     assert fault.start.startswith("2020-01-01T05:00")
     assert asset.options() == {

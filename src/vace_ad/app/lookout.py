@@ -94,20 +94,21 @@ def _alike(files: list[Path]) -> list[list[Path]]:
 
 
 def _read(files: list[Path], prefix: str) -> pl.DataFrame:
-    import polars as pl
-
-    from vace_ad.app.loading import load_table
-    from vace_ad.frames.reading import Reading
+    from vace_ad.app.loading import read_frame
+    from vace_ad.frames.concat import FILE
+    from vace_ad.frames.read_options import Reading
+    from vace_ad.frames.sources import find_sources
+    from vace_ad.frames.time import split_time
     from vace_ad.frames.zones import zoned
 
-    loaded = load_table(files, Reading())
-    table = loaded.table
-    if table.time is None:
+    frame, _ = read_frame(find_sources(files), Reading())
+    frame, time, clock = split_time(frame.drop(FILE, strict=False))
+    if time is None:
         raise TableReadError(
             f"{files[0]}: no column of times was found; its first column is to hold timestamps"
         )
-    columns = {prefix + name: table.values[:, i] for i, name in enumerate(table.names)}
-    frame = pl.DataFrame({TIME: zoned(TIME, table.time, loaded.clock.zone), **columns})
+    frame = frame.rename(lambda name: prefix + name)
+    frame = frame.insert_column(0, zoned(TIME, time, clock.zone))
     return frame.unique(TIME, keep="first", maintain_order=True)
 
 
