@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from vace_ad.errors import InputError, TableReadError
+from vace_ad.app.timed import joined, timed_frame
+from vace_ad.errors import InputError
 
 if TYPE_CHECKING:
     import polars as pl
@@ -26,7 +27,6 @@ TRAINING = ("training-data", "training_data")  # folders of AWS's own examples
 LABELS = ("label-data", "label_data", "labels")
 OTHERS = ("inference-data", "inference_data")
 ANOMALY, NORMAL, OFF = "ANOMALY_DETECTED", "NO_ANOMALY_DETECTED", "MACHINE_OFF"
-TIME = "timestamp"
 _UNITS = {"S": "s", "M": "min", "H": "h"}
 _RATE = re.compile(r"PT(\d+)([SMH])")
 
@@ -57,13 +57,18 @@ def read_asset(folder: Path, labels: Path | None = None, model: Path | None = No
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder; give the one that holds the CSV files")
     data = next((folder / name for name in TRAINING if (folder / name).is_dir()), folder)
-    frame = _joined(_sensors(data), data)
+    parts = _sensors(data)
+    if not parts:
+        raise InputError(
+            f"{data} holds no CSV file, nor do its folders; expected is a folder for each "
+            "component with CSV files whose first column is a timestamp"
+        )
     files = [labels] if labels is not None else sorted(_label_files(folder))
     faults = tuple(one for file in files for one in read_spans(file))
     if model is None and (folder / "model.json").is_file():
         model = folder / "model.json"
     settings = {} if model is None else _settings(model)
-    return Asset(frame, faults, **settings)
+    return Asset(joined(parts, data), faults, **settings)
 
 
 def _label_files(folder: Path) -> Iterator[Path]:
@@ -80,9 +85,9 @@ def _sensors(data: Path) -> list[pl.DataFrame]:
     labels = {f"{name}.csv" for name in LABELS}
     for component in sorted(path for path in data.iterdir() if path.is_dir()):
         files = sorted(component.rglob("*.csv")) if component.name not in skipped else []
-        found += [_read(alike, f"{component.name}/") for alike in _alike(files)]
+        found += [timed_frame(alike, f"{component.name}/") for alike in _alike(files)]
     single = sorted(path for path in data.glob("*.csv") if path.name not in labels)
-    return found + [_read(alike, "") for alike in _alike(single)]
+    return found + [timed_frame(alike) for alike in _alike(single)]
 
 
 def _alike(files: list[Path]) -> list[list[Path]]:
@@ -91,49 +96,6 @@ def _alike(files: list[Path]) -> list[list[Path]]:
         with file.open(encoding="utf-8-sig", errors="replace") as lines:
             groups.setdefault(lines.readline().strip(), []).append(file)
     return list(groups.values())
-
-
-def _read(files: list[Path], prefix: str) -> pl.DataFrame:
-    from vace_ad.app.loading import read_frame
-    from vace_ad.frames.concat import FILE
-    from vace_ad.frames.read_options import Reading
-    from vace_ad.frames.sources import find_sources
-    from vace_ad.frames.time import split_time
-    from vace_ad.frames.zones import zoned
-
-    frame, _ = read_frame(find_sources(files), Reading())
-    frame, time, clock = split_time(frame.drop(FILE, strict=False))
-    if time is None:
-        raise TableReadError(
-            f"{files[0]}: no column of times was found; its first column is to hold timestamps"
-        )
-    frame = frame.rename(lambda name: prefix + name)
-    frame = frame.insert_column(0, zoned(TIME, time, clock.zone))
-    return frame.unique(TIME, keep="first", maintain_order=True)
-
-
-def _joined(parts: list[pl.DataFrame], data: Path) -> pl.DataFrame:
-    """All sensors in one table, with each time that any of them has."""
-    if not parts:
-        raise InputError(
-            f"{data} holds no CSV file, nor do its folders; expected is a folder for each "
-            "component with CSV files whose first column is a timestamp"
-        )
-    frame = parts[0]
-    for part in parts[1:]:
-        if part[TIME].dtype != frame[TIME].dtype:
-            raise TableReadError(
-                f"{data}: timestamps of {part.columns[1]!r} are in {part[TIME].dtype}, those of "
-                f"{frame.columns[1]!r} in {frame[TIME].dtype}; write all in one time zone"
-            )
-        twice = set(part.columns[1:]) & set(frame.columns)
-        if twice:
-            raise TableReadError(
-                f"{data}: {sorted(twice)[0]!r} is in two files; rename one, or put each component "
-                "in a folder of its own"
-            )
-        frame = frame.join(part, on=TIME, how="full", coalesce=True)
-    return frame.sort(TIME)
 
 
 def _settings(file: Path) -> dict[str, Any]:

@@ -108,6 +108,9 @@ class Serving(Settings):
         None, "token that other addresses than loopback need: environment variable", '"VARIABLE"'
     )
     token_file: FilePath | None = key(None, "the same: file that holds it", '"token.txt"')
+    multivariate: FilePath | None = key(
+        None, "folder of tables for clients of Azure's multivariate detector", '"data"'
+    )
     link: HttpUrl | None = key(None, "the page's address in messages, if different", '"…"')
     body: int = key(8_000_000, "largest request in bytes", low=1000, high=10**9)
     connections: int = key(100, "most open connections", low=1, high=100_000)
