@@ -194,6 +194,13 @@ class DetectorOptions:
     watch: Names = setting(
         None, "Watch these columns alone; the others explain them.", "A,B,…", panel=PLANT
     )
+    components: str | None = setting(
+        None,
+        "Which component each column belongs to, as CSV of sensor,component: events then tell the "
+        "shares of components too.",
+        "FILE",
+        panel=PLANT,
+    )
     maintenance: str | None = setting(
         None,
         "Planned windows, as CSV of start,end or iCalendar: their rows are neither learned nor "
@@ -205,6 +212,7 @@ class DetectorOptions:
     def config(self) -> VACEConfig:
         """The settings, checked."""
         from vace_ad.config import VACEConfig
+        from vace_ad.frames.components import read_components
 
         chosen: dict[str, Any] = {"random_state": self.seed, **self.planned()}
         for name in ("patch_length", "off", "run_up", "run_down"):
@@ -213,6 +221,8 @@ class DetectorOptions:
         for name in ("context", "watch"):
             if (names := names_of(getattr(self, name))) is not None:
                 chosen[name] = tuple(one for one in names if one)
+        if self.components is not None:
+            chosen["components"] = read_components(Path(self.components))
         for one in self.settings or ():
             name, equals, text = one.partition("=")
             if not equals:

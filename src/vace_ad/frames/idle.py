@@ -201,6 +201,9 @@ def watched(config: VACEConfig, channels: Sequence[str]) -> Bools:
         for name in getattr(config, setting):
             if name not in channels and name not in columns:
                 raise no_column(f"{option(setting)}: ", name, channels)
+    for name in config.components:
+        if not any(name.endswith(f"/{channel}") for channel in channels):
+            raise no_column(f"{option('components')}: ", name.rpartition("/")[2], channels)
     context = {*config.context, *columns}
     mine = np.array([name not in context and column_of(name) not in context for name in channels])
     if config.watch:
