@@ -133,6 +133,7 @@ class VACEConfig(_Checked):
     context: tuple[str, ...] = ()  # columns that explain others and are never blamed themselves
     watch: tuple[str, ...] = ()  # the only channels that alarm; all others are context
     maintenance: tuple[str, ...] = ()  # planned windows, FROM..TO each, whose rows count as off
+    components: tuple[str, ...] = ()  # component/sensor for each channel that belongs to one
     max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt
     max_missing: float = 0.5  # share of channels above which a row has no score
     max_fit_rows: int = 100_000  # longer training parts are thinned to evenly spaced pieces
@@ -144,7 +145,7 @@ class VACEConfig(_Checked):
     reproduction: Reproduction = field(default_factory=Reproduction)
 
     def __post_init__(self) -> None:
-        for name in ("extra_signals", "context", "watch", "maintenance"):
+        for name in ("extra_signals", "context", "watch", "maintenance", "components"):
             if isinstance(given := getattr(self, name), list):
                 object.__setattr__(self, name, tuple(given))
         super().__post_init__()

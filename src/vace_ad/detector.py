@@ -132,6 +132,9 @@ class VACE:
     maintenance
         Planned windows, each "FROM..TO" as in "2026-03-01T06:00..2026-03-01T14:00": their rows
         count as off. May be changed after the fit.
+    components
+        Which component a channel belongs to, each "component/channel" as in "pump/flow": events
+        then tell the shares of components too. Channels called so need no setting.
     max_gap
         Missing rows of a channel that are interpolated; longer ones are rebuilt from the others.
     max_missing
@@ -243,6 +246,7 @@ class VACE:
         context: tuple[str, ...] = default(()),
         watch: tuple[str, ...] = default(()),
         maintenance: tuple[str, ...] = default(()),
+        components: tuple[str, ...] = default(()),
         max_gap: int = default(5),
         max_missing: float = default(0.5),
         max_fit_rows: int = default(100_000),

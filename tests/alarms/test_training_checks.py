@@ -10,7 +10,8 @@ import polars as pl
 import pytest
 
 from vace_ad import VACE, load
-from vace_ad.alarms.training_checks import without
+from vace_ad.alarms.training_checks import Looked, without
+from vace_ad.frames.table import Table
 from vace_ad.frames.training_data import Part
 
 DATA = Path(os.environ.get("VACE_DATA", Path(__file__).parents[3] / "shared" / "data"))
@@ -168,3 +169,18 @@ def test_a_labelled_fault_in_the_first_part_of_a_real_series_is_named():
     found = notes(table.drop("Label").to_numpy(), patch_length=None)["contaminated"]
     assert len(edges) == 3
     assert sum(names(found, edge) for edge in edges) >= 1
+
+
+def test_a_mode_that_training_hardly_shows_is_named():
+    rng = np.random.default_rng(0)
+    modes = np.zeros((600, 3))
+    modes[:590, 0] = modes[590:, 1] = 1
+    modes[:, 2] = rng.normal(size=600)
+    channels = ("product=A", "product=B", "x=y")
+    looked = Looked([Table(modes, channels)], [Part(0, modes)], 24, None, None)
+    note = looked._rare_mode()
+    assert note is not None
+    assert "product=B in 10 of 600 rows" in note.words
+    assert "product=A" not in note.words
+    modes[300:, :2] = 0, 1
+    assert looked._rare_mode() is None

@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import shutil
 import sys
 from pathlib import Path
 
@@ -69,6 +70,11 @@ def files(tmp_path_factory):
     plant[TRAIN:].write_csv(folder / "new.csv")
     (folder / "faults.csv").write_text("start,end,code\n2026-03-01T07:40,2026-03-01T08:20,F1\n")
     (folder / "windows.csv").write_text("2026-03-01T20:00,2026-03-01T22:00\n")
+    asset = folder / "asset"
+    (asset / "training-data" / "pump").mkdir(parents=True)
+    plant.write_csv(asset / "training-data" / "pump" / "pump.csv")
+    (asset / "label-data").mkdir()
+    (asset / "label-data" / "labels.csv").write_text("2026-03-01T07:40,2026-03-01T08:20\n")
     machines = [series(seed).with_columns(machine=pl.lit(f"m{seed}")) for seed in (1, 2)]
     pl.concat(machines).write_csv(folder / "fleet.csv")
     times = plant["time"].dt.epoch("s").to_list()
@@ -87,8 +93,7 @@ def files(tmp_path_factory):
 
 @pytest.fixture
 def place(files, tmp_path, monkeypatch):
-    for file in files.iterdir():
-        (tmp_path / file.name).write_bytes(file.read_bytes())
+    shutil.copytree(files, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

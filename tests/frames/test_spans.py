@@ -66,6 +66,30 @@ def test_a_calendar_repeats_its_events(tmp_path) -> None:
     assert spans[0].note == "filter service"
 
 
+def starts(tmp_path, *lines):
+    text = "\n".join(["BEGIN:VCALENDAR", "BEGIN:VEVENT", *lines, "END:VEVENT", "END:VCALENDAR"])
+    return [f"{span.times()[0]}"[:16] for span in read(tmp_path, text, "w.ics")]
+
+
+def test_a_calendar_of_working_days_in_a_time_zone(tmp_path) -> None:
+    """The clock says 6 before and after summer time begins, on 29 March; one day is left out."""
+    assert starts(
+        tmp_path, "DTSTART;TZID=Europe/Berlin:20260325T060000", "DURATION:PT1H",
+        "RRULE:FREQ=WEEKLY;BYDAY=MO,WE;UNTIL=20260406T040000Z",
+        "EXDATE;TZID=Europe/Berlin:20260401T060000",
+    ) == ["2026-03-25T05:00", "2026-03-30T04:00", "2026-04-06T04:00"]  # fmt: skip
+
+
+def test_holidays_come_every_year_and_take_a_day(tmp_path) -> None:
+    lines = ["DTSTART;VALUE=DATE:20260501", "RRULE:FREQ=YEARLY;COUNT=2"]
+    assert starts(tmp_path, *lines) == ["2026-05-01T00:00", "2027-05-01T00:00"]
+    (leap, *_) = starts(tmp_path, "DTSTART;VALUE=DATE:20240229", "RRULE:FREQ=YEARLY;COUNT=2")
+    assert leap == "2024-02-29T00:00"
+    days = read_spans(tmp_path / "w.ics")
+    assert days[1].start.startswith("2028-02-29")
+    assert days[1].end.startswith("2028-03-01")
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [
@@ -74,6 +98,11 @@ def test_a_calendar_repeats_its_events(tmp_path) -> None:
         ("2026-01-01,later\n", "line 1: 'later' is no time"),
         ("start,end\n2026-01-02,2026-01-01\n", "line 2: .* ends before it begins"),
         ("BEGIN:VCALENDAR\nBEGIN:VEVENT\nEND:VEVENT\n", "no DTSTART"),
+        (CALENDAR.replace("DTEND", "X-END"), "no DTEND and no DURATION"),
+        (CALENDAR.replace("DTEND:2026", "DTEND:2025"), "ends before it begins"),
+        (CALENDAR.replace("DTSTART:2026", "DTSTART;TZID=Mars:2026").replace("000Z", "000"), "Mars"),
+        (CALENDAR.replace("COUNT=3", "COUNT=x"), "is not understood"),
+        (CALENDAR.replace("COUNT=3", "BYDAY=1MO"), "is not understood"),
         (CALENDAR.replace("WEEKLY", "MONTHLY"), "is not understood"),
         (CALENDAR.replace("P1D", "a day"), "is no duration"),
         (CALENDAR.replace("20260401", "soon"), "is no time of a calendar"),

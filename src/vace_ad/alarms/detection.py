@@ -18,6 +18,7 @@ from vace_ad.frames.idle import Stretch as Idle
 from vace_ad.frames.idle import idle_rows
 from vace_ad.frames.sampling import StepTracker
 from vace_ad.frames.table import Table
+from vace_ad.frames.zones import time_words
 from vace_ad.signals.row_buffer import added
 
 Array = NDArray[np.float64]
@@ -136,10 +137,27 @@ def find_events(
         threshold,
         tuple(events),
         tuple(missed),
-        (*((threshold.note,) if threshold.note else ()), *_outside(model, table, first)),
+        (
+            *((threshold.note,) if threshold.note else ()),
+            *_outdated(model, table, first),
+            *_outside(model, table, first),
+        ),
         accepted=accepted_events(accepted, table, first),
         idle=idle.stretches(),
     )
+
+
+def _outdated(model: Learned, table: Table, first: int) -> list[str]:
+    """That all planned windows lie in the past, in words."""
+    windows = model.idle.windows(table.zone)
+    if table.time is None or first >= len(table) or not len(windows):
+        return []
+    last = windows[:, 1].max()
+    if last > table.time[first]:
+        return []
+    when = time_words(last, table.zone)
+    return [f"the last planned window of maintenance ended on {when}, before these rows: is the "
+            "calendar up to date?"]  # fmt: skip
 
 
 def _outside(model: Learned, table: Table, first: int) -> list[str]:

@@ -51,6 +51,7 @@ class Event:
     conditions: str = ""  # of that kind: what was outside training, "ambient 41, trained to 33"
     lasting: bool = False  # whether it ended because what stayed became the new normal
     readings: tuple[Reading, ...] = ()  # of the suspects, most suspected first
+    groups: tuple[str, ...] = ()  # of the suspects' components, as settings name them
 
     @property
     def rows(self) -> int:
@@ -64,11 +65,12 @@ class Event:
 
     @property
     def components(self) -> tuple[tuple[str, float], ...]:
-        """Components by their share, highest first, of channels called `component/sensor`."""
+        """Components by their share, highest first: of settings, or of names `component/sensor`."""
         found: dict[str, float] = {}
         for name, share in self.shares:
-            component, slash, _ = name.rpartition("/")
-            if slash:
+            own = next((one for one in self.groups if one.endswith(f"/{name}")), "")
+            component = own.removesuffix(f"/{name}") or name.rpartition("/")[0]
+            if component:
                 found[component] = found.get(component, 0.0) + share
         return tuple(sorted(found.items(), key=lambda pair: -pair[1]))
 
@@ -94,6 +96,12 @@ class Event:
     def with_blame(self, shares: Sequence[tuple[str, float]], signal: str | None = None) -> Event:
         """The same event with the channels to blame."""
         return replace(self, shares=tuple(shares), signal=signal or self.signal)
+
+
+def groups_of(shares: Sequence[tuple[str, float]], components: Sequence[str]) -> tuple[str, ...]:
+    """Of settings `component/channel`, those of the channels that are blamed."""
+    names = {name for name, _ in shares}
+    return tuple(one for one in components if any(one.endswith(f"/{name}") for name in names))
 
 
 def with_time(event: Event, time: NDArray[np.datetime64]) -> Event:

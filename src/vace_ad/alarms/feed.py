@@ -18,7 +18,7 @@ from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.conditions import LINGER, Conditions
 from vace_ad.alarms.constants import MOST_MARGIN
-from vace_ad.alarms.events import ACCEPTED, ANOMALY, CONDITIONS, Event, Reading
+from vace_ad.alarms.events import ACCEPTED, ANOMALY, CONDITIONS, Event, Reading, groups_of
 from vace_ad.alarms.pattern import BEFORE, Pattern
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.scan import Line, describe
@@ -336,6 +336,7 @@ class AlarmFeed:
             partner=partner,
             conditions=outside,
             lasting=tracked.lasting,
+            groups=groups_of(shares, model.config.components),
             readings=self._readings(peak, shares) or (() if known is None else known.readings),
         )
 
@@ -535,7 +536,7 @@ def plain_event(event: Event) -> dict[str, Any]:
     plain = {name: getattr(event, name) for name in _PLAIN}
     stamps = {name: _stamp(getattr(event, name)) for name in _STAMPS}
     pairs = {name: [list(one) for one in getattr(event, name)] for name in ("shares", "readings")}
-    return {**plain, **stamps, **pairs}
+    return {**plain, **stamps, **pairs, "groups": list(event.groups)}
 
 
 def restored_event(plain: Mapping[str, Any]) -> Event:
@@ -543,7 +544,9 @@ def restored_event(plain: Mapping[str, Any]) -> Event:
     fields: dict[str, Any] = {name: plain[name] for name in _PLAIN}
     fields |= {name: _moment(plain[name]) for name in _STAMPS}
     shares = tuple((str(name), float(share)) for name, share in plain["shares"])
-    return Event(**fields, shares=shares, readings=tuple(Reading(*r) for r in plain["readings"]))
+    readings = tuple(Reading(*one) for one in plain["readings"])
+    groups = tuple(map(str, plain["groups"]))
+    return Event(**fields, shares=shares, readings=readings, groups=groups)
 
 
 def _stamp(time: np.datetime64 | None) -> int | None:

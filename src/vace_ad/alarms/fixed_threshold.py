@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.events import Event
+from vace_ad.alarms.events import Event, groups_of
 from vace_ad.alarms.feed import Change, Learned, plain_event, restored_event
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.severity import LEAST, severity
@@ -86,7 +86,9 @@ class ScoreFeed:
         model = self._model
         found = suspicion(kept, start, len(kept), model.normal, model.wander)
         named = blame(model.channels, np.where(model.alarm.watched, found, 0.0))
-        return event.with_blame(named.top(len(named.names)))
+        shares = named.top(len(named.names))
+        groups = groups_of(shares, model.config.components)
+        return replace(event.with_blame(shares), groups=groups)
 
     def finish(self) -> tuple[Change, ...]:
         """Resolve what is open at the end."""

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vace_ad.alarms.sheet import Sheet, off_condition, sheet
 from vace_ad.alarms.watch import AlarmModel
 from vace_ad.frames.segments import run_edges
+from vace_ad.frames.states import column_of
 from vace_ad.frames.table import Table
 from vace_ad.frames.time import duration_words
 from vace_ad.frames.training_data import Part
@@ -33,7 +34,7 @@ _VALUES = 10  # that a channel must take at least to drift; others are switches
 class TrainingNote:
     """Something about the training rows that a person should know, and what to do."""
 
-    kind: Literal["contaminated", "short", "span", "drift", "off"]
+    kind: Literal["contaminated", "short", "span", "drift", "off", "mode"]
     words: str
     rows: tuple[Range, ...] = ()  # [start, end), counted over all tables that were given
     times: tuple[tuple[str, str], ...] = ()  # of the first and the last of these rows
@@ -64,6 +65,7 @@ class Looked:
             self._span(),
             self._drift(),
             self._standstill(),
+            self._rare_mode(),
         )
         return [note for note in every if note is not None]
 
@@ -86,6 +88,29 @@ class Looked:
             f"judged like all others; off={condition!r} leaves them out"
         )
         return TrainingNote("off", words)
+
+    def _rare_mode(self) -> TrainingNote | None:
+        """That a mode or a product is in too few training rows to be learned."""
+        names = self.tables[0].names
+        states = [
+            i
+            for i, name in enumerate(names)
+            if column_of(name)
+            and all(np.isin(part.rows[:, i], (0, 1)).all() for part in self.parts)
+        ]
+        count = np.sum([(part.rows[:, states] > 0.5).sum(axis=0) for part in self.parts], axis=0)
+        few = [
+            (names[i], n) for i, n in zip(states, count.tolist(), strict=True) if n < self.length
+        ]
+        if not few:
+            return None
+        named = ", ".join(f"{name} in {n:,}" for name, n in few[:5])
+        more = f" and {len(few) - 5} more" if len(few) > 5 else ""
+        words = (
+            f"training hardly shows some modes: {named}{more} of {self._n:,} rows; alarms there "
+            f"may be false: train on at least {self.length} rows of each, or leave those rows out"
+        )
+        return TrainingNote("mode", words)
 
     @property
     def _n(self) -> int:

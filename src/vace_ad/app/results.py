@@ -123,10 +123,15 @@ def write_tables(
     folder: Path, loaded: Loaded, found: Detection, kind: str, *, excel: bool = False
 ) -> None:
     """Write the scores and the events, on request also for a spreadsheet."""
+    from vace_ad.app.lookout import prediction_lines
     from vace_ad.frames.write import write_frame
 
     zone = loaded.clock.zone
-    write_frame(score_frame(loaded.table, found, zone), folder / f"scores.{kind}")
+    if kind == "lookout":
+        lines = "".join(f"{line}\n" for line in prediction_lines(loaded.table, found))
+        (folder / "scores.jsonl").write_text(lines, encoding="utf-8")
+    else:
+        write_frame(score_frame(loaded.table, found, zone), folder / f"scores.{kind}")
     events = event_frame(found.events, zone)
     write_frame(events, folder / "events.csv")
     if excel:

@@ -14,6 +14,7 @@ from vace_ad.cli.demo import demo_command
 from vace_ad.cli.detect import detect_command
 from vace_ad.cli.evaluate import evaluate_command
 from vace_ad.cli.feedback import feedback_command, update_command
+from vace_ad.cli.importing import import_app
 from vace_ad.cli.mcp import mcp_command
 from vace_ad.cli.model import fit_command, inspect_command, score_command
 from vace_ad.cli.versions import models_command, retrain_command
@@ -95,6 +96,7 @@ app.command("update")(update_command)
 app.command("retrain")(retrain_command)
 app.command("models")(models_command)
 app.command("evaluate")(evaluate_command)
+app.add_typer(import_app, name="import")
 app.command("watch")(watch_command)
 app.command("mcp")(mcp_command)
 

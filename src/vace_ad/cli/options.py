@@ -194,6 +194,13 @@ class DetectorOptions:
     watch: Names = setting(
         None, "Watch these columns alone; the others explain them.", "A,B,…", panel=PLANT
     )
+    components: str | None = setting(
+        None,
+        "Which component each column belongs to, as CSV of sensor,component: events then tell the "
+        "shares of components too.",
+        "FILE",
+        panel=PLANT,
+    )
     maintenance: str | None = setting(
         None,
         "Planned windows, as CSV of start,end or iCalendar: their rows are neither learned nor "
@@ -205,6 +212,7 @@ class DetectorOptions:
     def config(self) -> VACEConfig:
         """The settings, checked."""
         from vace_ad.config import VACEConfig
+        from vace_ad.frames.components import read_components
 
         chosen: dict[str, Any] = {"random_state": self.seed, **self.planned()}
         for name in ("patch_length", "off", "run_up", "run_down"):
@@ -213,6 +221,8 @@ class DetectorOptions:
         for name in ("context", "watch"):
             if (names := names_of(getattr(self, name))) is not None:
                 chosen[name] = tuple(one for one in names if one)
+        if self.components is not None:
+            chosen["components"] = read_components(Path(self.components))
         for one in self.settings or ():
             name, equals, text = one.partition("=")
             if not equals:
@@ -291,6 +301,7 @@ class ScoreFormat(StrEnum):
 
     parquet = "parquet"
     csv = "csv"
+    lookout = "lookout"
 
 
 @dataclass(frozen=True)
@@ -303,7 +314,9 @@ class ResultOptions:
         "earlier run are replaced.",
     )
     score_format: ScoreFormat = setting(
-        ScoreFormat.parquet, "File format of the scores in --out.", flag="--format"
+        ScoreFormat.parquet,
+        "File format of the scores in --out; lookout: JSON lines of Amazon Lookout for Equipment.",
+        flag="--format",
     )
     excel: bool = setting(False, "Also write events.xlsx into --out.")
     fail_on_events: bool = setting(

@@ -69,23 +69,25 @@ class IdleRule:
 
     def maintenance(self, time: NDArray[np.datetime64] | None, n: int, zone: str | None) -> Bools:
         """Which of these rows lie in a planned window, or in a past fault, (n,)."""
-        windows = self._config.maintenance
-        if not windows and not self._faults:
+        if not self._config.maintenance and not self._faults:
             return np.zeros(n, bool)
         if time is None:
             raise InputError(
                 f"{option('maintenance')} and labels need times, and these rows have none; give "
                 "them a time column"
             )
-        if zone not in self._windows:
-            self._windows[zone] = window_times(windows, zone)
-        edges = self._windows[zone]
         inside = np.zeros(n, bool)
-        for start, end in edges:
+        for start, end in self.windows(zone):
             inside |= (time >= start) & (time < end)
         for a, b in rows_of(self._faults, time, zone):
             inside[a:b] = True
         return inside
+
+    def windows(self, zone: str | None) -> NDArray[np.datetime64]:
+        """The begin and the end (n, 2) of the planned windows."""
+        if zone not in self._windows:
+            self._windows[zone] = window_times(self._config.maintenance, zone)
+        return self._windows[zone]
 
     @cached_property
     def run_up(self) -> int:
@@ -201,6 +203,9 @@ def watched(config: VACEConfig, channels: Sequence[str]) -> Bools:
         for name in getattr(config, setting):
             if name not in channels and name not in columns:
                 raise no_column(f"{option(setting)}: ", name, channels)
+    for name in config.components:
+        if not any(name.endswith(f"/{channel}") for channel in channels):
+            raise no_column(f"{option('components')}: ", name.rpartition("/")[2], channels)
     context = {*config.context, *columns}
     mine = np.array([name not in context and column_of(name) not in context for name in channels])
     if config.watch:

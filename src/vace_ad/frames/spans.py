@@ -1,16 +1,14 @@
 """Stretches of time that people wrote down: past faults, planned maintenance.
 
 A CSV file has a start and an end in each line, and may have a fault code, a note and the equipment,
-with or without a header; an iCalendar file has its events, repeated daily or weekly as they say.
+with or without a header; an iCalendar file has its events, repeated as they say.
 """
 
 from __future__ import annotations
 
 import csv
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -19,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import InputError, TableReadError
+from vace_ad.frames.icalendar import calendar_events
 from vace_ad.frames.timestamps import moment
 
 FIELDS = ("start", "end", "code", "note", "equipment")
@@ -29,7 +28,6 @@ _ALIASES = {
     "note": ("note", "notes", "comment", "description", "summary"),
     "equipment": ("equipment", "machine", "asset", "entity", "device"),
 }
-MOST_REPEATS = 1_000  # of one iCalendar event
 
 
 @dataclass(frozen=True)
@@ -96,7 +94,10 @@ def read_spans(path: Path) -> list[Span]:
     except (OSError, UnicodeDecodeError) as error:
         raise TableReadError(f"{path} cannot be read: {error}") from error
     calendar = "BEGIN:VCALENDAR" in text[:1000].upper()
-    found = list(_calendar(text, path) if calendar else _table(text, path))
+    if calendar:
+        found = [Span(one.start, one.end, note=one.summary) for one in calendar_events(text, path)]
+    else:
+        found = list(_table(text, path))
     if not found:
         raise TableReadError(f"{path} holds no start and end; write one pair a line: start,end")
     return found
@@ -130,67 +131,6 @@ def _table(text: str, path: Path) -> Iterator[Span]:
 def _field(header: str) -> str:
     name = header.strip().lower().replace(" ", "_")
     return next((field for field, names in _ALIASES.items() if name in names), "")
-
-
-def _calendar(text: str, path: Path) -> Iterator[Span]:
-    lines = re.sub(r"\r?\n[ \t]", "", text).splitlines()  # folded lines
-    event: dict[str, str] | None = None
-    for line in lines:
-        name, _, value = line.partition(":")
-        key = name.partition(";")[0].upper()
-        if (key, value.upper()) == ("BEGIN", "VEVENT"):
-            event = {}
-        elif (key, value.upper()) == ("END", "VEVENT") and event is not None:
-            yield from _repeated(event, path)
-            event = None
-        elif event is not None:
-            event[key] = value.strip()
-
-
-def _repeated(event: dict[str, str], path: Path) -> Iterator[Span]:
-    """An event of a calendar, as often as it comes."""
-    if "DTSTART" not in event or not {"DTEND", "DURATION"} & set(event):
-        raise TableReadError(f"{path}: an event has no DTSTART, or no DTEND; give both")
-    start = _stamp(event["DTSTART"], path)
-    length = _duration(event["DURATION"], path) if "DTEND" not in event else (
-        _stamp(event["DTEND"], path) - start
-    )  # fmt: skip
-    rule = dict(part.split("=", 1) for part in event.get("RRULE", "").split(";") if "=" in part)
-    step, count, until = timedelta(0), 1, None
-    if rule:
-        unit = {"DAILY": 1, "WEEKLY": 7}.get(rule.pop("FREQ", ""))
-        step = timedelta(days=(unit or 0) * int(rule.pop("INTERVAL", "1")))
-        count = int(rule.pop("COUNT", MOST_REPEATS))
-        until = _stamp(rule.pop("UNTIL"), path) if "UNTIL" in rule else None
-        if unit is None or set(rule) - {"WKST"}:
-            raise TableReadError(
-                f"{path}: the rule {event['RRULE']!r} is not understood, only daily and weekly "
-                "ones are, with INTERVAL, COUNT and UNTIL; write the windows out as CSV"
-            )
-    zone = "Z" if event["DTSTART"].endswith("Z") else ""
-    for k in range(min(count, MOST_REPEATS)):
-        at = start + k * step
-        if until is not None and at > until:
-            return
-        first, last = (f"{one.isoformat()}{zone}" for one in (at, at + length))
-        yield Span(first, last, note=event.get("SUMMARY", ""))
-
-
-def _stamp(text: str, path: Path) -> datetime:
-    for pattern in ("%Y%m%dT%H%M%S", "%Y%m%d"):
-        try:
-            return datetime.strptime(text.removesuffix("Z"), pattern)
-        except ValueError:
-            continue
-    raise TableReadError(f"{path}: {text!r} is no time of a calendar, such as 20260301T060000Z")
-
-
-def _duration(text: str, path: Path) -> timedelta:
-    found = re.fullmatch(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", text)
-    if found is None:
-        raise TableReadError(f"{path}: {text!r} is no duration of a calendar, such as PT8H")
-    weeks, days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
-    return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)
 
 
 def span_rows(spans: Sequence[Span]) -> str:

@@ -42,7 +42,7 @@ class Align(Settings):
     gap: int = key(1000, "longest gap, in rows, that is filled with empty rows", low=1, high=10**6)
 
 
-LEARNED = ("off", "run_up", "run_down", "context", "watch")  # settings of models trained here
+LEARNED = ("off", "run_up", "run_down", "context", "watch", "components")  # of models trained here
 
 
 class ModelSettings(Settings):
@@ -60,6 +60,9 @@ class ModelSettings(Settings):
     run_down: int = key(5, "with learn: rows before that without alarms", low=0, high=4_096)
     context: Texts | None = key(None, "with learn: explain others, never blamed", '["ambient"]')
     watch: Texts | None = key(None, "with learn: the only channels that alarm", '["flow"]')
+    components: Texts | None = key(
+        None, "with learn: component/channel of channels that belong to one", '["pump/flow"]'
+    )
     maintenance: FilePath | None = key(
         None, "planned windows: CSV of start,end or iCalendar", '"windows.csv"'
     )
@@ -120,6 +123,9 @@ class Serving(Settings):
         None, "token that other addresses than loopback need: environment variable", '"VARIABLE"'
     )
     token_file: FilePath | None = key(None, "the same: file that holds it", '"token.txt"')
+    multivariate: FilePath | None = key(
+        None, "folder of tables for clients of Azure's multivariate detector", '"data"'
+    )
     link: HttpUrl | None = key(None, "the page's address in messages, if different", '"…"')
     body: int = key(8_000_000, "largest request in bytes", low=1000, high=10**9)
     connections: int = key(100, "most open connections", low=1, high=100_000)

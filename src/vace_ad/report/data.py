@@ -44,6 +44,7 @@ class ReportEvent:
     kind: Kind = "anomaly"
     signal: str | None = None  # the leading one, a key of ReportData.signals
     shares: Sequence[tuple[str, float]] = ()  # (channel, share of the score), highest first
+    components: Sequence[tuple[str, float]] = ()  # (component, its share), highest first
     readings: Sequence[Reading] = ()  # channels at the peak, against what was expected
     conditions: str = ""  # what was outside training then
     near_miss: bool = False  # stayed below the limit

@@ -152,6 +152,9 @@ def what_it_means(event: ReportEvent, data: ReportData) -> str:
     first = next(iter(readings(event, data).values()), "")
     if first:
         said.append(f"At the peak: {first}.")
+    if event.components:
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in event.components)
+        said.append(f"By component: {shares}.")
     if event.near_miss:
         share = f" ({event.ratio:.0%} of it)" if math.isfinite(event.ratio) else ""
         said.append(f"It stayed below the limit{share}, so it is no event.")

@@ -176,6 +176,7 @@ def _events(events: Sequence[Event], *, near_miss: bool = False) -> list[ReportE
             signal=event.signal,
             conditions=event.conditions,
             shares=event.shares,
+            components=event.components,
             readings=event.readings,
             near_miss=near_miss,
             normal_rows=event.normal_rows,

@@ -61,7 +61,17 @@ class Routes:
             method, path = name.split()
             self.routes.append(Route(path, handler, methods=[method]))
         handle = {HTTPException: _problem, VaceError: _problem}
-        return Starlette(routes=self.routes, exception_handlers=handle)
+        routes = [*self.routes, *self._multivariate()]
+        return Starlette(routes=routes, exception_handlers=handle)
+
+    def _multivariate(self) -> list[Route]:
+        """The routes that Azure's clients know, where a folder of data was given."""
+        folder = self._watch.config.server.multivariate
+        if folder is None:
+            return []
+        from vace_ad.live.server.multivariate import Multivariate
+
+        return Multivariate(folder, self._watch.config.server.body).routes()
 
     # ----------------------------------------------------------------- operators
 

@@ -21,6 +21,7 @@ BURST = 10  # wrong tokens at once
 SECONDS = 6.0  # until one more may come
 _ADDRESSES = 10_000  # remembered at most
 COOKIE = "vace_session"
+_KEY = "ocp-apim-subscription-key"  # in which clients of Azure send their token
 _OPEN = ("/healthz", "/login")
 _HEADERS = [
     (
@@ -118,7 +119,8 @@ class Guard:
         if self._token is None or scope["path"] in _OPEN or self._has_session(headers):
             return None
         kind, _, given = headers.get("authorization", "").partition(" ")
-        if kind.lower() == "bearer":
+        given = given if kind.lower() == "bearer" else headers.get(_KEY, "")
+        if given:
             address = sender_of(scope)
             if self._attempts.wait(address):
                 return 429, b"too many wrong tokens came from this address; wait a while\n", plain

@@ -1,0 +1,81 @@
+"""`vace import`: data and settings of other services, as this package takes them."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vace_ad.cli import options as opt
+from vace_ad.cli.output import Output
+
+import_app = typer.Typer(
+    help="Take over data and settings of another service.", no_args_is_help=True
+)
+
+
+@import_app.callback()
+def _import() -> None:
+    """Take over data and settings of another service."""
+
+
+@opt.parameters
+def lookout_command(
+    folder: Annotated[
+        Path,
+        typer.Argument(
+            metavar="FOLDER",
+            help="CSV files of one asset, in a folder for each component or side by side.",
+        ),
+    ],
+    *,
+    out: Annotated[Path, typer.Option(help="Folder to write table and labels into.")],
+    labels: Annotated[
+        Path | None,
+        typer.Option(help="CSV of start,end. Default: the files in FOLDER/label-data."),
+    ] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option(
+            help="Answer of `aws lookoutequipment describe-model`, for the off condition, the "
+            "sampling rate and the end of training. Default: FOLDER/model.json, if it is there."
+        ),
+    ] = None,
+    shown: opt.OutputOptions,
+) -> None:
+    """Take over an asset of Amazon Lookout for Equipment, and say how to go on.
+
+    Examples:
+
+    vace import lookout pump-7/ --out pump-7-vace/
+    """
+    from vace_ad.app.lookout import read_asset
+    from vace_ad.app.results import writing
+    from vace_ad.frames.spans import span_rows
+    from vace_ad.frames.write import write_frame
+
+    output = Output.of(shown)
+    asset = read_asset(folder, labels, model)
+    table = out / "table.parquet"
+    told = asset.options()
+    with writing(str(out)):
+        out.mkdir(parents=True, exist_ok=True)
+        write_frame(asset.frame, table)
+        if asset.faults:
+            told["labels"] = str(out / "labels.csv")
+            (out / "labels.csv").write_text(span_rows(asset.faults), "utf-8")
+    words = [word for name, value in told.items() for word in (f"--{name}", value)]
+    command = shlex.join(["vace", "detect", str(table), *words, "--format", "lookout",
+                          "--out", str(out / "results")])  # fmt: skip
+    rows, sensors = asset.frame.height, asset.frame.width - 1
+    output.say(f"{folder}: {rows:,} rows of {sensors} sensors, {len(asset.faults)} labels", "bold")
+    output.say(f"go on with:\n  {command}")
+    output.json(
+        {"rows": rows, "sensors": asset.frame.columns[1:], "labels": len(asset.faults),
+         "options": told, "table": str(table), "command": command}
+    )  # fmt: skip
+
+
+import_app.command("lookout")(lookout_command)
