@@ -15,6 +15,7 @@ from vace_ad.alarms.severity import level, upper_bound
 ANOMALY, NO_DATA, NEAR_MISS = "anomaly", "no data", "near miss"
 CONDITIONS = "conditions"  # an alarm while conditions were outside training
 ACCEPTED = "accepted"  # like something that a person called normal
+BECAME_NORMAL = "ended because what stayed became the new normal"  # of an event that is `lasting`
 
 
 class Reading(NamedTuple):
@@ -152,3 +153,10 @@ def reading_words(reading: Reading, unit: str = "") -> str:
     said = [f"{x:,.{digits}f}" if plain else f"{x:.5g}" for x in (value, low, high)]
     expected = said[1] if said[1] == said[2] else f"{said[1]} to {said[2]}"
     return f"{name} {said[0]}{f' {unit}' if unit else ''}, expected {expected}"
+
+
+def pair_words(event: Event) -> str:
+    """Return e.g. "flow and power stopped going together"; empty where no pair is known."""
+    if not event.partner or not event.shares:
+        return ""
+    return f"{event.shares[0][0]} and {event.partner} stopped going together"

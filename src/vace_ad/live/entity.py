@@ -13,8 +13,9 @@ from zlib import crc32
 
 import numpy as np
 
+from vace_ad.alarms.events import ANOMALY
 from vace_ad.errors import StateError, VaceError
-from vace_ad.live.alarms import ANOMALY, Lifecycle, Message
+from vace_ad.live.alarms import Lifecycle, Message
 from vace_ad.live.align import Aligner, Row
 from vace_ad.live.config import Config
 from vace_ad.live.detector import LiveModel, Rows, Times, journal_matrix

@@ -317,9 +317,6 @@ class Watch:
         silent, messages = self._silence.tick(self.clock.monotonic_ns(), problem, now)
         self._checkpoint.alarm(messages)
         self._died(silent)
-        if self._silence.covers:
-            for entity in self.entities.values():
-                entity.life.covered(now)  # part of the alarm of the source
         if messages:
             self._checkpoint.pending.meta["silence"] = self._silence.state()
 
