@@ -49,11 +49,11 @@ def test_the_page_gets_curves_near_misses_other_limits_and_trust(fitted: Fitted)
     assert reading.value == frame["b"].iloc[event.peak]
     assert reading.high < reading.value
     assert reading.low == pytest.approx(curve.lower[event.peak], abs=0.2)
-    assert all(near.near_miss and near.start >= TRAIN for near in data.near_misses)
+    assert all(near.kind == "near miss" and near.start >= TRAIN for near in data.near_misses)
     assert data.units == {"b": "bar"}
     now = next(one for one in data.what_if if one.shift == 0)
     assert now.events == len(found.anomalies)
-    assert any("a pattern of about 24 hours, seen 25 times" in line for line in data.trust)
+    assert any("a pattern of about 1 day, seen 25 times" in line for line in data.trust)
     assert any(
         line.startswith("It learned from 2,400 rows, which is 25 days") for line in data.trust
     )
@@ -83,7 +83,7 @@ def test_trust_says_what_speaks_against_it(fitted: Fitted) -> None:
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({"rhythm": {"period": 288, "rise": 0.5}, "step_seconds": 300.0}, "about 24 hours."),
+        ({"rhythm": {"period": 288, "rise": 0.5}, "step_seconds": 300.0}, "about 1 day."),
         ({"rhythm": {"period": 60, "rise": 0.5}, "step_seconds": 1.0}, "about 60 seconds."),
         ({"rhythm": {"period": 60, "rise": 0.5}, "rows": 600}, "about 60 rows, seen 10 times."),
         ({"rhythm": {"period": 0, "rise": 0.0}}, "no clear repeating pattern"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.severity import level, upper_bound
+from vace_ad.wording import plural
 
 ANOMALY, NO_DATA, NEAR_MISS = "anomaly", "no data", "near miss"
 CONDITIONS = "conditions"  # an alarm while conditions were outside training
@@ -160,3 +162,14 @@ def pair_words(event: Event) -> str:
     if not event.partner or not event.shares:
         return ""
     return f"{event.shares[0][0]} and {event.partner} stopped going together"
+
+
+def found_words(events: Sequence[Event]) -> str:
+    """What was found, counted: "3 anomalies, 1 period without data", or "nothing found"."""
+    if not events:
+        return "nothing found"
+    count = Counter(event.kind for event in events)
+    words = [plural(count[ANOMALY], "anomaly", "anomalies")]
+    words += [f"{plural(count[NO_DATA], 'period')} without data"] if count[NO_DATA] else []
+    outside = f"{count[CONDITIONS]:,} under conditions outside training"
+    return ", ".join([*words, outside] if count[CONDITIONS] else words)

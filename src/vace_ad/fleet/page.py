@@ -10,6 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
+from vace_ad.alarms.events import found_words
 from vace_ad.atomic import whole_file
 from vace_ad.fleet.incidents import Incident
 from vace_ad.fleet.results import MachineRow
@@ -64,7 +65,7 @@ def headline(run: FleetRun) -> str:
     troubled = sum(bool(row.anomalies) for row in run.rows)
     machines = plural(len(run.rows), "machine")
     if not troubled:
-        return f"Nothing found on {machines}"
+        return f"{found_words(()).capitalize()} on {machines}"
     return f"{plural(len(run.incidents), 'incident')} on {troubled:,} of {machines}"
 
 

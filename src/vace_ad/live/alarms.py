@@ -322,14 +322,13 @@ def _facts(event: Event | None) -> dict[str, Any]:
 
 def _event(facts: Mapping[str, Any]) -> Event | None:
     """The reverse of `_facts`; None where nothing was told."""
-    known = {name: facts.get(name) for name in _FACTS}
+    known: dict[str, Any] = {name: facts.get(name) for name in _FACTS}
     if known["severity"] is None and not known["shares"]:
         return None
-    numbers = {name: math.nan if known[name] is None else known[name] for name in _NUMBERS}
-    shares = tuple((str(name), float(share)) for name, share in known["shares"])
-    readings = tuple(Reading(*one) for one in known["readings"])
-    own = {"shares": shares, "readings": readings, "lasting": bool(known["lasting"])}
-    return Event(0, 0, 0, **{**known, **numbers, **own})
+    known |= {name: math.nan for name in _NUMBERS if known[name] is None}
+    known["shares"] = tuple((str(name), float(share)) for name, share in known["shares"])
+    known["readings"] = tuple(Reading(*one) for one in known["readings"])
+    return Event(0, 0, 0, **{**known, "lasting": bool(known["lasting"])})
 
 
 def _time(moment: np.datetime64 | None, otherwise: int) -> int:

@@ -5,20 +5,21 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.report.data import ReportData, ReportEvent
+from vace_ad.alarms.events import Event
+from vace_ad.report.data import ReportData
 from vace_ad.report.pyramid import drawable
 
 MIN_CONTEXT = 64  # rows shown on either side of even the shortest event
 CONTEXT = 1.0  # rows shown on either side, as a multiple of the event's own length
 
 
-def surroundings(event: ReportEvent, n_rows: int) -> tuple[int, int]:
+def surroundings(event: Event, n_rows: int) -> tuple[int, int]:
     """Return the rows [start, end) of an event with its before and after."""
     margin = max(MIN_CONTEXT, round(CONTEXT * (event.end - event.start)))
     return max(0, event.start - margin), min(n_rows, event.end + margin)
 
 
-def typical_values(column: NDArray[np.floating], event: ReportEvent) -> list[float | None]:
+def typical_values(column: NDArray[np.floating], event: Event) -> list[float | None]:
     """Return a channel's median before, during and after an event; None where it has no value."""
     first, last = surroundings(event, len(column))
     parts = (first, event.start), (event.start, event.end), (event.end, last)

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.alarms.events import ANOMALY, NEAR_MISS, NO_DATA, Event
 from vace_ad.report.context import surroundings, typical_values
-from vace_ad.report.data import ReportData, ReportEvent
+from vace_ad.report.data import ReportData
 from vace_ad.report.formatting import length, rarity, readings, stamp, what_it_means
 from vace_ad.report.pyramid import FACTOR
 from vace_ad.report.tile_selection import Embedding
@@ -100,7 +101,7 @@ def curves(data: ReportData, order: Sequence[int]) -> list[Column]:
     return [*lines, *channels[:SHOWN_AT_FIRST], *expected, *channels[SHOWN_AT_FIRST:]]
 
 
-def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]:
+def _event(event: Event, data: ReportData, clock: Clock) -> dict[str, Any]:
     gap = event.start == event.end
     first = max(0, event.start - 1) if gap else event.start
     last = min(event.start, data.n_rows - 1) if gap else event.end - 1
@@ -112,7 +113,7 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
         "start": int(event.start),
         "end": int(event.end),
         "around": [int(row) for row in surroundings(event, data.n_rows)],
-        "kind": event.kind,
+        "kind": NO_DATA if event.kind == NO_DATA else ANOMALY,
         "signal": event.signal,
         "conditions": event.conditions,
         "severity": round(float(event.severity)) if np.isfinite(event.severity) else None,
@@ -122,7 +123,7 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
         "lasts": length(event, data, clock),
         "words": what_it_means(event, data),
         "rarity": rarity(event.probability, event.normal_rows),
-        "near": event.near_miss,
+        "near": event.kind == NEAR_MISS,
         "blame": [
             {
                 "column": place[name],

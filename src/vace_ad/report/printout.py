@@ -6,8 +6,9 @@ from html import escape
 
 import numpy as np
 
+from vace_ad.alarms.events import Event
 from vace_ad.report.context import surroundings
-from vace_ad.report.data import ReportData, ReportEvent
+from vace_ad.report.data import ReportData
 from vace_ad.report.drawing import suspect_svg
 from vace_ad.report.formatting import length, readings, stamp, what_it_means
 from vace_ad.report.time_axis import Clock
@@ -27,7 +28,7 @@ def pages(data: ReportData, clock: Clock) -> str:
     return "\n".join(found)
 
 
-def _page(number: int, event: ReportEvent, data: ReportData, clock: Clock) -> str:
+def _page(number: int, event: Event, data: ReportData, clock: Clock) -> str:
     first, end = surroundings(event, data.n_rows)
     place = {name: i for i, name in enumerate(data.channels)}
     said = readings(event, data)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from vace_ad.detection import Detection
     from vace_ad.frames.table import Table
     from vace_ad.model import Model
-    from vace_ad.report import ReportData, ReportEvent
+    from vace_ad.report import ReportData
 
 _POINTS = 600  # of the trajectory at most: it is folded away, and costs a pass of the encoder
 
@@ -69,8 +69,8 @@ def report_data(
         signals=found.signals,
         expected=expected_curves(model, table, (*found.events, *nearly)),
         units=units,
-        events=_events(found.events),
-        near_misses=_events(nearly, near_miss=True),
+        events=found.events,
+        near_misses=nearly,
         what_if=what_if(found.evidence, found.limits, rules or Rules(), rows, first=first),
         training=training,
         idle=found.idle,
@@ -160,28 +160,3 @@ def _near_misses(model: Model | None, table: Table, found: Detection) -> list[Ev
         who = explain_rows(model, table, event.start, event.end, model.period)
         blamed.append(event.with_blame(who.top(len(who.names)), who.signal))
     return blamed
-
-
-def _events(events: Sequence[Event], *, near_miss: bool = False) -> list[ReportEvent]:
-    from vace_ad.report import ReportEvent
-
-    return [
-        ReportEvent(
-            start=event.start,
-            end=event.end,
-            peak=event.peak,
-            severity=event.severity,
-            probability=event.probability,
-            kind="no data" if event.kind == "no data" else "anomaly",
-            signal=event.signal,
-            conditions=event.conditions,
-            shares=event.shares,
-            readings=event.readings,
-            near_miss=near_miss,
-            normal_rows=event.normal_rows,
-            ratio=event.ratio,
-            partner=event.partner,
-            lasting=event.lasting,
-        )
-        for event in events
-    ]
