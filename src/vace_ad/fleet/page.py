@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from vace_ad.alarms.events import found_words
 from vace_ad.atomic import whole_file
-from vace_ad.fleet.incidents import Incident
+from vace_ad.fleet.incidents import FleetIncident
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun
 from vace_ad.fleet.task import REPORT
@@ -81,14 +81,14 @@ def _summary(run: FleetRun, budget: str) -> str:
     return "".join(f"<li>{escape(part)}</li>" for part in parts)
 
 
-def _contents(incidents: Sequence[Incident]) -> str:
+def _contents(incidents: Sequence[FleetIncident]) -> str:
     """A way past a long list of incidents."""
     if len(incidents) <= _NAMED:
         return ""
     return "<p><a href='#machines'>Machines by severity</a></p>"
 
 
-def _incidents(incidents: Sequence[Incident]) -> str:
+def _incidents(incidents: Sequence[FleetIncident]) -> str:
     if not incidents:
         return ""
     lines = []
