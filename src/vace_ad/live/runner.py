@@ -16,6 +16,7 @@ from vace_ad.live.config import Config
 from vace_ad.live.delivery import Delivery
 from vace_ad.live.detector import Detectors
 from vace_ad.live.entity import ELSEWHERE, FITTING, Entity
+from vace_ad.live.entity_state import keep
 from vace_ad.live.models import Models, check_model
 from vace_ad.live.plugins import make_sink, make_source
 from vace_ad.live.records import Record
@@ -286,7 +287,7 @@ class Watch:
         for name in [name for name in names if name in self.known]:
             entity = self.registry.get(name)
             self._checkpoint.alarm(entity.life.leave(entity.seen))
-            entity.keep(pending, snapshot=True)
+            keep(entity, pending, snapshot=True)
             seen, _, small = pending.entities[name]
             pending.entities[name] = seen, ELSEWHERE, small
             self.entities.pop(name)
