@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vace_ad.report.pyramid import FACTOR, SCREENFUL, coarse_levels, drawable
+from vace_ad.report.tiles import FACTOR, SCREENFUL, coarse_levels, drawable
 
 
 @pytest.mark.parametrize("n_rows", [1, SCREENFUL, SCREENFUL + 1, 70_001])

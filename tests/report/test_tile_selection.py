@@ -3,9 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from report.naive_tiles import decode_tile
-from vace_ad.report.pyramid import FACTOR
-from vace_ad.report.tile_selection import Embedding, embed
-from vace_ad.report.tiles import TILE
+from vace_ad.report.tiles import FACTOR, TILE, Embedding, embed
 
 RNG = np.random.default_rng(0)
 COLUMNS = [RNG.normal(size=5 * TILE + 11) for _ in range(4)]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vace_ad.alarms.runs import Rules
-from vace_ad.views.threshold_sweep import what_if
+from vace_ad.views.report import what_if
 
 N = 4000
 EVENT = np.array([[1000, 1020]], np.intp)

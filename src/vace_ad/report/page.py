@@ -24,7 +24,7 @@ from vace_ad.report.formatting import (
     shortened,
     stamp,
 )
-from vace_ad.report.tile_selection import Embedding
+from vace_ad.report.tiles import Embedding
 from vace_ad.report.time_axis import Clock
 from vace_ad.wording import plural
 

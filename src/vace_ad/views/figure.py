@@ -14,8 +14,8 @@ from vace_ad.frames.table import as_table
 from vace_ad.frames.write import zone_of
 from vace_ad.frames.zones import time_words
 from vace_ad.report.data import Curve
-from vace_ad.report.drawing import suspect_svg
 from vace_ad.report.formatting import shortened
+from vace_ad.report.printout import suspect_svg
 from vace_ad.views.suspect_curves import curve_of, expected_curves
 from vace_ad.wording import plain_text, plural
 

@@ -1,9 +1,18 @@
-"""Fill the report with what a run gave."""
+"""Fill the report with what a run gave.
+
+What higher and lower limits would have given.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.alarms.runs import Rules, runs_above
+from vace_ad.report.data import WhatIf
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -48,7 +57,6 @@ def report_data(
     from vace_ad.frames.zones import offsets, zone_words
     from vace_ad.report import ReportData
     from vace_ad.views.suspect_curves import expected_curves
-    from vace_ad.views.threshold_sweep import what_if
 
     model, table = found.model, as_table(found.data)
     if model is not None:
@@ -160,3 +168,46 @@ def _near_misses(model: Model | None, table: Table, found: Detection) -> list[Ev
         who = explain_rows(model, table, event.start, event.end, model.period)
         blamed.append(event.with_blame(who.top(len(who.names)), who.signal))
     return blamed
+
+
+Array = NDArray[np.float64]
+
+STEPS = 40  # limits that are tried above, and as many below
+
+
+def what_if(
+    evidence: Array,
+    limit: float | Array,
+    rules: Rules,
+    events: NDArray[np.intp],
+    *,
+    first: int = 0,
+) -> list[WhatIf]:
+    """How many events higher and lower limits would give, by rising shift.
+
+    `events` (k, 2) are the rows [start, end) of those that there are: a higher limit keeps those
+    whose evidence rises above it, a lower one adds stretches away from them.
+    """
+    above = np.asarray(evidence, dtype=np.float64) - limit  # (n,)
+    above[:first] = np.nan
+    known = above[np.isfinite(above)]
+    if not len(known):
+        return []
+    low, high = min(float(np.median(known)), 0.0), max(float(known.max()), 0.0)
+    if not high > low:
+        return []
+    peaks = [float(np.nanmax(above[a:b], initial=0.0)) for a, b in events.tolist()]
+    taken = np.zeros(len(above) + 1, np.intp)  # rows of events before each
+    for start, end in events.tolist():
+        taken[start + 1 : end + 1] += 1
+    taken = np.cumsum(taken)
+
+    def count(shift: float) -> int:
+        if shift >= 0:
+            return sum(peak > shift for peak in peaks) if shift else len(peaks)
+        start, end = runs_above(above, shift, rules).T
+        return len(peaks) + int((taken[start] == taken[end]).sum())
+
+    closer = np.linspace(0, 1, STEPS) ** 2  # to the limit the closer, where most depends
+    shifts = np.unique([*(low * closer), *(high * closer)])
+    return [WhatIf(shift, count(shift), "") for shift in shifts.tolist()]
