@@ -1,31 +1,34 @@
-"""Fill the report with what a run gave.
-
-What higher and lower limits would have given.
-"""
+"""The report of a run: what its page shows, and what other limits would have given."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.runs import Rules, runs_above
+from vace_ad import __version__
+from vace_ad.alarms import Event, Rules
+from vace_ad.alarms.expected import explain_rows
+from vace_ad.alarms.runs import runs_above
+from vace_ad.alarms.scan import WORDS
+from vace_ad.engine.patches import PatchSet
+from vace_ad.engine.trajectory import embed
+from vace_ad.frames.segments import missing_cells
+from vace_ad.frames.table import Table, as_table
+from vace_ad.frames.zones import offsets, zone_words
+from vace_ad.model import Model
+from vace_ad.report import ReportData, write_report
 from vace_ad.report.data import WhatIf
+from vace_ad.views.diagnostics import trust
+from vace_ad.views.suspect_curves import expected_curves
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from os import PathLike
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from vace_ad.alarms import Event, Rules
     from vace_ad.detection import Detection
-    from vace_ad.frames.table import Table
-    from vace_ad.model import Model
-    from vace_ad.report import ReportData
 
 _POINTS = 600  # of the trajectory at most: it is folded away, and costs a pass of the encoder
 
@@ -50,14 +53,6 @@ def report_data(
     units: Mapping[str, str] | None = None,
 ) -> ReportData:
     """Everything the page shows; without the model it shows what the detection alone can."""
-    import numpy as np
-
-    from vace_ad.alarms import Rules
-    from vace_ad.frames.table import as_table
-    from vace_ad.frames.zones import offsets, zone_words
-    from vace_ad.report import ReportData
-    from vace_ad.views.suspect_curves import expected_curves
-
     model, table = found.model, as_table(found.data)
     if model is not None:
         table = table.aligned(model.channels)
@@ -92,8 +87,6 @@ def report_data(
 
 def _of_model(model: Model, table: Table, found: Detection) -> dict[str, Any]:
     """What only the model can say."""
-    from vace_ad.alarms.scan import WORDS
-    from vace_ad.views.diagnostics import trust
 
     points, rows = trajectory(model, table)
     shape = model.shape
@@ -113,12 +106,6 @@ def trajectory(
     model: Model, table: Table
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]] | tuple[None, None]:
     """The first encoder's embeddings in their two main directions, and each one's middle row."""
-    import numpy as np
-
-    from vace_ad.engine.patches import PatchSet
-    from vace_ad.engine.trajectory import embed
-    from vace_ad.frames.segments import missing_cells
-
     shape = model.shape
     if shape is None:
         return None, None
@@ -144,11 +131,6 @@ def write_detection(found: Detection, path: str | PathLike[str], *, first: int =
 
     Rows before `first` are those of the training.
     """
-    from pathlib import Path
-
-    from vace_ad import __version__
-    from vace_ad.report import write_report
-
     facts = {"vace-ad": __version__}
     if found.model is not None:
         facts = {"seed": str(found.model.config.random_state), **facts}
@@ -158,7 +140,6 @@ def write_detection(found: Detection, path: str | PathLike[str], *, first: int =
 
 def _near_misses(model: Model | None, table: Table, found: Detection) -> list[Event]:
     """The near misses in order of row, with their suspects where the model is at hand."""
-    from vace_ad.alarms.expected import explain_rows
 
     nearly = sorted(found.near_misses, key=lambda event: event.start)
     if model is None:
