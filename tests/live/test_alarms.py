@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given
@@ -109,3 +110,30 @@ def test_an_alarm_says_the_value_and_the_expected_range_of_its_first_suspect():
     again.restore(json.loads(json.dumps(life.state())))
     (resolved,) = again.normal(first.alarm.id, 200 * S)
     assert body(resolved, None)["readings"] == told["readings"]
+
+
+def test_conditions_outside_training_are_the_reason():
+    life = Lifecycle("p", RULES)
+    opened = change("open", start=100)
+    opened = replace(opened, event=replace(opened.event, conditions="ambient 41, trained to 33"))
+    (first,) = life.changes([opened], 110 * S, 0)
+    told = body(first, None)
+    assert told["reason"] == "conditions outside training: ambient 41, trained to 33"
+    assert told["reason"] in told["summary"]
+
+
+def test_a_state_of_an_earlier_release_is_taken_back():
+    kept = {
+        "id": "a1", "entity": "p", "kind": "anomaly", "channel": "", "onset": 100 * S,
+        "events": ["anomaly-0"], "quiet": None, "resolved": None, "revision": 1, "sent": 110 * S,
+        "severity": 50.0, "score": 5.0, "signal": "level", "probability": None,
+        "normal_rows": 4176, "shares": [["flow", 1.0]], "readings": [["flow", 49.6, 31.0, 35.0]],
+        "partner": None, "lasting": False, "patterns": [], "reason": None,
+    }  # fmt: skip
+    life = Lifecycle("p", RULES)
+    life.restore({"heard": 7, "open": [kept]})
+    (last,) = life.normal("a1", 200 * S)
+    told = body(last, None)
+    assert (told["severity"], told["probability"]) == (50.0, None)
+    assert told["channels"] == [{"name": "flow", "share": 1.0}]
+    assert "flow 49.6, expected 31.0 to 35.0" in told["summary"]

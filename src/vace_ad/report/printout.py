@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.events import Event
+from vace_ad.frames.segments import run_edges
 from vace_ad.report.data import Curve, ReportData
 from vace_ad.report.document import surroundings
 from vace_ad.report.formatting import length, readings, stamp, what_it_means
@@ -122,8 +123,7 @@ def _bins(line: NDArray[np.floating]) -> tuple[Array, Array]:
 
 def _runs(*lines: Array) -> Iterable[NDArray[np.intp]]:
     """Places of columns that follow each other and are known in all lines."""
-    known = np.flatnonzero(np.isfinite(lines).all(axis=0))
-    return np.split(known, np.flatnonzero(np.diff(known) > 1) + 1) if len(known) else []
+    return (np.arange(a, b) for a, b in run_edges(np.isfinite(lines).all(axis=0)).tolist())
 
 
 def _line(x: Array, y: Array) -> str:
