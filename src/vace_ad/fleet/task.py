@@ -24,7 +24,7 @@ from vace_ad.atomic import whole_file
 from vace_ad.config import VACEConfig
 from vace_ad.errors import TooShortError, VaceError
 from vace_ad.fleet.entities import Entity, folder_name
-from vace_ad.fleet.peaks import Heights, heights_of
+from vace_ad.fleet.peaks import peaks_of
 from vace_ad.fleet.results import MachineRow, Status
 from vace_ad.fleet.threshold import own_bar, supported
 from vace_ad.frames.read import ReadReport
@@ -277,7 +277,7 @@ def row_of(
     rate, first = part.budget.rate(step), run.training.rows or 0
     model = run.detector.model_
     bar = own_bar(part.budget, run.budget, step, model.alarm.tails)
-    known = heights_of(run.found, first, model.config.length) if bar > 1 else Heights()
+    peaks = peaks_of(run.found, first, model.config.length) if bar > 1 else ()
     return MachineRow(
         name,
         status,
@@ -290,7 +290,7 @@ def row_of(
         notes=tuple(run.notes),
         bar=bar,
         allowed=(rate or 0.0) * (len(run.loaded.table) - first),
-        **known._asdict(),
+        peaks=peaks,
     )
 
 
