@@ -123,7 +123,8 @@ def _bins(line: NDArray[np.floating]) -> tuple[Array, Array]:
 
 def _runs(*lines: Array) -> Iterable[NDArray[np.intp]]:
     """Places of columns that follow each other and are known in all lines."""
-    return (np.arange(a, b) for a, b in run_edges(np.isfinite(lines).all(axis=0)).tolist())
+    known = np.asarray(np.isfinite(lines).all(axis=0))
+    return (np.arange(a, b) for a, b in run_edges(known).tolist())
 
 
 def _line(x: Array, y: Array) -> str:
