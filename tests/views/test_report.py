@@ -85,7 +85,7 @@ def test_trust_says_what_speaks_against_it(fitted: Fitted) -> None:
     ("facts", "said"),
     [
         ({"rhythm": {"period": 288, "rise": 0.5}, "step_seconds": 300.0}, "about 1 day."),
-        ({"rhythm": {"period": 60, "rise": 0.5}, "step_seconds": 1.0}, "about 60 seconds."),
+        ({"rhythm": {"period": 60, "rise": 0.5}, "step_seconds": 1.0}, "about 1 min."),
         ({"rhythm": {"period": 60, "rise": 0.5}, "rows": 600}, "about 60 rows, seen 10 times."),
         ({"rhythm": {"period": 0, "rise": 0.0}}, "no clear repeating pattern"),
     ],
