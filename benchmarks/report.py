@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from vace_ad.report import ReportData, ReportEvent, write_report
+from vace_ad.alarms.events import Event
+from vace_ad.report import ReportData, write_report
 
 SIZES = ("10000x10", "100000x40", "1000000x10", "1000000x40")
 
@@ -24,7 +25,9 @@ def make(n_rows: int, n_channels: int) -> ReportData:
     values = rhythm + 0.2 * rng.normal(size=(n_rows, n_channels))
     names = [f"sensor_{i}" for i in range(n_channels)]
     spans = [(start, start + n_rows // 200) for start in range(n_rows // 3, n_rows, n_rows // 7)]
-    events = [ReportEvent(a, b, a, 50, 1e-4, shares=[(names[0], 0.7)]) for a, b in spans]
+    events = [
+        Event(a, b, a, severity=50, probability=1e-4, shares=((names[0], 0.7),)) for a, b in spans
+    ]
     time_axis = np.datetime64("2026-01-01", "ns") + np.arange(n_rows) * np.timedelta64(1, "m")
     scores = rng.gamma(2, 1, n_rows)
     return ReportData("benchmark", names, values, scores, 9.0, time=time_axis, events=events)

@@ -94,7 +94,7 @@ def test_every_setting_is_a_keyword_of_the_detector_with_its_meaning():
     assert {name: get_type_hints(VACE.__init__)[name] for name in default} == {
         name: hints[name] for name in default
     }
-    documented = re.findall(r"^    (\w+)\n        \S", VACE.__doc__, re.M)
+    documented = re.findall(r"^(\w+)\n    \S", inspect.getdoc(VACE.__init__), re.M)
     assert documented == ["preset", *default]
 
 

@@ -444,7 +444,7 @@ def test_the_fault_is_found_in_the_rows_that_the_user_has(name):
     if name == "twice the step":
         assert found.refused is not None
         assert "every 2 min" in found.refused
-        assert "every 60 s" in found.refused
+        assert "every 1 min" in found.refused
         return
     assert found.scores is not None
     assert len(found.scores) == len(CASES[name]().judged)

@@ -3,51 +3,41 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
-from functools import cached_property, wraps
+from collections.abc import Callable, Iterable, Iterator
+from functools import wraps
 from html import escape
 from os import PathLike
-from typing import Any, Concatenate, Literal, Never, ParamSpec, Self, TypeVar, cast
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.budget import Budget, Threshold
-from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.detection import Judged, borne, find_events
+from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.detection import borne, find_events
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.expected import expected_cells, explain_rows
-from vace_ad.alarms.fixed_threshold import ScoreFeed
 from vace_ad.alarms.runs import Rules
-from vace_ad.alarms.suppression import Stretch
 from vace_ad.alarms.suspects import Blame
-from vace_ad.config import CHANGEABLE, Default, VACEConfig, default
+from vace_ad.batch import judge_scores, run, run_to_end, without_accepted
 from vace_ad.detection import Detection
-from vace_ad.engine.patches import PatchSet
-from vace_ad.engine.trajectory import embed
-from vace_ad.errors import ConfigError, InputError, NotFittedError, TooShortError, VaceWarning
+from vace_ad.errors import ConfigError, VaceWarning
+from vace_ad.estimator import Estimator
 from vace_ad.feedback import (
     Feedback,
     Verdict,
     make_verdict,
-    named_stretches,
     sorted_out,
-    with_named,
     with_ratio,
 )
 from vace_ad.frames.columns import clean_frame
-from vace_ad.frames.sampling import StepTracker
 from vace_ad.frames.spans import as_spans
-from vace_ad.frames.table import Table, as_chunks, as_table, gathered
+from vace_ad.frames.table import as_chunks, gathered
 from vace_ad.frames.training_data import are_several, training_tables
 from vace_ad.frames.write import frame_like
 from vace_ad.model import Model
 from vace_ad.progress import Progress, shown, silent
-from vace_ad.settings import option
-from vace_ad.signals.row_buffer import added
-from vace_ad.signals.shape import Shape
-from vace_ad.stream import Added, Stream, run
+from vace_ad.signals.shape import Shape, patch_scores
+from vace_ad.stream import Stream
 from vace_ad.views import detector_repr
 
 Scores = NDArray[np.float64]
@@ -69,7 +59,7 @@ def _of_each(
     return cast(Callable[Concatenate["VACE", Any, _P], _R], answer)
 
 
-class VACE:
+class VACE(Estimator):
     """Velocity-Aligned Channel Embeddings: finds anomalies in multivariate time series.
 
     >>> import numpy as np
@@ -86,226 +76,8 @@ class VACE:
     `fit` takes a list of tables as series that do not follow each other. Of such a list `score`,
     `signals`, `detect`, `predict`, `decision_function` and `expect` give a list of answers.
 
-    Parameters
-    ----------
-    preset
-        None for the default, "paper" for the paper's text, "released" for what its authors' code
-        does. Settings given beside it are changed.
-    patch_length
-        Rows that a patch covers. None: one period of the training rows where they repeat
-        themselves, else 96.
-    stride
-        Every how many rows a patch is scored, at most. None: a sixth of a patch.
-    shape
-        "auto": patches count where training repeats itself, or where their length is given;
-        elsewhere they tell nothing that windows do not. "always": they count in any case.
-    encoders
-        Independently seeded encoders whose evidence is averaged.
-    amplitude
-        Whether anything but the shape of patches counts.
-    drift_half_life
-        Rows in which a level that stays becomes half normal.
-    adapt
-        Whether limits of alarms follow what is seen: each line learns from its excursions.
-    new_normal_after
-        Rows after which an alarm ends because what stays off becomes the new normal; the event says
-        so. 0: never.
-    robust
-        Whether training stretches that are unlike all others are left out of the fit, where they
-        are at most a twentieth of the rows.
-    extra_signals
-        Names of signals that installed packages add to the score, by the entry point
-        `vace_ad.signals`.
-    off
-        The condition under which the machine stands still, such as "pump_speed < 5 or status ==
-        'stopped'": those rows are neither learned nor scored, and never "no data".
-    run_up
-        Rows after it stood still that count as off too.
-    run_down
-        Rows before it stands still that raise no alarm. Every alarm waits so long, if `off` is
-        given.
-    context
-        Columns that explain others and are never blamed: ambient conditions, set points, product
-        codes. Columns of text become a channel of 0 and 1 for each of their values.
-    watch
-        The only channels that alarm; all others are context.
-    maintenance
-        Planned windows, each "FROM..TO" as in "2026-03-01T06:00..2026-03-01T14:00": their rows
-        count as off. May be changed after the fit.
-    components
-        Which component a channel belongs to, each "component/channel" as in "pump/flow": events
-        then tell the shares of components too. Channels called so need no setting.
-    max_gap
-        Missing rows of a channel that are interpolated; longer ones are rebuilt from the others.
-    max_missing
-        Share of channels above which a row has no score.
-    max_fit_rows
-        Longer training parts are thinned to evenly spaced pieces.
-    max_fit_patches
-        The training stride grows until at most so many patches enter.
-    engine
-        What computes embeddings: "openvino", "torch", "numpy", or "auto" for the first there is.
-    precision
-        Of the embeddings: "float32", "bfloat16", or "auto" for what the machine does fast.
-    device
-        Of the torch engine and of training, such as "cpu" or "cuda".
-    random_state
-        The random seed.
-
-    Other Parameters
-    ----------------
-    The switches of the paper, its ablations and its released code; symbols are the paper's.
-
-    fit_stride
-        Every how many rows a training patch enters the statistics, at least.
-    variance_floor
-        ε of the patch normalisation: "absolute", 1e-5 in squared units of the data, or "relative"
-        to each channel's training variance.
-    encoder
-        "channel": depthwise then pointwise, or "shared": one kernel for all channels.
-    channel_expansion
-        Filters a channel, c_e.
-    widths
-        Of the encoder's stages 2 to 5; the last is d_z.
-    batch_norm
-        Whether the encoder normalises batches.
-    batch_norm_statistics
-        "calibrated" by a pass over training patches, or the "running" averages of training.
-    batch_norm_blend
-        α: calibrated statistics are (1 − α)·(0, 1) + α·data.
-    iterations
-        Of the velocity pretext, T_iter; 0 trains nothing.
-    pretext
-        False: the iterations only feed the batch normalisation.
-    pretext_offset
-        δ in training; None is `velocity_offset`.
-    missing_neighbour
-        Patches without one are no anchors ("skip"), or get a patch of zeros ("zero").
-    last_iteration
-        λ ends at 1/T_iter ("gradient"), or at 0 ("batch_norm").
-    checkpoint
-        The weights kept: the "last", or those of the "lowest" λ·loss.
-    batch_size
-        Anchors an iteration.
-    learning_rate
-        Of the first iteration.
-    final_learning_rate
-        Of the last, reached by cosine.
-    weight_decay
-        Of the optimiser.
-    position
-        "mahalanobis", a Gaussian, or a "memory" bank.
-    position_distance
-        The Mahalanobis distance, "squared" or its "root".
-    regularisation
-        ε added to the eigenvalues of the covariance.
-    direction
-        Whether the direction of motion counts.
-    direction_weight
-        Its weight w.
-    velocity_offset
-        δ in scoring; None is half a patch.
-    velocity
-        Scored from a patch on ("forward"), or up to it ("backward").
-    prototypes
-        K at most.
-    prototype_share
-        Of the training patches, if that is less than K.
-    prototype_neighbours
-        Nearest prototypes k_np.
-    prototype_method
-        "spherical" k-means by cosine, or scikit-learn's "minibatch" k-means.
-    prototype_seed
-        Of the k-means; None takes `random_state`.
-    missing_direction
-        Of patches without a velocity: the median of "training", or the "mean" of the scored series.
-    normalisation
-        Of both signals: in units of held-out "training" scores, or over the scored series by
-        "zscore" or "minmax".
-    active_dimension
-        Of the diagnostics: above a "share" of 1/d_z, or an "eigenvalue" above 1e-10.
+    Settings are keywords, listed with the constructor.
     """
-
-    def __init__(
-        self,
-        *,
-        preset: str | None = None,
-        patch_length: int | None = default(None),
-        stride: int | None = default(None),
-        shape: Literal["auto", "always"] = default("auto"),
-        encoders: int = default(2),
-        amplitude: bool = default(True),
-        drift_half_life: int = default(8_000),
-        adapt: bool = default(True),
-        new_normal_after: int = default(1_000),
-        robust: bool = default(True),
-        extra_signals: tuple[str, ...] = default(()),
-        off: str | None = default(None),
-        run_up: int = default(5),
-        run_down: int = default(5),
-        context: tuple[str, ...] = default(()),
-        watch: tuple[str, ...] = default(()),
-        maintenance: tuple[str, ...] = default(()),
-        components: tuple[str, ...] = default(()),
-        max_gap: int = default(5),
-        max_missing: float = default(0.5),
-        max_fit_rows: int = default(100_000),
-        max_fit_patches: int = default(2_000),
-        engine: Literal["auto", "openvino", "torch", "numpy"] = default("auto"),
-        precision: Literal["auto", "float32", "bfloat16"] = default("auto"),
-        device: str = default("cpu"),
-        random_state: int = default(0),
-        fit_stride: int = default(1),
-        variance_floor: Literal["absolute", "relative"] = default("relative"),
-        encoder: Literal["channel", "shared"] = default("channel"),
-        channel_expansion: int = default(8),
-        widths: tuple[int, int, int, int] = default((32, 64, 64, 64)),
-        batch_norm: bool = default(True),
-        batch_norm_statistics: Literal["calibrated", "running"] = default("calibrated"),
-        batch_norm_blend: float = default(0.95),
-        iterations: int = default(0),
-        pretext: bool = default(True),
-        pretext_offset: int | None = default(None),
-        missing_neighbour: Literal["skip", "zero"] = default("skip"),
-        last_iteration: Literal["gradient", "batch_norm"] = default("gradient"),
-        checkpoint: Literal["last", "lowest"] = default("last"),
-        batch_size: int = default(512),
-        learning_rate: float = default(1e-4),
-        final_learning_rate: float = default(1e-5),
-        weight_decay: float = default(1e-4),
-        position: Literal["mahalanobis", "memory"] = default("mahalanobis"),
-        position_distance: Literal["squared", "root"] = default("squared"),
-        regularisation: float = default(1e-6),
-        direction: bool = default(True),
-        direction_weight: float = default(1.0),
-        velocity_offset: int | None = default(None),
-        velocity: Literal["forward", "backward"] = default("backward"),
-        prototypes: int = default(500),
-        prototype_share: float = default(0.1),
-        prototype_neighbours: int = default(3),
-        prototype_method: Literal["spherical", "minibatch"] = default("spherical"),
-        prototype_seed: int | None = default(None),
-        missing_direction: Literal["training", "mean"] = default("training"),
-        normalisation: Literal["training", "zscore", "minmax"] = default("training"),
-        active_dimension: Literal["share", "eigenvalue"] = default("share"),
-        **unknown: Never,
-    ) -> None:
-        given = {k: v for k, v in locals().items() if k not in ("self", "preset", "unknown")}
-        given = {k: v for k, v in given.items() if not isinstance(v, Default)}
-        self._asked = VACEConfig.from_preset(preset, **given, **unknown)
-
-    @property
-    def config(self) -> VACEConfig:
-        """The settings; of a fitted detector with what the fit decided."""
-        model: Model | None = getattr(self, "_model", None)
-        return self._asked if model is None or self._changed(model) else model.config
-
-    @property
-    def settings_text(self) -> str:
-        """The settings that differ from the default, as one would write them."""
-        defaults = VACEConfig().to_dict()
-        changed = [f"{k}={v!r}" for k, v in self._asked.to_dict().items() if v != defaults[k]]
-        return f"VACE({', '.join(changed)})"
 
     def __repr__(self) -> str:
         """The settings, and what was learned from them."""
@@ -314,25 +86,6 @@ class VACE:
     def _repr_html_(self) -> str:
         """The same as a table, for notebooks."""
         return detector_repr.html(self) if self._is_fitted() else escape(self.settings_text)
-
-    def _is_fitted(self) -> bool:
-        try:
-            return self.model_ is not None
-        except NotFittedError:
-            return False
-
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Every setting by name as it was asked for, as scikit-learn's tools expect."""
-        return self._asked.to_dict()
-
-    def set_params(self, **settings: Any) -> Self:
-        """Change settings; a fitted detector must then be fitted again, unless for maintenance."""
-        self._asked = VACEConfig.from_preset(None, **{**self._asked.to_dict(), **settings})
-        model: Model | None = getattr(self, "_model", None)
-        if model is not None and "maintenance" in settings:  # needs no new fit
-            config = replace(model.config, maintenance=self._asked.maintenance)
-            self._model = replace(model, config=config)
-        return self
 
     def fit(
         self,
@@ -360,69 +113,6 @@ class VACE:
         self._take(model)
         return self
 
-    def _take(self, model: Model) -> None:
-        self._model = model
-        self.__dict__.pop("calibration_", None)
-
-    # ----------------------------------------------------------------- learned
-
-    @property
-    def model_(self) -> Model:
-        """What was learned, frozen."""
-        model: Model | None = getattr(self, "_model", None)
-        if model is None:
-            raise NotFittedError("this detector has learned nothing yet: call fit first")
-        for name, then, now in self._changed(model):
-            raise NotFittedError(
-                f"{name} was changed from {then!r} to {now!r} after the fit: call fit again"
-            )
-        return model
-
-    def _changed(self, model: Model) -> list[tuple[str, Any, Any]]:
-        """Settings that were changed after the fit; what is None was left to it."""
-        now, then = self._asked.to_dict(), model.config.to_dict()
-        return [
-            (name, then[name], value)
-            for name, value in now.items()
-            if name not in CHANGEABLE and value is not None and value != then[name]
-        ]
-
-    @property
-    def channels_(self) -> tuple[str, ...]:
-        """The names of the channels."""
-        return self.model_.channels
-
-    @property
-    def feature_names_in_(self) -> NDArray[np.object_]:
-        """The names of the channels, as scikit-learn's tools ask for them."""
-        return np.asarray(self.channels_, dtype=object)
-
-    @property
-    def n_features_in_(self) -> int:
-        """How many channels there are."""
-        return len(self.channels_)
-
-    @property
-    def facts_(self) -> Mapping[str, Any]:
-        """What happened in the fit."""
-        return self.model_.facts
-
-    @property
-    def geometry_(self) -> Any:
-        """Diagnostics of the training embeddings; None without encoders."""
-        shape = self.model_.shape
-        return None if shape is None else shape.geometry
-
-    @property
-    def calibration_scores_(self) -> Scores:
-        """Scores of training rows by statistics that did not see them."""
-        return self.model_.calibration_scores
-
-    @cached_property
-    def calibration_(self) -> Calibration:
-        """How scores are distributed in normal operation, from `calibration_scores_`."""
-        return self.model_.calibration
-
     # ----------------------------------------------------------------- scoring
 
     @_of_each
@@ -440,12 +130,8 @@ class VACE:
             assert ordered.time is not None
             assert table.time is not None
             return np.asarray(scores[np.searchsorted(ordered.time, table.time)])
-        stream = Stream(self.model_, live=False)
         with shown(progress) as report:
-            parts = list(self._run(stream, data, report))
-        scores = np.concatenate([part.scores for part in parts])
-        self._check_scored(scores, stream.trouble, _count_idle(parts))
-        return scores
+            return run_to_end(Stream(self.model_, live=False), data, report).scores
 
     @_of_each
     def signals(self, data: Any, *, progress: Progress | bool = False) -> dict[str, Scores]:
@@ -455,20 +141,15 @@ class VACE:
         "forecast", "distance" and "surge" of what patch normalisation removes or hides. Takes
         what `score` takes.
         """
-        stream = Stream(self.model_, live=False)
         with shown(progress) as report:
-            parts = list(self._run(stream, data, report))
-        names = self.model_.lines
-        found = {name: np.concatenate([part.signals[name] for part in parts]) for name in names}
-        self._check_scored(next(iter(found.values())), stream.trouble, _count_idle(parts))
-        return found
+            return dict(run_to_end(Stream(self.model_, live=False), data, report).signals)
 
     def score_chunks(self, chunks: Iterable[Any]) -> Iterator[Scores]:
         """The scores of a series that comes in tables of any size, as rows become complete.
 
         What is kept in memory does not grow with the series.
         """
-        for found in self._run(Stream(self.model_, live=False), iter(chunks), silent):
+        for found in run(Stream(self.model_, live=False), iter(chunks)):
             yield found.scores
 
     def stream(
@@ -488,85 +169,18 @@ class VACE:
             self.model_, budget=Budget.of(budget), rules=rules, step=step, accepted=accepted
         )
 
-    def _run(self, stream: Stream, data: Any, progress: Progress, **how: Any) -> Iterator[Added]:
-        model, n_rows = stream.model, 0
-        chunks = as_chunks(data)
-
-        def tables() -> Iterator[Table]:
-            nonlocal n_rows
-            for chunk in [data] if chunks is None else chunks:
-                table = as_table(chunk, model.channels).aligned(model.channels)
-                n_rows += len(table)
-                yield table
-
-        yield from run(stream, tables(), progress, **how)
-        if n_rows < model.reach:
-            raise TooShortError(
-                f"{n_rows} rows came; a score looks at {model.reach}, so at least that many are "
-                "needed"
-            )
-
-    def _check_scored(self, scores: Scores, trouble: str | None, idle: int = 0) -> None:
-        """Say how many rows have no score and why; refuse an answer that has none at all.
-
-        Rows that are `idle` need none.
-        """
-        missing = int(np.isnan(scores).sum()) - idle
-        if np.isinf(scores).any():
-            raise InputError(
-                f"the score of row {int(np.flatnonzero(~np.isfinite(scores))[0])} is not finite: "
-                "cells are too large to compute with, or the model is; check the data, fit again"
-            )
-        most, reach = self.config.max_missing, self.model_.reach
-        if idle and idle == len(scores):
-            raise InputError(
-                f"all {idle:,} rows are off or under maintenance, so there is nothing to judge; "
-                f"check {option('off', self.config.off)} and {option('maintenance')}"
-            )
-        if missing == len(scores) - idle:
-            reason = trouble or (
-                f"each has more than {most:.0%} of its channels missing, or lies in a stretch "
-                f"shorter than {reach} rows; check the data, or allow more by max_missing"
-            )
-            raise InputError(f"none of the {missing:,} rows can be scored: {reason}")
-        if missing:
-            reason = trouble or (
-                f"too many channels are missing there, or too few of the {reach} rows that a "
-                "score needs around it"
-            )
-            warnings.warn(
-                f"{missing} of {len(scores)} rows have no score (NaN): {reason}",
-                VaceWarning,
-                stacklevel=3,
-            )
-
     # -------------------------------------------------------------- the method
 
     def position_scores(self, data: Any) -> Scores:
         """The position signal of each patch, (n_patches,), mean over encoders."""
-        learned = self._shape().learned
-        z = self._trajectory(data)  # (n_patches, n_encoders, d_z)
-        each = [evidence.position.score(z[:, k]) for k, evidence in enumerate(learned)]
-        return np.asarray(np.mean(each, axis=0))
+        return patch_scores.position_scores(self._shape(), gathered(data, self.channels_))
 
     def direction_scores(self, data: Any) -> Scores:
         """The direction signal of each patch, (n_patches,), mean over encoders.
 
         A patch without the neighbour that its velocity needs has the training's median.
         """
-        shape = self._shape()
-        paper, learned, offset = self.config.reproduction, shape.learned, shape.config.offset
-        z = self._trajectory(data)
-        total = np.zeros(len(z))
-        own = slice(offset, None) if paper.velocity == "backward" else slice(None, -offset)
-        for k, evidence in enumerate(learned):
-            if evidence.direction is None:
-                raise InputError("this detector was fitted with direction=False")
-            each = np.full(len(z), evidence.direction_median)
-            if len(z) > offset:
-                each[own] = evidence.direction.score(z[offset:, k] - z[:-offset, k])
-            total += each
-        return total / len(learned)
+        return patch_scores.direction_scores(self._shape(), gathered(data, self.channels_))
 
     def embed(self, data: Any, *, progress: Progress | bool = False) -> NDArray[np.float32]:
         """The trajectory Z: the embedding of every patch, (n_patches, n_encoders · d_z).
@@ -574,7 +188,8 @@ class VACE:
         Patches that hold a missing value are NaN.
         """
         with shown(progress) as report:
-            z = self._trajectory(data, report)
+            table = gathered(data, self.channels_)
+            z = patch_scores.trajectory(self._shape(), table, report)
         return z.reshape(len(z), -1)
 
     def _shape(self) -> Shape:
@@ -585,20 +200,6 @@ class VACE:
                 "patch could follow; fit one with shape='always', or give patch_length"
             )
         return shape
-
-    def _trajectory(self, data: Any, progress: Progress = silent) -> NDArray[np.float32]:
-        shape, table = self._shape(), gathered(data, self.channels_)
-        length = shape.config.length
-        if len(table) < length:
-            raise TooShortError(f"{len(table)} rows came; a patch has {length}")
-        rows = table.block(0, len(table))
-        patches = PatchSet([rows], length, shape.scale)
-        found = embed(shape.engine.engine, patches, patches.grid(1), progress)
-        z = np.concatenate(list(found))
-        broken = np.flatnonzero(~np.isfinite(rows).all(axis=1))
-        for row in broken.tolist():
-            z[max(0, row - length + 1) : row + 1] = np.nan
-        return z
 
     # ------------------------------------------------------------------ alarms
 
@@ -630,7 +231,7 @@ class VACE:
         kept = table if as_chunks(data) is not None else clean_frame(data, self.channels_)[0]
         if sort:
             table = kept = table.ordered()
-        table, accepted = self._without_accepted(table)
+        table, accepted = without_accepted(self.model_, self.feedback, table)
         model = self.model_
         stream = Stream(
             model, budget=Budget.of(budget), rules=rules, step=step, live=False, alarms=True
@@ -638,23 +239,12 @@ class VACE:
         bear = borne(accepted, len(table), model.config.length)
         with shown(progress) as report, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", VaceWarning)
-            parts = list(self._run(stream, table, report, first=first, bear=bear))
-            signals = {
-                name: np.concatenate([part.signals[name] for part in parts]) for name in model.lines
-            }
-            scores = next(iter(signals.values()))
-            self._check_scored(scores, stream.trouble, _count_idle(parts))
-        judged = Judged(
-            [change for part in parts for change in part.changes],
-            np.concatenate([part.evidence for part in parts]),
-            np.concatenate([part.surprise for part in parts]),
-        )
+            scored = run_to_end(stream, table, report, first=first, bear=bear)
+        judged = scored.judged
         if not len(judged.evidence):  # a person gave the threshold
-            judged = _by_score(
-                model, table, added(signals.values()), stream.threshold, rules, first
-            )
+            judged = judge_scores(model, table, scored.scores, stream.threshold, rules, first)
         found = find_events(
-            model, table, signals, judged, stream.threshold, first=first, accepted=accepted
+            model, table, scored.signals, judged, stream.threshold, first=first, accepted=accepted
         )
         return Detection.of(found, kept, [str(warning.message) for warning in caught], model)
 
@@ -762,19 +352,6 @@ class VACE:
         """Take back what `accept` said under this id."""
         return self.feedback.undo(id)
 
-    def _without_accepted(self, table: Table) -> tuple[Table, list[Stretch]]:
-        """The table without what accepted patterns explain, and where that was."""
-        if not self.feedback.active:
-            return table, []
-        named = named_stretches(self.feedback.active, table)
-        patterns = self.feedback.patterns
-        if not patterns:
-            return table, named
-        recogniser = self.model_.recogniser(patterns)
-        steps = StepTracker(self.model_.step_rule).add(table.time, len(table))
-        rows, _, found = recogniser.add(table.block(0, len(table)), steps.cuts())
-        return replace(table, values=rows), with_named(found + recogniser.finish(), named)
-
     # ------------------------------------------------------------------- files
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -783,28 +360,9 @@ class VACE:
         self.feedback.move(path)
 
 
-def _count_idle(parts: Iterable[Added]) -> int:
-    return sum(int(part.idle.sum()) for part in parts)
-
-
 def _are_rows(data: Any, n_channels: int) -> bool:
     """Whether a list holds the rows of one table, each an array, and not tables."""
     return n_channels > 1 and all(getattr(one, "ndim", 2) == 1 for one in data)
-
-
-def _by_score(
-    model: Model,
-    table: Table,
-    scores: Scores,
-    threshold: Threshold,
-    rules: Rules | None,
-    first: int,
-) -> Judged:
-    """Rows judged by a threshold of the score that a person gave."""
-    feed = ScoreFeed(model, threshold.value, rules)
-    late = np.where(np.arange(len(scores)) < first, np.nan, scores)
-    changes = [*feed.add(table.block(0, len(table)), table.time, late), *feed.finish()]
-    return Judged(changes, scores / threshold.value if threshold.value > 0 else scores, scores)
 
 
 def load(path: str | PathLike[str], **computing: Any) -> VACE:

@@ -329,7 +329,3 @@ class Model(LearnedAlone):
         except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as wrong:
             raise ModelFileError(f"{path} holds a model that cannot be used: {wrong!r}") from wrong
         return model
-
-    def computing(self, config: VACEConfig) -> Self:
-        """The same model for another engine."""
-        return replace(self, config=config)

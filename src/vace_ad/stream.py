@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -11,7 +11,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad import tensor_file
+from vace_ad import stream_file, tensor_file
 from vace_ad.alarms.budget import Budget, Threshold
 from vace_ad.alarms.feed import AlarmFeed, Change, Latest, Taken, accepted_change
 from vace_ad.alarms.fixed_threshold import ScoreFeed
@@ -24,13 +24,10 @@ from vace_ad.frames.sampling import StepTracker, with_missing
 from vace_ad.frames.segments import Piece, Segments
 from vace_ad.frames.table import Table, as_table
 from vace_ad.model import Model
-from vace_ad.progress import Progress, silent
 from vace_ad.signals.ensemble import Together
-from vace_ad.signals.protocol import prefixed, under
 from vace_ad.signals.row_buffer import added
 
 Array = NDArray[np.float64]
-KIND = tensor_file.Kind("vace-ad stream", 4, "a stream's state")
 _NO_SCORES: Array = np.empty(0)
 SLAB = 4096  # rows worked off at a time: few enough to stay in cache
 
@@ -149,9 +146,10 @@ class Stream:
 
     def add(self, rows: Any, time: Any = None) -> Added:
         """Take one row or many: an array (n_channels,) or (n, n_channels), or a table."""
-        return self._add(self._table(rows, time))
+        return self.add_table(self._table(rows, time))
 
-    def _add(self, table: Table, bear: Array | None = None) -> Added:
+    def add_table(self, table: Table, bear: Array | None = None) -> Added:
+        """Take a table with the model's channels; `bear` (n,) divides the evidence of its rows."""
         lines, provisional, taken = [], [], []
         judged: list[Taken] = []
         ended: list[Stretch] = []
@@ -297,30 +295,7 @@ class Stream:
 
     def to_bytes(self) -> bytes:
         """All that this stream knows of the rows so far, as the bytes of a safe file."""
-        arrays = {
-            "counts": np.array([self._n_rows, self._n_final]),
-            "real": self._real.astype(np.uint8),
-            "latest": np.array([self._latest]),
-            **prefixed("steps", self._steps.state()),
-            **prefixed("idle", self._idle.state()),
-            **prefixed("segments", self._segments.state()),
-            **prefixed("signals", self._signals.state()),
-        }
-        description: dict[str, Any] = {
-            "model": self.model.digest,
-            "budget": asdict(self._budget),
-            "rules": None if self._rules is None else asdict(self._rules),
-            "step": self._step,
-        }
-        feed = self._feed or self._score_feed
-        if feed is not None:
-            arrays |= prefixed("feed", feed.state())
-            description["event"] = feed.description()
-        if self._recogniser is not None:
-            arrays |= prefixed("accepted", self._recogniser.state())
-            patterns = self._recogniser.patterns
-            description["accepted"] = [[one.id, one.to_plain()] for one in patterns]
-        return tensor_file.pack(KIND, description, arrays)
+        return stream_file.pack(self)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Keep the stream in a file, whole or not at all; `resume` goes on from there."""
@@ -333,7 +308,7 @@ class Stream:
             data = Path(path).read_bytes()
         except OSError as wrong:
             raise StateError(f"{path} cannot be read: {wrong.strerror}") from wrong
-        return cls._resumed(data, model, str(path))
+        return stream_file.unpack(cls, data, model, str(path))
 
     @classmethod
     def from_bytes(cls, data: bytes, model: Any, *, trusted: bool = False) -> Self:
@@ -342,102 +317,9 @@ class Stream:
         `trusted` states are those that the caller wrote itself: the checksum is enough, and the
         rehearsal that finds states of strangers whose parts do not fit together is left out.
         """
-        return cls._resumed(data, model, "this state", trusted=trusted)
-
-    @classmethod
-    def _under(cls, description: Mapping[str, Any], model: Model, name: str) -> Self:
-        """A new stream with the budget of a state."""
-        try:
-            rules = description["rules"]
-            return cls(
-                model,
-                budget=Budget(**description["budget"]),
-                rules=None if rules is None else Rules(**rules),
-                step=None if description["step"] is None else int(description["step"]),
-            )
-        except (KeyError, TypeError, ValueError) as wrong:
-            raise StateError(f"{name} is incomplete or damaged: {wrong!r}") from wrong
-
-    @classmethod
-    def _resumed(cls, data: bytes, model: Any, name: str, *, trusted: bool = False) -> Self:
-        description, arrays = tensor_file.unpack(data, KIND, name, error=StateError)
-        model = getattr(model, "model_", model)
-        stream = cls._under(description, model, name)
-        if description.get("model") != stream.model.digest:
-            raise StateError(
-                f"{name} belongs to another model ({description.get('model')}), not to this one "
-                f"({stream.model.digest}); start a new stream, or take that model"
-            )
-        try:
-            # A state whose parts do not fit together shows it at the next rows: a twin goes first.
-            if not trusted:
-                twin = cls._under(description, model, name)
-                with np.errstate(all="ignore"):
-                    twin._restore({key: array.copy() for key, array in arrays.items()}, description)
-                    twin._rehearse()
-            stream._restore(arrays, description)
-        except (LookupError, ValueError, TypeError, AttributeError, ArithmeticError) as wrong:
-            raise StateError(f"{name} is incomplete or damaged: {wrong!r}") from wrong
-        return stream
-
-    def _restore(self, arrays: Mapping[str, NDArray[Any]], description: Mapping[str, Any]) -> None:
-        """Take back a state."""
-        self._n_rows, self._n_final = (int(n) for n in arrays["counts"])
-        self._real = arrays["real"].astype(bool)
-        self._steps.resume(under("steps", arrays))
-        self._idle.resume(under("idle", arrays))
-        self._latest = float(arrays["latest"][0])
-        self._segments.resume(under("segments", arrays))
-        self._signals.resume(under("signals", arrays))
-        feed = self._feed or self._score_feed
-        if feed is not None:
-            feed.resume(under("feed", arrays), description["event"])
-        if "accepted" in description:
-            self.accept([Pattern.from_plain(*one) for one in description["accepted"]])
-            assert self._recogniser is not None
-            self._recogniser.resume(under("accepted", arrays))
-
-    def _rehearse(self) -> None:
-        """Run normal rows to the end; refuse a state that has no scores for them."""
-        n = 2 * self.model.reach + 32  # windows that never end show it by then
-        rows = np.tile(self.model.normal.mean, (n, 1))
-        step = np.timedelta64(self.model.step or 1, "ns")
-        last = self._steps.last
-        time = None if last is None else last + step * np.arange(1, n + 1)
-        found = [self._add(Table(rows, self.model.channels, time)), self.finish()]
-        scores = np.concatenate([each.scores for each in found])
-        if not len(scores) or not np.isfinite(scores[-1]):
-            raise ValueError("normal rows get no score after it")
+        return stream_file.unpack(cls, data, model, "this state", trusted=trusted)
 
 
 def _end_to_end(parts: list[Array], none: Array, axis: int = -1) -> Array:
     """The parts as one; `none` where there is no part."""
     return parts[0] if len(parts) == 1 else np.concatenate([none, *parts], axis=axis)
-
-
-def run(
-    stream: Stream,
-    tables: Iterable[Table],
-    progress: Progress = silent,
-    *,
-    first: int = 0,
-    bear: Array | None = None,
-) -> Iterator[Added]:
-    """What a stream says of a series that comes in tables, as rows become complete.
-
-    Alarms begin at row `first`; `bear` (n_rows,) divides the evidence of each row.
-    """
-    for table in tables:
-        a = 0
-        while a < len(table):
-            if first and stream.n_rows == first:
-                stream.judge_afresh()
-            b = min(a + SLAB, len(table))
-            if stream.n_rows < first:
-                b = min(b, a + first - stream.n_rows)
-            row = stream.n_rows
-            found = stream._add(table[a:b], None if bear is None else bear[row : row + b - a])
-            progress("scoring", b, len(table))
-            yield found
-            a = b
-    yield stream.finish()

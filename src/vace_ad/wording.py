@@ -26,13 +26,6 @@ def plain_text(text: str) -> str:
     )
 
 
-def found_words(anomalies: int, silent: int, outside: int = 0) -> str:
-    """What was found, counted: "3 anomalies, 1 period without data"."""
-    words = plural(anomalies, "anomaly", "anomalies")
-    words += f", {plural(silent, 'period')} without data" if silent else ""
-    return words + (f", {outside:,} under conditions outside training" if outside else "")
-
-
 def plural(count: int, word: str, many: str | None = None) -> str:
     """Return e.g. "1 event", "1,204 events" or "2 entities"."""
     return f"{count:,} {word if count == 1 else many or word + 's'}"

@@ -6,7 +6,6 @@ import pytest
 from alarms.processes import PATCH, PROCESSES
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.runs import Rules, runs_above
-from vace_ad.errors import ModelFileError
 
 
 @pytest.mark.parametrize("n", [2, 3, 100, 5000, 300_000])
@@ -25,28 +24,6 @@ def test_counts_are_those_of_the_whole_sample() -> None:
     for rules in (Rules(), Rules(join=48), Rules(join=5, min_length=4, cooldown=100)):
         for level in np.quantile(calibration.scores, (0.1, 0.5, 0.9, 0.999)):
             assert calibration.count(level, rules) == len(runs_above(scores, level, rules))
-
-
-def test_arrays_and_back() -> None:
-    scores = PROCESSES["skewed"](200_000, np.random.default_rng(0))
-    calibration = Calibration.from_scores(scores, PATCH)
-    arrays = calibration.to_arrays()
-    assert sum(array.nbytes for array in arrays.values()) < 400_000
-    again = Calibration.from_arrays(arrays)
-    assert again.threshold_for(0.5, Rules(join=48)) == calibration.threshold_for(
-        0.5, Rules(join=48)
-    )
-    np.testing.assert_array_equal(
-        again.tail.probability(scores), calibration.tail.probability(scores)
-    )
-
-
-def test_damaged_arrays_are_refused() -> None:
-    arrays = Calibration.from_scores(np.random.default_rng(0).normal(size=100)).to_arrays()
-    with pytest.raises(ModelFileError, match="incomplete"):
-        Calibration.from_arrays({name: a for name, a in arrays.items() if name != "knots"})
-    with pytest.raises(ModelFileError, match="does not fit"):
-        Calibration.from_arrays({**arrays, "scores": arrays["scores"][:-1]})
 
 
 def test_scores_that_do_not_vary() -> None:

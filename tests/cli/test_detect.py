@@ -64,7 +64,7 @@ def test_results_folder(vace: Runner, plant: Path, tmp_path: Path) -> None:
 def test_words_on_a_terminal(vace: Runner, plant: Path) -> None:
     answer = vace("detect", plant, *QUICK)
     assert answer.status == 0
-    assert "1,500 rows × 4 channels, a row every 60 s" in answer.out
+    assert "1,500 rows × 4 channels, a row every 1 min" in answer.out
     assert "trained on the first 450 rows (30%)" in answer.out
     assert "about one false alarm a week" in answer.out
     assert "█" in answer.out
@@ -138,7 +138,7 @@ def test_gaps_irregular_steps_and_odd_columns_are_told(vace: Runner, tmp_path: P
     record = json.loads(vace("detect", tmp_path / "t.csv", "--json", *QUICK).out)
     notes = " | ".join(record["notes"])
     for words in (
-        "1 gap in time, the longest 61 min",
+        "1 gap in time, the longest 1 h 1 min",
         "'state' is text: left out",
         "'still' is constant: kept",
         "'again' is identical to 'flow': kept",

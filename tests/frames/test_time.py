@@ -198,9 +198,17 @@ def test_what_is_no_duration(text: str) -> None:
         parse_duration(text)
 
 
-def test_duration_words() -> None:
-    words = [duration_words(s * 1e9) for s in (5e-6, 0.02, 90, 2160, 9e4, 2.5 * 86_400, 1e8)]
-    assert words == ["5 µs", "20 ms", "90 s", "36 min", "25 h", "2.5 days", "3.17 years"]
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (5e-6, "5 µs"), (0.0005, "500 µs"), (0.02, "20 ms"), (1.5, "1.5 s"), (60, "1 min"),
+        (90, "1 min 30 s"), (2160, "36 min"), (3599.999, "1 h"), (6600, "1 h 50 min"),
+        (86_400, "1 day"), (9e4, "1 day 1 h"), (2.5 * 86_400, "2 days 12 h"),
+        (1e8, "3 years 62 days"),
+    ],
+)  # fmt: skip
+def test_duration_words(seconds: float, words: str) -> None:
+    assert duration_words(seconds * 1e9) == words
 
 
 def spring(step: int = 15) -> np.ndarray:
@@ -213,7 +221,7 @@ def spring(step: int = 15) -> np.ndarray:
 
 def test_the_begin_of_summer_time_is_a_gap_unless_the_zone_is_named() -> None:
     report = check_time(spring())
-    assert report.notes[0] == "1 gap in time, the longest 75 min"
+    assert report.notes[0] == "1 gap in time, the longest 1 h 15 min"
     assert "time_zone='Europe/Berlin'" in spelt(report.notes[1])
     _, time, report = read_time(table(spring()), zone="Europe/Berlin")
     assert report.notes == ()

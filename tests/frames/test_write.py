@@ -11,33 +11,13 @@ import pyarrow as pa
 import pytest
 
 from vace_ad.errors import ConfigError, InputError
-from vace_ad.frames.write import frame_like, rows_like, write_frame
+from vace_ad.frames.write import frame_like, write_frame
 
 TIME = np.array(["2026-01-01T00:00", "2026-01-01T00:01"], dtype="datetime64[ns]")
 SCORES = {"score": np.array([0.5, 2.0])}
 
 
-def test_pandas_keeps_its_index() -> None:
-    data = pd.DataFrame({"a": [1.0, 2.0]}, index=pd.DatetimeIndex(TIME, name="t"))
-    answer = rows_like(data, SCORES)
-    assert isinstance(answer, pd.DataFrame)
-    assert answer.index.equals(data.index)
-    assert answer["score"].tolist() == [0.5, 2.0]
-    assert rows_like(data["a"], SCORES).index.equals(data.index)
-
-
-def test_polars_and_arrow_keep_their_time_column() -> None:
-    data = pl.DataFrame({"t": TIME, "a": [1.0, 2.0]})
-    answer = rows_like(data, SCORES)
-    assert isinstance(answer, pl.DataFrame)
-    assert answer.columns == ["t", "score"]
-    arrow = rows_like(pa.table({"t": TIME, "a": [1.0, 2.0]}), SCORES)
-    assert isinstance(arrow, pa.Table)
-    assert arrow.column_names == ["t", "score"]
-
-
 def test_arrays_get_polars() -> None:
-    assert rows_like(np.zeros((2, 3)), SCORES).equals(pl.DataFrame(SCORES))
     assert frame_like(np.zeros((2, 3)), {"x": [1]}).equals(pl.DataFrame({"x": [1]}))
 
 
@@ -48,11 +28,6 @@ def test_event_tables_come_in_the_callers_kind(kind: type) -> None:
     assert list(answer["words"]) == ["x", "y"]
     arrow = frame_like(pa.table({"a": [1.0]}), {"start": TIME})
     assert isinstance(arrow, pa.Table)
-
-
-def test_other_numbers_of_rows_are_refused() -> None:
-    with pytest.raises(InputError, match="2 rows"):
-        rows_like(pl.DataFrame({"a": [1.0, 2.0]}), {"score": np.zeros(3)})
 
 
 def test_files(tmp_path: Path) -> None:

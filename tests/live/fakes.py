@@ -6,47 +6,15 @@ import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
+from vace_ad.alarms.events import Event
+from vace_ad.alarms.feed import Change, Latest
 from vace_ad.errors import ModelFileError, StateError, TooShortError
 
 DELAY = 3  # rows until a score is final
 LIMIT = 6.0
-
-
-@dataclass(frozen=True)
-class FakeEvent:
-    id: str
-    start: int
-    end: int
-    kind: str
-    score: float
-    severity: float
-    probability: float
-    signal: str | None
-    shares: tuple
-    start_time: np.datetime64 | None
-    end_time: np.datetime64 | None
-    readings: tuple = ()
-    partner: str | None = None
-    lasting: bool = False
-    normal_rows: int | None = None
-
-
-class FakeLatest(NamedTuple):
-    times: np.ndarray
-    evidence: np.ndarray
-    values: np.ndarray
-    lower: np.ndarray
-    upper: np.ndarray
-
-
-@dataclass(frozen=True)
-class FakeChange:
-    what: str
-    event: FakeEvent
 
 
 @dataclass(frozen=True)
@@ -97,7 +65,7 @@ class FakeStream:
         low, high = (self._model.mean + side * 3 * self._model.scale for side in (-1, 1))
         evidence = np.nan_to_num(z).max(axis=1, initial=0.0) / LIMIT
         whole = [np.tile(line, (len(held), 1)) for line in (low, high)]
-        return FakeLatest(times, evidence, values, *whole)
+        return Latest(times, evidence, values, *whole)
 
     def finish(self):
         changes, scores, first = [], [], self._final
@@ -117,7 +85,6 @@ class FakeStream:
             fresh = self._event is None
             if fresh:
                 self._event = {
-                    "id": f"e{self._final}",
                     "start": self._final,
                     "score": -1.0,
                     "from": stamp,
@@ -138,9 +105,10 @@ class FakeStream:
         shares = sorted(zip(self._model.channels, e["shares"], strict=True), key=lambda s: -s[1])
         severity = 100 * (1 - LIMIT / e["score"])
         start, end = (np.datetime64(e[key], "ns") for key in ("from", "to"))
-        event = FakeEvent(e["id"], e["start"], e["end"], "anomaly", e["score"], severity,
-                          math.exp(-e["score"]), "level", tuple(shares), start, end)  # fmt: skip
-        return FakeChange(what, event)
+        event = Event(e["start"], e["end"], e["start"], score=e["score"], severity=severity,
+                      probability=math.exp(-e["score"]), signal="level", shares=tuple(shares),
+                      alarm=e["start"], start_time=start, end_time=end)  # fmt: skip
+        return Change(what, event)
 
     def to_bytes(self):
         state = {key: value for key, value in vars(self).items() if key != "_model"}

@@ -9,6 +9,7 @@ from live.feeds import CHANNELS, START, STEP
 from live.real import core, save_model
 from vace_ad.live.config import make_config
 from vace_ad.live.entity import Entity
+from vace_ad.live.entity_state import keep, restored
 from vace_ad.live.records import Record
 from vace_ad.live.store import Pending, Store
 
@@ -85,9 +86,9 @@ def test_an_entity_from_disk_goes_on_the_same(model, singly, tmp_path, at):
         messages += entity.take([one], Counter(), None)
         if i % 7 == 0 or i == at - 1:
             pending = Pending()
-            entity.keep(pending)
+            keep(entity, pending)
             store.commit(pending)
-    again = Entity.restored("pump", SETUP, model, store.entity("pump"), store)
+    again = restored("pump", SETUP, model, store.entity("pump"), store)
     messages += again.take(records()[at:], Counter(), None)
     store.close()
     assert told(messages) == singly[0]

@@ -7,6 +7,7 @@ import pytest
 
 from live.fakes import FakeCore
 from live.feeds import Receiver, config, feed, write
+from vace_ad.alarms.events import Event
 from vace_ad.live.alarms import Alarm, Message, body
 from vace_ad.live.clock import SetClock
 from vace_ad.live.incidents import Incidents, merged
@@ -18,7 +19,7 @@ T = 1_767_614_400 * SECOND
 
 
 def message(entity, seconds, what="open", severity=50.0):
-    alarm = Alarm(f"a-{entity}", entity, "anomaly", "", T, severity=severity)
+    alarm = Alarm(f"a-{entity}", entity, "anomaly", "", T, event=Event(0, 0, 0, severity=severity))
     return Message(f"a-{entity}.{1 if what == 'open' else 2}", what, alarm, T + seconds * SECOND)
 
 

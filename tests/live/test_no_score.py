@@ -57,7 +57,7 @@ def test_rows_of_another_step_raise_an_alarm_that_says_why(folder):
     write(folder, np.arange(0, 400, 2))
     watch, (alarm,) = watched(config(folder))
     assert watch.status.counts["unscored"] == watch.status.counts["rows"] == 200
-    assert "every 2 min, and the model was fitted on rows every 60 s" in alarm["reason"]
+    assert "every 2 min, and the model was fitted on rows every 1 min" in alarm["reason"]
     assert alarm["reason"] in alarm["summary"]
     assert alarm["resolved"] is None
     assert not watch.status.ready
@@ -108,7 +108,7 @@ def test_a_dry_run_tries_the_first_rows(folder):
     write(folder, np.arange(0, 600, 2), odd=1.0)
     lines = "\n".join(plan(config(folder)))
     assert "tries   300 rows: 0 with a score, 300 readings of channels that the model" in lines
-    assert "every 2 min, and the model was fitted on rows every 60 s" in lines
+    assert "every 2 min, and the model was fitted on rows every 1 min" in lines
 
 
 def test_a_model_without_time_watches_by_rows(folder):

@@ -118,7 +118,7 @@ def test_a_backtest_tells_the_alarms_and_touches_nothing(tmp_path):
 def test_a_backtest_of_a_past_that_is_not_there_is_refused(tmp_path):
     write(tmp_path, feed())
     made = config(tmp_path)
-    with pytest.raises(InputError, match=r"24 h were asked .* only 66.5 min .* --backtest 66min"):
+    with pytest.raises(InputError, match=r"asks for 1 day, .* only 1 h 6 min .* --backtest 66min"):
         backtest(made, DAY, lambda config: FakeCore())
     write(tmp_path, [])
     with pytest.raises(InputError, match="no row came"):

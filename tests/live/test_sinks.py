@@ -9,6 +9,7 @@ import pytest
 
 from live.feeds import Receiver
 from live.servers import mosquitto
+from vace_ad.alarms.events import Event, Reading
 from vace_ad.live import prompb
 from vace_ad.live.alarms import Alarm, Message, body
 from vace_ad.live.plugins import kinds
@@ -19,10 +20,10 @@ ONSET = 1_767_614_400 * 10**9
 
 
 def message(what="open", revision=1, **more):
-    alarm = Alarm("a1", "pump/../#", "anomaly", "", ONSET, severity=70.0, score=12.5,
-                  signal="level", shares=[("flow", 0.8), ("level", 0.2)], partner="level",
-                  readings=[["flow", 49.6, 31.0, 35.0]],
-                  revision=revision, **more)  # fmt: skip
+    event = Event(0, 0, 0, severity=70.0, score=12.5, signal="level", partner="level",
+                  shares=(("flow", 0.8), ("level", 0.2)),
+                  readings=(Reading("flow", 49.6, 31.0, 35.0),))  # fmt: skip
+    alarm = Alarm("a1", "pump/../#", "anomaly", "", ONSET, event=event, revision=revision, **more)
     return body(Message(f"a1.{revision}", what, alarm, ONSET + 10**9), "http://127.0.0.1:8490")
 
 
@@ -106,8 +107,8 @@ def test_an_open_alarm_is_a_series_with_its_severity_in_a_word():
 
 def test_a_message_brings_its_alarm_back_whole():
     told = Alarm.from_body(message())
-    assert told.readings == [["flow", 49.6, 31.0, 35.0]]
-    assert (told.partner, told.lasting, told.severity) == ("level", False, 70.0)
+    assert told.event.readings == (("flow", 49.6, 31.0, 35.0),)
+    assert (told.event.partner, told.event.lasting, told.event.severity) == ("level", False, 70.0)
 
 
 def test_a_webhook_sends_cloud_events(receiver):

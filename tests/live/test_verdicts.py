@@ -17,6 +17,7 @@ from vace_ad.alarms.budget import Budget
 from vace_ad.live.config import make_config
 from vace_ad.live.detector import LiveModel
 from vace_ad.live.entity import WATCHING, Entity
+from vace_ad.live.entity_state import keep, restored
 from vace_ad.live.records import Record
 from vace_ad.live.runner import Watch
 from vace_ad.live.store import Pending, Store
@@ -60,19 +61,19 @@ class Site:
 
     def keep(self, told: list) -> None:
         pending = Pending(alarms=[(message.alarm, {"what": message.what}) for message in told])
-        self.entity.keep(pending)
+        keep(self.entity, pending)
         self.store.commit(pending)
 
     def normal(self, alarm: str) -> list:
         told = self.entity.call_normal(alarm, self.store.patterns(alarm))
         pending = Pending(alarms=[(message.alarm, {}) for message in told])
-        self.entity.keep(pending, snapshot=True)
+        keep(self.entity, pending, snapshot=True)
         self.store.commit(pending)
         return told
 
     def restart(self) -> None:
         small = self.store.entity("pump")
-        self.entity = Entity.restored("pump", SETUP, self.model, small, self.store)
+        self.entity = restored("pump", SETUP, self.model, small, self.store)
         assert self.entity.phase == WATCHING
 
 

@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.ndimage import uniform_filter1d
 
-from vace_ad.alarms.events import Reading
-from vace_ad.report import Curve, ReportData, ReportEvent, WhatIf
+from vace_ad.alarms.events import Event, Reading
+from vace_ad.report import Curve, ReportData, WhatIf
 
 NAMES = (
     "pump_1.current", "pump_1.vibration", "pump_2.current", "pump_2.vibration",
@@ -36,7 +36,7 @@ def make_plant(
     spans = [(int(n_rows * a), int(n_rows * a + max(6, n_rows * b))) for a, b in FAULTS]
     events = [_fault(i, a, b, values, names) for i, (a, b) in enumerate(spans)]
     quiet = int(n_rows * 0.58)
-    events.append(ReportEvent(quiet, quiet, quiet, kind="no data"))
+    events.append(Event(quiet, quiet, quiet, kind="no data"))
     events.sort(key=lambda event: event.start)
     time = np.datetime64("2026-02-20T06:00", "ns") + t * np.timedelta64(60, "s")
     time[quiet:] += np.timedelta64(n_rows // 50, "m")
@@ -65,7 +65,7 @@ def make_plant(
         "what_if": [WhatIf(s / 10, 5 - s // 4, "about one a week") for s in range(-20, 21)],
         "trust": [
             "It learned from 9,000 rows, which is 6 days 6 h of operation.",
-            "Training shows a pattern of about 24 hours, seen 6 times.",
+            "Training shows a pattern of about 1 day, seen 6 times.",
             "99.8 % of the rows have a score; in the others too many values are missing.",
         ],
         "training": (0, int(n_rows * 0.3)),
@@ -87,9 +87,7 @@ def make_plant(
 FAULTS = ((0.36, 0.004), (0.47, 0.02), (0.66, 0.0005), (0.79, 0.012), (0.9, 0.03))
 
 
-def _fault(
-    i: int, start: int, end: int, values: NDArray[np.float64], names: list[str]
-) -> ReportEvent:
+def _fault(i: int, start: int, end: int, values: NDArray[np.float64], names: list[str]) -> Event:
     """Put the i-th fault into the table and say who is to blame."""
     guilty = (3 * i + 1) % len(names)
     scale, length = values[:, guilty].std(), end - start
@@ -103,24 +101,24 @@ def _fault(
     values[start:end, guilty] += scale * shapes[i]
     others = [names[(guilty + k) % len(names)] for k in (1, 4, 7)]
     shares = [(names[guilty], 0.61), *zip(others, (0.17, 0.09, 0.04), strict=True)]
-    return ReportEvent(
+    return Event(
         start, end, (start + end) // 2, severity=(62, 88, 41, 74, 97)[i],
         probability=10.0 ** -(3 + i), signal=("position", "direction")[i % 2],
-        shares=list(dict(shares).items()), normal_rows=4176, partner=others[0] if i == 1 else None,
-        lasting=i == 4, readings=[
+        shares=tuple(dict(shares).items()), normal_rows=4176, partner=others[0] if i == 1 else None,
+        lasting=i == 4, readings=tuple(
             Reading(names[c], float(values[middle, c]), *ranges[names[c]]) for c in blamed
-        ],
+        ),
     )  # fmt: skip
 
 
-def _near_miss(start: int, values: NDArray[np.float64], names: list[str]) -> ReportEvent:
-    return ReportEvent(
-        start, start + 30, start + 5, ratio=0.62, shares=[(names[0], 0.5)], near_miss=True
+def _near_miss(start: int, values: NDArray[np.float64], names: list[str]) -> Event:
+    return Event(
+        start, start + 30, start + 5, ratio=0.62, shares=((names[0], 0.5),), kind="near miss"
     )  # fmt: skip
 
 
 def _expected(
-    values: NDArray[np.float64], names: list[str], events: list[ReportEvent]
+    values: NDArray[np.float64], names: list[str], events: list[Event]
 ) -> dict[str, Curve]:
     """Return where the first suspects were expected: where a running median has them."""
     found = {}

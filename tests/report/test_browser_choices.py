@@ -12,7 +12,8 @@ import pytest
 from report.chromium import Chromium
 from report.plant import make_plant
 from report.reader import CURRENT, Open
-from vace_ad.report import ReportData, ReportEvent, WhatIf
+from vace_ad.alarms.events import Event
+from vace_ad.report import ReportData, WhatIf
 
 PANELS = "[...document.querySelectorAll('.panel.channel b')].map((b) => b.textContent)"
 LISTED = "[...document.querySelectorAll('#events tbody tr:not([hidden])')]"
@@ -35,8 +36,8 @@ def many_events(count: int = 104) -> ReportData:
     data = make_plant(20_000, 8)
     severity = np.random.default_rng(0).permutation(count) / count * 100
     events = [
-        ReportEvent(7000 + 100 * i, 7020 + 100 * i, 7005 + 100 * i, float(severity[i]), 1e-4,
-                    shares=[(data.channels[i % 8], 0.9)])
+        Event(7000 + 100 * i, 7020 + 100 * i, 7005 + 100 * i, severity=float(severity[i]),
+              probability=1e-4, shares=((data.channels[i % 8], 0.9),))
         for i in range(count)
     ]  # fmt: skip
     return replace(data, events=events)
@@ -187,7 +188,7 @@ def test_the_expected_range_is_drawn_around_the_curves_of_the_event(
 
 def test_events_are_saved_as_csv_and_curves_as_a_picture(show: Open, plant: ReportData) -> None:
     names = ['=cmd("x"),', *plant.channels[1:]]
-    event = ReportEvent(9000, 9100, 9050, 80, 1e-5, shares=[(names[0], 0.9)])
+    event = Event(9000, 9100, 9050, severity=80, probability=1e-5, shares=((names[0], 0.9),))
     page = show(replace(plant, channels=names, expected={}, events=[event], near_misses=()))
     page.js(CATCH)
     page.js("csv.click()")

@@ -9,8 +9,8 @@ import pytest
 
 from report.plant import make_plant
 from report.reader import Open, on_curves, readout, span, window
-from vace_ad.alarms.events import Reading
-from vace_ad.report import Curve, ReportData, ReportEvent
+from vace_ad.alarms.events import Event, Reading
+from vace_ad.report import Curve, ReportData
 
 
 def test_values_under_the_pointer_are_those_of_the_table(show: Open) -> None:
@@ -38,13 +38,21 @@ def test_hostile_names_stay_text(show: Open) -> None:
         "<!--<script>",
         "{{script}} ${window.pwned = 1} \u2028 \u202e",
     ]
-    blamed = [(name, 0.1) for name in names]
-    read = [Reading(name, 3.0, 1.0, 2.0) for name in names]
-    event = ReportEvent(
-        900, 990, 950, 50, 1e-3, signal=names[1], shares=blamed, readings=read, partner=names[2]
+    blamed = tuple((name, 0.1) for name in names)
+    read = tuple(Reading(name, 3.0, 1.0, 2.0) for name in names)
+    event = Event(
+        900,
+        990,
+        950,
+        severity=50,
+        probability=1e-3,
+        signal=names[1],
+        shares=blamed,
+        readings=read,
+        partner=names[2],
     )
     line = np.zeros(2000)
-    near = ReportEvent(700, 720, 705, shares=blamed, near_miss=True)
+    near = Event(700, 720, 705, shares=blamed, kind="near miss")
     data = make_plant(
         2000, 6, title=names[1], channels=names, events=[event], near_misses=[near],
         expected=dict.fromkeys(names, Curve(line, line + 1, line)),

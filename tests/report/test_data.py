@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from vace_ad.alarms.events import Event
 from vace_ad.errors import InputError
-from vace_ad.report import Curve, ReportData, ReportEvent
+from vace_ad.report import Curve, ReportData
 
 
 def make(**changes: Any) -> ReportData:
@@ -34,11 +35,11 @@ def test_the_least_that_is_needed_is_enough() -> None:
         ({"signals": {"position": np.zeros(3)}}, r"'position' has shape \(3,\)"),
         ({"time": np.full(10, np.datetime64("NaT", "ns"))}, "missing stamps"),
         ({"time": np.arange(10)[::-1].astype("datetime64[s]")}, "goes backwards"),
-        ({"events": [ReportEvent(5, 5, 5)]}, r"event rows \[5, 5\)"),
-        ({"events": [ReportEvent(5, 11, 5)]}, r"event rows \[5, 11\)"),
-        ({"events": [ReportEvent(5, 7, 7)]}, "row 7, lies outside"),
-        ({"events": [ReportEvent(5, 7, 5, kind="odd")]}, "'odd'"),  # type: ignore[arg-type]
-        ({"events": [ReportEvent(5, 7, 5, shares=[("c", 1.0)])]}, "blames 'c'"),
+        ({"events": [Event(5, 5, 5)]}, r"event rows \[5, 5\)"),
+        ({"events": [Event(5, 11, 5)]}, r"event rows \[5, 11\)"),
+        ({"events": [Event(5, 7, 7)]}, "row 7, lies outside"),
+        ({"events": [Event(5, 7, 5, kind="odd")]}, "'odd'"),
+        ({"events": [Event(5, 7, 5, shares=(("c", 1.0),))]}, "blames 'c'"),
         ({"training": (0, 11)}, r"training rows \[0, 11\)"),
         ({"training": (4, 4)}, "training=None"),
         ({"trajectory": np.zeros((4, 2))}, "both given or neither"),
@@ -52,7 +53,7 @@ def test_what_does_not_fit_together_is_refused(changes: dict[str, Any], said: st
 
 
 def test_a_gap_between_rows_is_an_event_without_rows() -> None:
-    assert make(events=[ReportEvent(5, 5, 5, kind="no data")]).events[0].start == 5
+    assert make(events=[Event(5, 5, 5, kind="no data")]).events[0].start == 5
 
 
 def test_a_unit_stands_behind_its_channel():

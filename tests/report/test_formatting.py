@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from vace_ad.report import ReportData, ReportEvent
+from vace_ad.alarms.events import Event
+from vace_ad.report import ReportData
 from vace_ad.report.formatting import (
-    duration,
     length,
     limit_words,
     number,
@@ -15,23 +15,6 @@ from vace_ad.report.formatting import (
 )
 from vace_ad.report.time_axis import make_clock
 from vace_ad.wording import plural
-
-
-@pytest.mark.parametrize(
-    ("ms", "said"),
-    [
-        (0.5, "0.5 ms"),
-        (1500, "1.5 s"),
-        (60_000, "1 min"),
-        (90_000, "1 min 30 s"),
-        (6_600_000, "1 h 50 min"),
-        (3_599_999, "1 h"),
-        (86_400_000, "1 day"),
-        (86_400_000 * 21 + 3_600_000 * 6, "21 days 6 h"),
-    ],
-)
-def test_duration(ms: float, said: str) -> None:
-    assert duration(ms) == said
 
 
 @pytest.mark.parametrize(
@@ -95,9 +78,9 @@ def test_an_event_lasts_until_the_end_of_its_last_row_and_a_gap_as_long_as_it_is
     time[10:] += np.timedelta64(1, "h")
     data = table(time)
     clock = make_clock(time, 20)
-    assert length(ReportEvent(0, 5, 2), data, clock) == "5 min"
-    assert length(ReportEvent(10, 10, 10, kind="no data"), data, clock) == "1 h 1 min"
-    assert length(ReportEvent(0, 5, 2), table(None), make_clock(None, 20)) == "5 rows"
+    assert length(Event(0, 5, 2), data, clock) == "5 min"
+    assert length(Event(10, 10, 10, kind="no data"), data, clock) == "1 h 1 min"
+    assert length(Event(0, 5, 2), table(None), make_clock(None, 20)) == "5 rows"
 
 
 def table(time: np.ndarray | None) -> ReportData:

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from report.plant import make_plant
-from vace_ad.report import ReportData, ReportEvent, write_report
+from vace_ad.alarms.events import Event
+from vace_ad.report import ReportData, write_report
 
 HOSTILE = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>"
 
@@ -48,8 +49,10 @@ def test_hostile_text_adds_no_element(tmp_path: Path) -> None:
     def tags(text: str) -> list[str]:
         words = dict.fromkeys(("title", "verdict", "alarm_words", "command", "time_zone"), text)
         names = [f"{text}{i}" for i in range(4)]
-        blamed = ReportEvent(900, 990, 950, 50, 0.1, signal=text, shares=[(names[0], 1.0)])
-        near = ReportEvent(700, 710, 705, shares=[(names[1], 1.0)], near_miss=True)
+        blamed = Event(
+            900, 990, 950, severity=50, probability=0.1, signal=text, shares=((names[0], 1.0),)
+        )
+        near = Event(700, 710, 705, shares=((names[1], 1.0),), kind="near miss")
         data = make_plant(
             2000, 4, channels=names, events=[blamed], near_misses=[near], trust=[text],
             signals={text: np.zeros(2000)},
@@ -105,7 +108,7 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path, monkeyp
 def test_odd_tables_can_be_written(tmp_path: Path) -> None:
     values = np.array([[np.inf, 1e308, 3.0]])
     data = ReportData("\ud800", ["a", "a", ""], values, np.array([np.nan]), np.inf)
-    assert "No events in 1 row of 3 channels." in written(data, tmp_path / "report.html")
+    assert "Nothing found in 1 row of 3 channels." in written(data, tmp_path / "report.html")
 
 
 def contrast(one: str, other: str) -> float:

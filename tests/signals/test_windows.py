@@ -8,7 +8,7 @@ from signals.toys import fitted, run
 from vace_ad.config import VACEConfig
 from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.folds import contiguous_folds
-from vace_ad.signals.level_scale import LevelScale
+from vace_ad.signals.window_signal import LevelScale
 from vace_ad.signals.window_stream import EnvelopeEvidence
 from vace_ad.signals.windows import Bounds, Envelope, Windowed, by_line
 

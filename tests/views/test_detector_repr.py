@@ -27,7 +27,7 @@ def test_before_a_fit_only_settings_are_shown():
 def test_what_was_learned_is_said(detector):
     said = repr(detector)
     assert said.startswith("VACE(random_state=3)\n")
-    for words in ("1,200 rows, one every 60 s", "8: s0<b>", "and 2 more", "48 rows (48 min)",
+    for words in ("1,200 rows, one every 1 min", "8: s0<b>", "and 2 more", "48 rows (48 min)",
                   "position, direction, level", "about one false alarm a week; limits from",
                   "training rows judged as if they were new", "openvino"):  # fmt: skip
         assert words in said

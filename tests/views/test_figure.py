@@ -53,7 +53,7 @@ def test_of_many_events_the_most_severe_are_listed_in_order_of_row() -> None:
 
 def test_nothing_found_and_silence_have_their_words() -> None:
     nothing = detection(0)
-    assert repr(nothing).startswith("Detection: 0 anomalies in 5,000 rows")
+    assert repr(nothing).startswith("Detection: nothing found in 5,000 rows")
     silent = replace(nothing, events=(Event(7, 7, 7, "no data"),))
     assert "0 anomalies, 1 period without data" in repr(silent)
     assert "a gap in time  no data" in repr(silent)

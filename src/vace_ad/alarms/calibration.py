@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.decluster import find_clusters, ranks_below
-from vace_ad.alarms.gpd import Pareto, Tail, fit_pareto
+from vace_ad.alarms.gpd import Tail, fit_pareto
 from vace_ad.alarms.runs import Rules, group_rows
-from vace_ad.errors import ModelFileError
 
 # Highest rows kept for counting events: a tenth of the sample, within these bounds.
 _KEEP_SHARE, _KEEP_LEAST, _KEEP_MOST = 0.1, 2_000, 20_000
@@ -99,45 +96,3 @@ class Calibration:
             if self.count(float(ranked[rank]), rules) >= events:
                 return float(ranked[rank])
         return float(self.scores.min())
-
-    def to_arrays(self) -> dict[str, NDArray[Any]]:
-        """Everything as arrays, for the model file; see `LAYOUT`."""
-        tail, law = self.tail, self.tail.law
-        numbers = [self.n_rows, self.spacing, tail.level, tail.share, law.sigma, law.xi]
-        return {
-            "rows": self.rows,
-            "scores": self.scores,
-            "knots": tail.knots,
-            "shares": tail.shares,
-            "suspicious": self.suspicious,
-            "numbers": np.array(numbers, dtype=np.float64),
-        }
-
-    @classmethod
-    def from_arrays(cls, arrays: Mapping[str, NDArray[Any]]) -> Calibration:
-        """The reverse of `to_arrays`, with its shapes checked."""
-        try:
-            rows, scores = arrays["rows"], arrays["scores"]
-            knots, shares = arrays["knots"], arrays["shares"]
-            suspicious = arrays["suspicious"]
-            n_rows, spacing, level, share, sigma, xi = arrays["numbers"].tolist()
-        except (KeyError, ValueError) as error:
-            raise ModelFileError(
-                f"the model's calibration is incomplete ({error}); fit and save it again"
-            ) from error
-        sound = rows.shape == scores.shape and knots.shape == shares.shape and suspicious.ndim == 2
-        if not sound or not sigma > 0 or len(rows) == 0 or len(knots) == 0:
-            raise ModelFileError("the model's calibration does not fit together; fit it again")
-        tail = Tail(knots, shares, level, share, Pareto(sigma, xi))
-        return cls(int(n_rows), rows, scores, tail, int(spacing), suspicious)
-
-
-# What `to_arrays` gives, in safetensors' words: type, and shape with None for any length.
-LAYOUT: dict[str, tuple[str, tuple[int | None, ...]]] = {
-    "rows": ("I64", (None,)),
-    "scores": ("F64", (None,)),
-    "knots": ("F64", (None,)),
-    "shares": ("F64", (None,)),
-    "suspicious": ("I64", (None, 2)),
-    "numbers": ("F64", (6,)),
-}

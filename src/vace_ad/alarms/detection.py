@@ -61,10 +61,6 @@ class Found:
         """The events without those of missing data and of conditions outside training."""
         return tuple(event for event in self.events if event.kind == ANOMALY)
 
-    def count(self, kind: str) -> int:
-        """How many events there are of a kind."""
-        return sum(event.kind == kind for event in self.events)
-
     @property
     def predictions(self) -> NDArray[np.int8]:
         """1 for the rows of anomalies, 0 for all others."""

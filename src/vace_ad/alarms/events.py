@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -11,10 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.severity import level, upper_bound
+from vace_ad.wording import plural
 
 ANOMALY, NO_DATA, NEAR_MISS = "anomaly", "no data", "near miss"
 CONDITIONS = "conditions"  # an alarm while conditions were outside training
 ACCEPTED = "accepted"  # like something that a person called normal
+BECAME_NORMAL = "ended because what stayed became the new normal"  # of an event that is `lasting`
 
 
 class Reading(NamedTuple):
@@ -160,3 +163,21 @@ def reading_words(reading: Reading, unit: str = "") -> str:
     said = [f"{x:,.{digits}f}" if plain else f"{x:.5g}" for x in (value, low, high)]
     expected = said[1] if said[1] == said[2] else f"{said[1]} to {said[2]}"
     return f"{name} {said[0]}{f' {unit}' if unit else ''}, expected {expected}"
+
+
+def pair_words(event: Event) -> str:
+    """Return e.g. "flow and power stopped going together"; empty where no pair is known."""
+    if not event.partner or not event.shares:
+        return ""
+    return f"{event.shares[0][0]} and {event.partner} stopped going together"
+
+
+def found_words(events: Sequence[Event]) -> str:
+    """What was found, counted: "3 anomalies, 1 period without data", or "nothing found"."""
+    if not events:
+        return "nothing found"
+    count = Counter(event.kind for event in events)
+    words = [plural(count[ANOMALY], "anomaly", "anomalies")]
+    words += [f"{plural(count[NO_DATA], 'period')} without data"] if count[NO_DATA] else []
+    outside = f"{count[CONDITIONS]:,} under conditions outside training"
+    return ", ".join([*words, outside] if count[CONDITIONS] else words)

@@ -39,16 +39,6 @@ def no_data_events(
     return sorted(events, key=lambda event: (event.start, event.end))
 
 
-def with_breaks(
-    values: NDArray[np.float64], gaps: Sequence[int], rows: int
-) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """The values with `rows` missing rows before each row of `gaps`, and which rows are real."""
-    if not len(gaps):
-        return values, np.ones(len(values), dtype=bool)
-    at = np.repeat(np.asarray(gaps, dtype=np.intp), rows)
-    return np.insert(values, at, np.nan, axis=0), np.insert(np.ones(len(values), bool), at, False)
-
-
 def _silences(values: NDArray[np.float64], longer_than: int) -> dict[tuple[int, int], list[int]]:
     """Row ranges without a measurement, and the channels that are silent over exactly them."""
     found: dict[tuple[int, int], list[int]] = {}

@@ -8,10 +8,11 @@ from dataclasses import replace
 from vace_ad.cli import fleet as many
 from vace_ad.cli import options as opt
 from vace_ad.cli import output as end
+from vace_ad.cli.option_groups import parameters
 from vace_ad.cli.output import Output
 
 
-@opt.parameters
+@parameters
 def detect_command(
     paths: opt.TablePaths,
     results: opt.ResultOptions,

@@ -11,6 +11,7 @@ import typer
 
 from vace_ad.cli import options as opt
 from vace_ad.cli.model import check_target, existing, save
+from vace_ad.cli.option_groups import parameters
 from vace_ad.cli.output import Output
 from vace_ad.errors import FeedbackError
 
@@ -21,7 +22,7 @@ _SAY = "What to do (give one)"
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")]
 
 
-@opt.parameters
+@parameters
 def feedback_command(
     model: Model,
     *,
@@ -131,7 +132,7 @@ def feedback_command(
     output.json({"feedback": [{**x.to_plain(), "pattern": x.pattern is not None} for x in active]})
 
 
-@opt.parameters
+@parameters
 def update_command(
     model: Model,
     paths: Annotated[

@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from vace_ad.cli import options as opt
+from vace_ad.cli.option_groups import parameters
 from vace_ad.cli.output import Output
 
 import_app = typer.Typer(
@@ -21,7 +22,7 @@ def _import() -> None:
     """Take over data and settings of another service."""
 
 
-@opt.parameters
+@parameters
 def lookout_command(
     folder: Annotated[
         Path,

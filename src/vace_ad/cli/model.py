@@ -12,6 +12,7 @@ import typer
 from vace_ad.cli import fleet as many
 from vace_ad.cli import options as opt
 from vace_ad.cli import output as end
+from vace_ad.cli.option_groups import parameters
 from vace_ad.cli.output import Output
 from vace_ad.errors import ConfigError, ModelFileError, VaceError
 
@@ -26,7 +27,7 @@ _TRUST = {
 }
 
 
-@opt.parameters
+@parameters
 def fit_command(
     paths: Annotated[
         list[str],
@@ -83,7 +84,7 @@ def fit_command(
     output.json({"model": str(model), "notes": notes, **_record(detector)})
 
 
-@opt.parameters
+@parameters
 def score_command(
     paths: opt.TablePaths,
     *,
@@ -155,7 +156,7 @@ def score_command(
     end.finish(run, results, output)
 
 
-@opt.parameters
+@parameters
 def inspect_command(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")],
     shown: opt.OutputOptions,

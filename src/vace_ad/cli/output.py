@@ -18,7 +18,7 @@ import typer
 from vace_ad.cli.options import EVENTS_FOUND, OutputOptions, ResultOptions
 from vace_ad.errors import ConfigError, InputError, needs
 from vace_ad.progress import Progress, silent, terminal_bars
-from vace_ad.wording import found_words, plain_text, plural
+from vace_ad.wording import plain_text, plural
 
 if TYPE_CHECKING:
     import numpy as np
@@ -190,14 +190,10 @@ def _cells(number: int, event: Event, step: int | None, named: int, zone: str | 
 
 def _facts(event: Event, units: Mapping[str, str]) -> list[str]:
     """The first suspect at the peak against what was expected, and what else there is to say."""
-    from vace_ad.alarms.events import reading_words
+    from vace_ad.alarms.events import BECAME_NORMAL, pair_words, reading_words
 
     facts = [reading_words(one, units.get(one.channel, "")) for one in event.readings[:1]]
-    if event.partner and event.shares:
-        facts.append(f"{event.shares[0][0]} and {event.partner} stopped going together")
-    if event.lasting:
-        facts.append("ended because what stayed became the new normal")
-    return facts
+    return [*facts, pair_words(event), BECAME_NORMAL if event.lasting else ""]
 
 
 def check_excel(results: ResultOptions, how: Reading) -> None:
@@ -291,6 +287,7 @@ def forewarning_words(found: Forewarning) -> str:
 
 
 def _say_run(run: Run, out: Path | None, output: Output) -> None:
+    from vace_ad.alarms.events import found_words
     from vace_ad.frames.time import duration_words
     from vace_ad.frames.zones import time_words, zone_words
 
@@ -309,8 +306,7 @@ def _say_run(run: Run, out: Path | None, output: Output) -> None:
         output.say(f"  {idle_words(found.idle)}")
     output.notes(run.notes)
     output.sparkline(found.evidence, 1.0, found.predictions)
-    words = found_words(len(found.anomalies), found.count("no data"), found.count("conditions"))
-    output.say(words if found.events else "nothing found", "bold")
+    output.say(found_words(found.events), "bold")
     output.events(found.events, clock.step, clock.zone, run.loaded.source.units)
     if run.forewarning is not None:
         output.say(forewarning_words(run.forewarning))

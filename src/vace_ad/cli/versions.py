@@ -9,6 +9,7 @@ import typer
 from vace_ad.cli import options as opt
 from vace_ad.cli.feedback import Model
 from vace_ad.cli.model import existing
+from vace_ad.cli.option_groups import parameters
 from vace_ad.cli.output import Output
 from vace_ad.errors import ConfigError, TooShortError
 
@@ -37,7 +38,7 @@ class Worth(NamedTuple):
         return f"{faults}{self.false_alarms} false alarms"
 
 
-@opt.parameters
+@parameters
 def retrain_command(
     model: Model,
     paths: Annotated[
@@ -113,7 +114,7 @@ def retrain_command(
     output.json({"model": str(model), "taken": better and not dry_run, **plain})
 
 
-@opt.parameters
+@parameters
 def models_command(
     model: Model,
     *,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.engine.encoder import BATCH_NORM_EPSILON, Array, Encoder, Norm, Stage, convolve
-from vace_ad.engine.workers import workers
+from vace_ad.engine.trajectory import workers
 
 BLOCK = 16  # patches whose activations stay in the processor's cache
 VALUES = 2**21  # activations of the first stage at a time: all of many channels are gigabytes

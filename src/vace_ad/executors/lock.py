@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from types import TracebackType
 
 from vace_ad.errors import VaceError
 
@@ -35,12 +34,7 @@ class FileLock:
         self._handle = handle
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         assert self._handle is not None
         os.close(self._handle)  # closing drops the lock; the file stays, so that no two can exist
         self._handle = None

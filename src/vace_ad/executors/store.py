@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from vace_ad.errors import InputError
@@ -62,20 +61,15 @@ class LineStore(Generic[R]):
         try:
             self._open()
         except BaseException:
-            self._lock.__exit__(None, None, None)
+            self._lock.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         assert self._handle is not None
         os.close(self._handle)
         self._handle = None
-        self._lock.__exit__(kind, error, trace)
+        self._lock.__exit__(*error)
 
     def append(self, rows: Sequence[R], replace: bool = False) -> None:
         """Add rows, all in one write; when this returns they are on disk.

@@ -1,27 +1,21 @@
-"""Incidents: events of several machines at the same time are one, with a list.
-
-An event joins an incident while nine tenths of its events are still going on. To overlap with one
-of them would not be enough: where there are many machines, faults that have nothing to do with each
-other would form a chain without end.
-"""
+"""Incidents of a fleet: events of several machines at the same time, the most severe first."""
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from vace_ad.alarms.incidents import Grouping
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.time_spans import split_offset
 
-_ENDED = 0.1  # share of an incident's events that may be over when another one joins
-
 
 @dataclass
-class Incident:
+class FleetIncident:
     """What happened to one machine, or to several at once."""
 
     start: str  # as the first machine wrote it
@@ -32,12 +26,12 @@ class Incident:
     sensors: list[str] = field(default_factory=list)  # most often blamed first
 
 
-def find_incidents(rows: Iterable[MachineRow]) -> list[Incident]:
+def find_incidents(rows: Iterable[MachineRow]) -> list[FleetIncident]:
     """The incidents of a fleet, the most severe first.
 
     Events without a time are compared by row, and never with events that have one.
     """
-    found: list[Incident] = []
+    found: list[FleetIncident] = []
     events = [(row.machine, event) for row in rows for event in row.anomalies]
     for timed in (True, False):
         chosen = [pair for pair in events if (pair[1]["start_time"] is not None) == timed]
@@ -45,18 +39,13 @@ def find_incidents(rows: Iterable[MachineRow]) -> list[Incident]:
     return sorted(found, key=lambda one: (-one.severity, -len(one.machines)))
 
 
-def _grouped(events: list[tuple[str, dict[str, Any]]], timed: bool) -> list[Incident]:
+def _grouped(events: list[tuple[str, dict[str, Any]]], timed: bool) -> list[FleetIncident]:
     spans = [(*span(event, timed), machine, event) for machine, event in events]
     spans.sort(key=lambda span: span[:2])
-    groups: list[list[tuple[str, dict[str, Any]]]] = []
-    ends: list[int] = []  # of the last incident's events, sorted
-    for start, end, machine, event in spans:
-        if not groups or bisect_left(ends, start) > _ENDED * len(ends):
-            groups.append([])
-            ends = []
-        insort(ends, end)
-        groups[-1].append((machine, event))
-    return [_incident(group, timed) for group in groups]
+    grouping, groups = Grouping(), defaultdict[str, list[tuple[str, dict[str, Any]]]](list)
+    for i, (start, end, machine, event) in enumerate(spans):
+        groups[grouping.join(str(i), machine, start, end).id].append((machine, event))
+    return [_incident(group, timed) for group in groups.values()]
 
 
 def span(event: dict[str, Any], timed: bool) -> tuple[int, int]:
@@ -76,7 +65,7 @@ def nanoseconds(stamp: str) -> int:
     return count - (minutes if offset[0] == "+" else -minutes) * 60 * 10**9
 
 
-def _incident(group: list[tuple[str, dict[str, Any]]], timed: bool) -> Incident:
+def _incident(group: list[tuple[str, dict[str, Any]]], timed: bool) -> FleetIncident:
     worst: dict[str, float] = {}
     blamed: dict[str, float] = {}
     for machine, event in group:
@@ -85,7 +74,7 @@ def _incident(group: list[tuple[str, dict[str, Any]]], timed: bool) -> Incident:
             blamed[sensor] = blamed.get(sensor, 0.0) + (share or 0.0)
     latest = max((event for _, event in group), key=lambda event: span(event, timed)[1])
     first = group[0][1]
-    return Incident(
+    return FleetIncident(
         str(first["start_time"] if timed else first["start"]),
         str(latest["end_time"] if timed else latest["end"]),
         sorted(worst, key=lambda machine: -worst[machine]),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.atomic import whole_file
-from vace_ad.fleet.incidents import Incident
+from vace_ad.fleet.incidents import FleetIncident
 from vace_ad.fleet.page import write_page
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun
@@ -64,7 +64,7 @@ def overview_frame(run: FleetRun) -> pl.DataFrame:
     return pl.DataFrame(columns, schema_overrides=floats)
 
 
-def incident_frame(incidents: Sequence[Incident]) -> pl.DataFrame:
+def incident_frame(incidents: Sequence[FleetIncident]) -> pl.DataFrame:
     """A row for each incident, the most severe first."""
     import polars as pl
 
@@ -82,7 +82,7 @@ def incident_frame(incidents: Sequence[Incident]) -> pl.DataFrame:
     )
 
 
-def incident_numbers(incidents: Sequence[Incident]) -> dict[str, list[int]]:
+def incident_numbers(incidents: Sequence[FleetIncident]) -> dict[str, list[int]]:
     """The incidents of each machine, by their numbers in the list."""
     numbers: dict[str, list[int]] = {}
     for number, incident in enumerate(incidents, 1):

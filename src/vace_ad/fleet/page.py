@@ -10,8 +10,9 @@ from importlib.resources import files
 from pathlib import Path
 from urllib.parse import quote
 
+from vace_ad.alarms.events import found_words
 from vace_ad.atomic import whole_file
-from vace_ad.fleet.incidents import Incident
+from vace_ad.fleet.incidents import FleetIncident
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun
 from vace_ad.fleet.task import REPORT
@@ -65,7 +66,7 @@ def headline(run: FleetRun) -> str:
     troubled = sum(bool(row.anomalies) for row in run.rows)
     machines = plural(len(run.rows), "machine")
     if not troubled:
-        return f"Nothing found on {machines}"
+        return f"{found_words(()).capitalize()} on {machines}"
     return f"{plural(len(run.incidents), 'incident')} on {troubled:,} of {machines}"
 
 
@@ -81,14 +82,14 @@ def _summary(run: FleetRun, budget: str) -> str:
     return "".join(f"<li>{escape(part)}</li>" for part in parts)
 
 
-def _contents(incidents: Sequence[Incident]) -> str:
+def _contents(incidents: Sequence[FleetIncident]) -> str:
     """A way past a long list of incidents."""
     if len(incidents) <= _NAMED:
         return ""
     return "<p><a href='#machines'>Machines by severity</a></p>"
 
 
-def _incidents(incidents: Sequence[Incident]) -> str:
+def _incidents(incidents: Sequence[FleetIncident]) -> str:
     if not incidents:
         return ""
     lines = []

@@ -5,7 +5,7 @@ A height is evidence over its limit, so heights of all machines are in one unit.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,18 +19,15 @@ PEAKS = 64  # kept of a machine at most, however long it is
 _DIGITS = 4  # of a peak that is kept
 
 
-class Heights(NamedTuple):
-    """The highest evidence of stretches of a machine's rows, over its limits."""
+def peaks_of(found: Detection, first: int, reach: int) -> tuple[float, ...]:
+    """The highest evidence of stretches of a machine's rows, over its limits.
 
-    peaks: tuple[float, ...] = ()  # of the rows that were judged
-
-
-def heights_of(found: Detection, first: int, reach: int) -> Heights:
-    """Of the rows from `first` on; those that a person called normal, and `reach` around, not."""
+    Of the rows from `first` on; those that a person called normal, and `reach` around, not.
+    """
     height = found.evidence[first:].copy()
     for one in found.accepted:
         height[max(0, one.start - reach - first) : max(0, one.end + reach - first)] = np.nan
-    return Heights(_peaks(height, reach))
+    return _peaks(height, reach)
 
 
 def _peaks(height: Array, spacing: int) -> tuple[float, ...]:

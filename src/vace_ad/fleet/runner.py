@@ -22,7 +22,7 @@ from vace_ad.errors import ConfigError, InputError
 from vace_ad.fleet.dataset import dataset_machines, is_dataset
 from vace_ad.fleet.entities import Entity, find_entities, machines_in
 from vace_ad.fleet.executor import DatasetExecutor, Executor, Runs
-from vace_ad.fleet.incidents import Incident, find_incidents
+from vace_ad.fleet.incidents import FleetIncident, find_incidents
 from vace_ad.fleet.models import MACHINES, Models, group_column
 from vace_ad.fleet.passes import Passes, row_store
 from vace_ad.fleet.results import MachineRow
@@ -45,7 +45,7 @@ class FleetRun:
     """What a run gave."""
 
     rows: list[MachineRow]  # the most severe first, then those that failed
-    incidents: list[Incident]
+    incidents: list[FleetIncident]
     notes: list[str] = field(default_factory=list)
     models: Models = field(default_factory=Models)  # that were learned
 

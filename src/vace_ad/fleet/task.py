@@ -24,7 +24,7 @@ from vace_ad.atomic import whole_file
 from vace_ad.config import VACEConfig
 from vace_ad.errors import TooShortError, VaceError
 from vace_ad.fleet.entities import Entity, folder_name
-from vace_ad.fleet.peaks import Heights, heights_of
+from vace_ad.fleet.peaks import peaks_of
 from vace_ad.fleet.results import MachineRow, Status
 from vace_ad.fleet.threshold import own_bar, supported
 from vace_ad.frames.read import ReadReport
@@ -277,7 +277,7 @@ def row_of(
     rate, first = part.budget.rate(step), run.training.rows or 0
     model = run.detector.model_
     bar = own_bar(part.budget, run.budget, step, model.alarm.tails)
-    known = heights_of(run.found, first, model.config.length) if bar > 1 else Heights()
+    peaks = peaks_of(run.found, first, model.config.length) if bar > 1 else ()
     time = run.loaded.table.time
     return MachineRow(
         name,
@@ -293,7 +293,7 @@ def row_of(
         allowed=(rate or 0.0) * (len(run.loaded.table) - first),
         until=None if time is None else iso_time(time[-1], zone),
         patience=None if step is None else (model.config.max_gap + 1) * step,
-        **known._asdict(),
+        peaks=peaks,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,11 +120,6 @@ def _as_expression(text: str) -> str:
     """A piece of a glob as a regular expression."""
     signs = {"**": ".*", "*": "[^/]*", "?": "[^/]"}
     return "".join(signs.get(part, re.escape(part)) for part in re.split(r"(\*\*|\*|\?)", text))
-
-
-def common_name(sources: Sequence[Source]) -> str:
-    """A name for messages: the file's own, or how many there are."""
-    return sources[0].place if len(sources) == 1 else f"{len(sources):,} files"
 
 
 def is_connection(place: str) -> bool:

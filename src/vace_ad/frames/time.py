@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +27,9 @@ _JITTER = 0.1
 # ... and a table is when more than this share of its stamps are.
 _IRREGULAR = 0.05
 _HOUR = 3600e9
+_SPANS = ((31_557_600, "year"), (86_400, "day"), (3_600, "h"), (60, "min"), (1, "s"))  # seconds
+_MANY = ("day", "year")  # units with a plural
+_BELOW_A_MINUTE = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 
 @dataclass(frozen=True)
@@ -126,15 +130,17 @@ def check_order(
 
 
 def duration_words(nanoseconds: float) -> str:
-    """A duration in the largest unit that keeps it readable: "90 s", "36 min", "2.5 days"."""
+    """A duration in its two largest units: "1 min 30 s", "1 h 50 min", "21 days 6 h"."""
     seconds = nanoseconds / 1e9
-    units = ((365.25 * 86_400, "years"), (86_400.0, "days"), (3600.0, "h"), (60.0, "min"))
-    for size, unit in units:
-        if seconds >= 2 * size:
-            return f"{seconds / size:.3g} {unit}"
-    if seconds >= 1:
-        return f"{seconds:.3g} s"
-    return f"{seconds * 1e3:.3g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.3g} µs"
+    if seconds < 60:
+        size, unit = next(one for one in _BELOW_A_MINUTE if seconds >= one[0] or one[1] == "µs")
+        return f"{seconds / size:.3g} {unit}"
+    for (size, name), (small, small_name) in pairwise(_SPANS):
+        whole, rest = divmod(round(seconds / small), round(size / small))
+        if whole:
+            both = ((whole, name), (rest, small_name))
+            return " ".join(f"{n} {unit}{'s' * (n > 1 and unit in _MANY)}" for n, unit in both if n)
+    raise AssertionError(f"{seconds} s is a minute or more")
 
 
 def _round_step(step: float) -> str:

@@ -6,8 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from numpy.typing import NDArray
-
 from vace_ad.atomic import whole_file
 from vace_ad.errors import ConfigError, InputError, needs
 from vace_ad.frames.table import Table
@@ -56,28 +54,6 @@ def zone_of(data: Any) -> str | None:
             return kind.time_zone
     zone = getattr(getattr(data, "index", None), "tz", None)
     return None if zone is None else str(zone)
-
-
-def rows_like(data: Any, columns: Mapping[str, NDArray[Any]]) -> Any:
-    """A table with a row for each row of `data`, in its kind, with its index or time kept."""
-    import narwhals.stable.v2 as nw
-
-    try:
-        native = nw.from_native(data, eager_only=True, allow_series=True)
-    except (TypeError, ValueError):
-        return frame_like(data, columns)
-    if isinstance(native, nw.Series):
-        native = native.alias(native.name or "value").to_frame()
-    wrong = {name: len(column) for name, column in columns.items() if len(column) != len(native)}
-    if wrong:
-        raise InputError(f"{wrong} rows for a table of {len(native)} rows; give one each")
-    times = [n for n, kind in native.schema.items() if isinstance(kind, nw.Datetime | nw.Date)]
-    backend = native.implementation
-    added = [nw.new_series(n, c, backend=backend) for n, c in columns.items()]
-    if backend.is_pandas():
-        index = data.index
-        added = [nw.from_native(s.to_native().set_axis(index), series_only=True) for s in added]
-    return native.select(*times, *added).to_native()
 
 
 def write_frame(frame: pl.DataFrame, path: Path) -> None:

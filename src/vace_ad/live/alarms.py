@@ -1,7 +1,8 @@
 """The lifecycle of alarms: open, update, resolve; an alarm keeps its id over a restart.
 
-`vace_ad.alarms.feed` gives the events of one stream. An alarm joins the events of an entity that
-follow each other within `resolve_after`, and also covers missing data and missing scores.
+`vace_ad.alarms.feed` gives the events of one stream, and what is known of each. An alarm joins the
+events of an entity that follow each other within `resolve_after`, speaks by the strongest of them,
+and also covers missing data and missing scores.
 """
 
 from __future__ import annotations
@@ -11,16 +12,26 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vace_ad.alarms.events import Reading, reading_words
-from vace_ad.alarms.severity import level
+from vace_ad.alarms.events import (
+    ANOMALY,
+    BECAME_NORMAL,
+    NO_DATA,
+    Event,
+    Reading,
+    pair_words,
+    reading_words,
+)
 from vace_ad.live.config import AlarmSettings
 from vace_ad.live.records import read_time
 
-ANOMALY, NO_DATA, NO_SCORE = "anomaly", "no data", "no score"
+if TYPE_CHECKING:
+    from vace_ad.alarms.feed import Change
+
+NO_SCORE = "no score"
 _CHANNELS = 5  # named in a message
 _READ = 3  # of them, those told with their value and what was expected
 _PATTERNS = 8  # kept of one alarm
@@ -40,39 +51,27 @@ class Alarm:
     resolved: int | None = None
     revision: int = 0  # messages so far
     sent: int = 0  # time of the rows at the last message
-    severity: float | None = None
-    score: float | None = None
-    signal: str | None = None
-    probability: float | None = None  # alarms a row, in normal operation, that are as strong
-    normal_rows: int | None = None  # that the probability is learned from
-    shares: list[tuple[str, float]] = field(default_factory=list)
-    readings: list[list[Any]] = field(default_factory=list)  # channel, value, low, high at the peak
-    partner: str | None = None  # the channel that the first suspect no longer goes with
-    lasting: bool = False  # ended because what stayed became the new normal
+    event: Event | None = None  # the strongest of its events
     patterns: list[Any] = field(default_factory=list)  # of its events that have ended
     reason: str | None = None  # why rows have no score, and what to do
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> Alarm:
         """An alarm from the last message about it, if nothing else is left."""
+        shares = [(one["name"], one["share"]) for one in body["channels"]]
+        readings = [list(one.values()) for one in body.get("readings", ())]
         return cls(
             body["alarm"], body["entity"], body["kind"], body["channel"],
             read_time(body["onset"]), revision=int(body["id"].rpartition(".")[2]),
-            sent=read_time(body["time"]), severity=body["severity"], score=body["score"],
-            signal=body["signal"], shares=[(one["name"], one["share"]) for one in body["channels"]],
-            probability=body.get("probability"), normal_rows=body.get("normal_rows"),
-            readings=[list(one.values()) for one in body.get("readings", ())],
-            partner=body.get("partner"), lasting=body.get("lasting", False),
-            reason=body.get("reason"),
+            sent=read_time(body["time"]), reason=body.get("reason"),
+            event=_event({**body, "shares": shares, "readings": readings}),
         )  # fmt: skip
 
     def gist(self) -> tuple[Any, ...]:
         """What makes an update when it changes."""
-        return (
-            self.severity and round(self.severity),
-            self.signal,
-            self.shares and self.shares[0][0],
-        )
+        facts = _facts(self.event)
+        severity, shares = facts["severity"], facts["shares"]
+        return severity and round(severity), facts["signal"], shares and shares[0][0]
 
 
 class Message(NamedTuple):
@@ -90,10 +89,9 @@ class Lifecycle:
     def __init__(self, entity: str, rules: AlarmSettings) -> None:
         self._entity, self._rules = entity, rules
         self.open: dict[tuple[str, str], Alarm] = {}  # by kind and channel
-        self._heard = -(2**63)  # missing data up to this time has been reported
 
     def changes(
-        self, changes: Sequence[Any], now: int, origin: int, *, settling: bool = False
+        self, changes: Sequence[Change], now: int, origin: int, *, settling: bool = False
     ) -> list[Message]:
         """Changes of a stream's events; `now` is its last row's time, `origin` its first's.
 
@@ -104,9 +102,6 @@ class Lifecycle:
             event = change.event
             if change.what == "accepted":
                 continue  # like an event that was called normal: no alarm
-            if event.kind == NO_DATA:
-                messages += self._no_data(change.what, event, now, origin)
-                continue
             alarm = self.open.get((ANOMALY, ""))
             gist = alarm.gist() if alarm else None
             if alarm is None:
@@ -115,21 +110,23 @@ class Lifecycle:
                 awake = change.what == "wake"  # its first alarm was resolved
                 onset = now if awake else _time(event.start_time, now)
                 again = (str(now),) if awake else ()
-                name = identity(self._entity, str(origin), str(event.id), *again)
+                name = identity(self._entity, str(origin), event.id, *again)
                 alarm = Alarm(name, self._entity, ANOMALY, "", onset)
                 self.open[ANOMALY, ""] = alarm
-            _merge(alarm, event)
+            alarm.event = _stronger(alarm.event, event)
+            if event.conditions:
+                alarm.reason = f"conditions outside training: {event.conditions}"
             if change.what in ("rest", "resolve"):
-                rested = change.what == "resolve" and str(event.id) not in alarm.events
-                pattern = getattr(change, "pattern", None)
+                rested = change.what == "resolve" and event.id not in alarm.events
+                pattern = change.pattern
                 if pattern is not None and not rested and len(alarm.patterns) < _PATTERNS:
                     alarm.patterns.append(pattern.to_plain())
-                alarm.events = [one for one in alarm.events if one != str(event.id)]
+                alarm.events = [one for one in alarm.events if one != event.id]
                 if not alarm.events:  # at rest: nothing came for that long
                     rest = now - self._rules.resolve_after
                     alarm.quiet = rest if change.what == "rest" else _time(event.end_time, now)
-            elif str(event.id) not in alarm.events:
-                alarm.events.append(str(event.id))
+            elif event.id not in alarm.events:
+                alarm.events.append(event.id)
                 alarm.quiet = None
             if gist is None:
                 messages.append(self._message(alarm, "open", now))
@@ -158,21 +155,6 @@ class Lifecycle:
         if alarm is None or alarm.quiet is None or now - alarm.quiet < self._rules.resolve_after:
             return []
         return [self._resolve(alarm, now)]
-
-    def _no_data(self, what: str, event: Any, now: int, origin: int) -> list[Message]:
-        """Missing rows found by the stream, unless they were reported before."""
-        start, after = _time(event.start_time, now), self._rules.silence_after
-        alarm = self.open.get((NO_DATA, ""))
-        if what == "resolve":
-            return [self._resolve(alarm, now)] if alarm and str(event.id) in alarm.events else []
-        if after is None or alarm is not None or start <= self._heard or now - start < after:
-            return []
-        alarm = Alarm(
-            identity(self._entity, str(origin), str(event.id), NO_DATA),
-            self._entity, NO_DATA, "", start, [str(event.id)],
-        )  # fmt: skip
-        self.open[NO_DATA, ""] = alarm
-        return [self._message(alarm, "open", now)]
 
     def silent(
         self, since: int, now: int, channel: str = "", *, reason: str | None = None
@@ -204,9 +186,8 @@ class Lifecycle:
             heard[channel] = now
             if self.open:
                 messages += self.heard(now, channel)
-        if (
-            0 < len(read) < len(heard) and not off
-        ):  # an empty row is the entity's silence, not theirs
+        # An empty row is the entity's silence, not that of its channels.
+        if 0 < len(read) < len(heard) and not off:
             for channel, time in heard.items():
                 if now - time >= after:
                     messages += self.silent(time, now, channel)
@@ -226,15 +207,7 @@ class Lifecycle:
     def heard(self, now: int, channel: str = "") -> list[Message]:
         """Data has come again."""
         alarm = self.open.get((NO_DATA, channel))
-        if alarm is None or alarm.events:
-            return []
-        if not channel:
-            self._heard = max(self._heard, now)
-        return [self._resolve(alarm, now)]
-
-    def covered(self, now: int) -> None:
-        """Missing data up to now is reported by the alarm of the source."""
-        self._heard = max(self._heard, now)
+        return [] if alarm is None else [self._resolve(alarm, now)]
 
     def _resolve(self, alarm: Alarm, now: int) -> Message:
         alarm.resolved = max(alarm.onset, now)
@@ -244,24 +217,19 @@ class Lifecycle:
     def _message(self, alarm: Alarm, what: str, now: int) -> Message:
         alarm.revision += 1
         alarm.sent = now
-        frozen = replace(
-            alarm,
-            events=list(alarm.events),
-            shares=list(alarm.shares),
-            readings=list(alarm.readings),
-            patterns=list(alarm.patterns),
-        )
+        frozen = replace(alarm, events=list(alarm.events), patterns=list(alarm.patterns))
         return Message(f"{alarm.id}.{alarm.revision}", what, frozen, now)
 
     def state(self) -> dict[str, Any]:
         """The open alarms as plain values, to be written at once: nothing is copied."""
-        return {"open": [vars(alarm) for alarm in self.open.values()], "heard": self._heard}
+        alarms = [{**vars(alarm), **_facts(alarm.event)} for alarm in self.open.values()]
+        return {"open": [{k: v for k, v in one.items() if k != "event"} for one in alarms]}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """The reverse of `state`."""
-        self._heard = state["heard"]
         for values in state["open"]:
-            alarm = Alarm(**{**values, "shares": [(n, s) for n, s in values["shares"]]})
+            own = {name: values[name] for name in values if name not in _FACTS}
+            alarm = Alarm(**own, event=_event(values))
             self.open[alarm.kind, alarm.channel] = alarm
 
 
@@ -272,7 +240,7 @@ def identity(*parts: str) -> str:
 
 def body(message: Message, link: str | None) -> dict[str, Any]:
     """A message as plain values, as sinks send it."""
-    alarm = message.alarm
+    alarm, facts = message.alarm, _facts(message.alarm.event)
     return {
         "id": message.id,
         "what": message.what,
@@ -283,17 +251,17 @@ def body(message: Message, link: str | None) -> dict[str, Any]:
         "onset": iso(alarm.onset),
         "time": iso(message.time),
         "resolved": None if alarm.resolved is None else iso(alarm.resolved),
-        "severity": alarm.severity,
-        "level": "" if alarm.severity is None else level(alarm.severity),
-        "unit_score": None if alarm.severity is None else alarm.severity / 100,
-        "probability": alarm.probability,
-        "normal_rows": alarm.normal_rows,
-        "score": alarm.score,
-        "signal": alarm.signal,
-        "channels": [{"name": name, "share": share} for name, share in alarm.shares],
-        "readings": [Reading(*one)._asdict() for one in alarm.readings],
-        "partner": alarm.partner,
-        "lasting": alarm.lasting,
+        "severity": facts["severity"],
+        "level": "" if alarm.event is None else alarm.event.level,
+        "unit_score": facts["severity"] and facts["severity"] / 100,
+        "probability": facts["probability"],
+        "normal_rows": facts["normal_rows"],
+        "score": facts["score"],
+        "signal": facts["signal"],
+        "channels": [{"name": name, "share": share} for name, share in facts["shares"]],
+        "readings": [Reading(*one)._asdict() for one in facts["readings"]],
+        "partner": facts["partner"],
+        "lasting": facts["lasting"],
         "reason": alarm.reason,
         "summary": summary(alarm),
         "link": None if link is None else f"{link}/#alarm={alarm.id}",
@@ -308,18 +276,7 @@ def summary(alarm: Alarm) -> str:
     elif alarm.kind == NO_SCORE:
         what = f"no score, so no alarm can come: {alarm.reason}"
     else:
-        blamed = ", ".join(f"{name} {share:.0%}" for name, share in alarm.shares[:3])
-        what = f"anomaly{f' in {blamed}' if blamed else ''}"
-        if alarm.readings:
-            what += f" ({reading_words(Reading(*alarm.readings[0]))})"
-        if alarm.partner and alarm.shares:
-            what += f", {alarm.shares[0][0]} and {alarm.partner} stopped going together"
-        if alarm.severity is not None:
-            what += f", severity {alarm.severity:.0f} ({level(alarm.severity)})"
-        if alarm.reason:
-            what += f" ({alarm.reason})"
-        if alarm.lasting:
-            what += ", ended because what stayed became the new normal"
+        what = f"anomaly{'' if alarm.event is None else _words(alarm.event, alarm.reason)}"
     end = "" if alarm.resolved is None else f", resolved {iso(alarm.resolved)}"
     return f"{who}: {what}, since {iso(alarm.onset)}{end}"
 
@@ -333,30 +290,63 @@ def iso(time: int) -> str:
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _merge(alarm: Alarm, event: Any) -> None:
-    """Take the facts of the strongest event."""
-    severity = _number(event.severity)
-    if conditions := getattr(event, "conditions", ""):
-        alarm.reason = f"conditions outside training: {conditions}"
-    stronger = alarm.severity is None or (severity is not None and severity >= alarm.severity)
-    if stronger or not alarm.shares:
-        alarm.severity = severity if stronger else alarm.severity
-        alarm.score = _number(event.score) if stronger else alarm.score
-        alarm.signal = event.signal or alarm.signal
-        if stronger:
-            alarm.probability, alarm.normal_rows = _number(event.probability), event.normal_rows
-        alarm.readings = [list(one) for one in event.readings[:_READ]] or alarm.readings
-        alarm.partner = event.partner
-        if event.shares:
-            alarm.shares = [(str(n), float(s)) for n, s in event.shares[:_CHANNELS]]
-    alarm.lasting |= event.lasting
+def _words(event: Event, reason: str | None) -> str:
+    """What there is to say of the strongest event."""
+    blamed = ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:3])
+    words = [f" in {blamed}" if blamed else ""]
+    words[0] += f" ({reading_words(event.readings[0])})" if event.readings else ""
+    words.append(pair_words(event))
+    words.append(f"severity {event.severity:.0f} ({event.level})" if event.level else "")
+    words.append(reason or "")
+    words.append(BECAME_NORMAL if event.lasting else "")
+    return ", ".join([words[0], *filter(None, words[1:])])
 
 
-def _time(moment: Any, otherwise: int) -> int:
+def _stronger(known: Event | None, event: Event) -> Event:
+    """The event to speak of: the stronger one, with what only the other tells."""
+    event = replace(event, shares=event.shares[:_CHANNELS], readings=event.readings[:_READ])
+    if known is None:
+        return event
+    lasting = known.lasting or event.lasting
+    if event.severity >= known.severity or math.isnan(known.severity):
+        event = replace(
+            event, shares=event.shares or known.shares, readings=event.readings or known.readings,
+            signal=event.signal or known.signal,
+        )  # fmt: skip
+    elif known.shares:
+        event = known
+    else:
+        event = replace(
+            known, shares=event.shares, readings=event.readings or known.readings,
+            signal=event.signal or known.signal, partner=event.partner,
+        )  # fmt: skip
+    return replace(event, lasting=lasting)
+
+
+# Of an event, what messages tell and states keep.
+_NUMBERS = ("severity", "score", "probability")
+_FACTS = (*_NUMBERS, "signal", "normal_rows", "shares", "readings", "partner", "lasting")
+
+
+def _facts(event: Event | None) -> dict[str, Any]:
+    """What is told of an event, as plain values; None for a number that is not known."""
+    facts = {name: getattr(event or Event(0, 0, 0), name) for name in _FACTS}
+    numbers = {name: float(facts[name]) for name in _NUMBERS if math.isfinite(facts[name])}
+    return {**facts, **dict.fromkeys(_NUMBERS), **numbers}
+
+
+def _event(facts: Mapping[str, Any]) -> Event | None:
+    """The reverse of `_facts`; None where nothing was told."""
+    known: dict[str, Any] = {name: facts.get(name) for name in _FACTS}
+    if known["severity"] is None and not known["shares"]:
+        return None
+    known |= {name: math.nan for name in _NUMBERS if known[name] is None}
+    known["shares"] = tuple((str(name), float(share)) for name, share in known["shares"])
+    known["readings"] = tuple(Reading(*one) for one in known["readings"])
+    return Event(0, 0, 0, **{**known, "lasting": bool(known["lasting"])})
+
+
+def _time(moment: np.datetime64 | None, otherwise: int) -> int:
     if moment is None or np.isnat(moment):
         return otherwise
-    return int(np.datetime64(moment, "ns").astype(np.int64))
-
-
-def _number(value: Any) -> float | None:
-    return float(value) if value is not None and math.isfinite(value) else None
+    return int(moment.astype("datetime64[ns]").astype(np.int64))

@@ -13,6 +13,7 @@ from vace_ad.live.clock import Clock
 from vace_ad.live.config import Config
 from vace_ad.live.delivery import Delivery
 from vace_ad.live.entity import Entity
+from vace_ad.live.entity_state import keep
 from vace_ad.live.incidents import Incidents
 from vace_ad.live.status import Status
 from vace_ad.live.store import Pending, Store
@@ -115,7 +116,7 @@ class Checkpoint:
         pending, dirty = self.pending, list(self.dirty.values())
         for entity in dirty:
             late = self._clock.monotonic() - started > _SNAPSHOT_SECONDS
-            entity.keep(pending, snapshot=entity.due and not late)
+            keep(entity, pending, snapshot=entity.due and not late)
         pending.sent = self.sent()
         if not self._commit(pending):
             return None

@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
 
-from vace_ad.errors import StateError, VaceError
-from vace_ad.live.alarms import ANOMALY, Lifecycle, Message
+from vace_ad.alarms.events import ANOMALY
+from vace_ad.errors import VaceError
+from vace_ad.live.alarms import Lifecycle, Message
 from vace_ad.live.align import Aligner, Row
 from vace_ad.live.config import Config
 from vace_ad.live.deploys import Deploys, Settling
 from vace_ad.live.detector import LiveModel, Rows, Times, journal_matrix
 from vace_ad.live.records import Record
 from vace_ad.live.score_history import ScoreHistory
-from vace_ad.live.store import JournalRow, Pending, Store
+from vace_ad.live.store import JournalRow, Store
 
 if TYPE_CHECKING:
     from vace_ad.alarms.feed import Latest
@@ -35,12 +34,6 @@ LEARNING, FITTING, WATCHING = "learning", "fitting", "watching"
 ELSEWHERE = "watched elsewhere"  # its partition moved to another member of the group
 _ACCEPTED = 50  # patterns kept of one entity, the newest ones
 BLIND = 2  # times the rows that a score needs, all without one: an alarm
-_STATE = {  # key in the stored state: attribute
-    "phase": "phase", "n_rows": "n_rows", "base": "_base", "origin": "origin", "seen": "seen",
-    "start": "start", "learn": "learn", "learned": "learned", "heard": "_heard",
-    "accepted": "accepted", "hushed": "_hushed", "blind": "_blind", "idle": "idle",
-}  # fmt: skip
-_LATER = ("accepted", "hushed", "blind", "idle")  # keys that states of earlier releases lack
 _BLOCK = 512  # rows scored together: a stream can tell the expected ranges of so many
 _RETRY = 10  # after a fit that failed, a tenth of the training time is added
 
@@ -327,89 +320,9 @@ class Entity:
         self.phase = LEARNING
         self.learn += max(1, (self._config.model.learn or 0) // _RETRY)
 
-    # ------------------------------------------------------------------- state
-
-    def keep(self, pending: Pending, snapshot: bool | None = None) -> None:
-        """Add the changes to a transaction; `snapshot` forces or forbids that of the stream."""
-        pending.journal += self._journal
-        self._journal = []
-        small = {
-            "aligner": self.aligner.state(), "life": self.life.state(),
-            "settling": self._settling.state(),
-            "channels": None if self._config.model.learn is None else self.channels,
-            "running": self.stream is not None,
-            **{key: getattr(self, name) for key, name in _STATE.items()},
-        }  # fmt: skip
-        pending.entities[self.name] = (self.seen, self.words, json.dumps(small))
-        due = (
-            self.n_rows - self._kept >= self._config.state.snapshot_rows
-            if snapshot is None
-            else snapshot
-        )
-        if due and self.stream is not None and self.model is not None and self.n_rows > self._kept:
-            state = self.stream.to_bytes()
-            pending.snapshots[self.name] = (self.n_rows, self.model.identity, state)
-            self._kept = self.n_rows
-        elif self.stream is None and self.phase == WATCHING:
-            pending.forgotten[self.name] = self.n_rows
-
     @property
     def due(self) -> bool:
         """Whether a snapshot of the stream is due."""
         return (
             self.n_rows - self._kept >= self._config.state.snapshot_rows and self.stream is not None
         )
-
-    @classmethod
-    def restored(
-        cls,
-        name: str,
-        config: Config,
-        model: LiveModel | None,
-        small: dict[str, Any],
-        store: Store,
-        tell: Tell | None = None,
-        deploys: Deploys | None = None,
-    ) -> Entity:
-        """The entity of the last checkpoint; rows since its snapshot are added again."""
-        entity = cls(name, config, model, tell, deploys)
-        entity.aligner = Aligner.restored(small["aligner"], config.align)
-        entity.life.restore(small["life"])
-        entity._settling.restore(small.get("settling", {}))
-        if small["channels"] is not None:
-            entity._set_channels(small["channels"])
-        for key, attribute in _STATE.items():
-            if key in small or key not in _LATER:
-                setattr(entity, attribute, small[key])
-        entity.accepted = [(alarm, pattern) for alarm, pattern in entity.accepted]
-        if small["running"] and model is not None:
-            entity._restore_stream(model, store)
-        return entity
-
-    def _restore_stream(self, model: LiveModel, store: Store) -> None:
-        kept = store.snapshot(self.name)
-        start = self._base
-        if kept is not None and kept[0] > self._base:
-            if kept[1] != model.identity:
-                raise StateError(
-                    f"the state of {self.name!r} belongs to another model ({kept[1]}, not "
-                    f"{model.identity}); take that model, or start with another [state] path"
-                )
-            start, self.stream = kept[0], model.restore(kept[2])
-            self._kept = start
-        else:
-            self.stream = model.stream()
-        rows = store.journal(self.name, start, self.n_rows)
-        cells, times = journal_matrix(rows, len(self.channels))
-        cuts = [row - start for row in self._settling.rows if start <= row < self.n_rows]
-        for first, end in pairwise([0, *cuts, len(cells)]):
-            if first in cuts:
-                self.stream.judge_afresh(new_level=True)
-            if first == end:
-                continue
-            added = self.stream.add(cells[first:end], times[first:end])  # alarms were kept with it
-            self._count_accepted(added.changes)
-            stamps = times[first:end].astype(np.int64).tolist()
-            self.scores.extend(stamps, added.provisional.tolist())
-        if self.accepted:
-            model.accept(self.stream, self.accepted)

@@ -1,31 +1,18 @@
-"""Incidents: alarms of several entities that open within a short time.
+"""Incidents of a watch: alarms of several entities that open within a short time.
 
-`vace_ad.fleet.incidents` groups events that have ended, by their overlap; here alarms are grouped
-as they open, when no end is known.
+Alarms are grouped as they open, when no end is known.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from typing import Any
 
+from vace_ad.alarms.incidents import Grouping, Incident
 from vace_ad.live.alarms import Message
 from vace_ad.wording import plural
-
-_RECENT = 32  # incidents that an alarm may still join: a replay brings entities one by one
-_NAMED = 50  # entities named in a message
-
-
-@dataclass
-class Incident:
-    """Alarms that opened within a short time of the first."""
-
-    id: str  # of the first alarm
-    since: int  # when that one opened, by the time of its rows, nanoseconds
-    entities: list[str] = field(default_factory=list)  # the first ones
-    n_entities: int = 0
 
 
 class Incidents:
@@ -36,20 +23,19 @@ class Incidents:
 
         0 leaves each alarm alone.
         """
-        self._within, self._known = within, known
-        self._recent: list[Incident] = []
+        self._grouping, self._known = Grouping(within), known
         self._of: dict[str, str] = {}  # incident of each open alarm
 
     def facts(self, message: Message) -> dict[str, Any]:
         """The fields of a message about its incident."""
         alarm = message.alarm
         if message.what == "open":
-            incident = self._join(alarm.id, alarm.entity, message.time)
+            incident = self._grouping.join(alarm.id, alarm.entity, message.time)
             self._of[alarm.id] = incident.id
         else:
             found = self._of.get(alarm.id) or self._known(alarm.id) or alarm.id
             alone = Incident(found, message.time, [alarm.entity], 1)
-            incident = next((one for one in self._recent if one.id == found), alone)
+            incident = next((one for one in self._grouping.recent if one.id == found), alone)
         if message.what == "resolve":
             self._of.pop(alarm.id, None)
         return {
@@ -59,25 +45,13 @@ class Incidents:
             "n_entities": incident.n_entities,
         }
 
-    def _join(self, alarm: str, entity: str, time: int) -> Incident:
-        near = (one for one in self._recent if abs(time - one.since) <= self._within)
-        incident = next(near, None) if self._within else None
-        if incident is None:
-            incident = Incident(alarm, time)
-            self._recent = [*self._recent, incident][-_RECENT:]
-        if entity not in incident.entities:
-            incident.n_entities += 1
-            if len(incident.entities) < _NAMED:
-                incident.entities.append(entity)
-        return incident
-
     def state(self) -> str:
         """The incidents that may still be joined; alarms are kept with theirs."""
-        return json.dumps([asdict(one) for one in self._recent])
+        return json.dumps([asdict(one) for one in self._grouping.recent])
 
     def restore(self, state: str | None) -> None:
         """The reverse of `state`."""
-        self._recent = [Incident(**one) for one in json.loads(state or "[]")]
+        self._grouping.recent = [Incident(**one) for one in json.loads(state or "[]")]
 
 
 def merged(messages: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:

@@ -12,9 +12,9 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from vace_ad.frames.line_protocol import field_value, parse_point
+from vace_ad.frames.timestamps import EPOCHS
 
 LONGEST_NAME = 200
-_EPOCHS = ((1e8, 1e10, 10**9), (1e11, 1e13, 10**6), (1e14, 1e16, 10**3), (1e17, 1e19, 1))
 # Control signs, those that are not seen, and halves of pairs, which no file can hold.
 _CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]"
@@ -63,7 +63,7 @@ def read_time(value: Any) -> int:
             exact, number = 0, float(value)
         except (TypeError, ValueError, OverflowError):
             raise BadRecordError(f"{_short(value)} is no time") from None
-    for low, high, unit in _EPOCHS:
+    for low, high, unit in EPOCHS:
         if low <= number < high:
             # int() cuts a fraction off, and float() the last digits of nanoseconds
             return exact * unit if abs(number - exact) < 1e-9 or unit == 1 else round(number * unit)

@@ -14,6 +14,7 @@ from vace_ad.live.config import Config
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import LiveModel
 from vace_ad.live.entity import FITTING, WATCHING, Entity, Tell
+from vace_ad.live.entity_state import keep, restored
 from vace_ad.live.models import Models
 from vace_ad.live.store import Pending, Store
 
@@ -86,9 +87,7 @@ class Registry:
         model = self._models.of(name)
         if model is None and small["phase"] == WATCHING:
             raise ModelFileError(f"the model of {name!r} is gone")
-        return Entity.restored(
-            name, self._config, model, small, self._store, self._tell, self._deploys
-        )
+        return restored(name, self._config, model, small, self._store, self._tell, self._deploys)
 
     def renew(self, name: str, error: Exception) -> Entity:
         """Start an entity again whose state cannot be used; its alarms are resolved."""
@@ -146,6 +145,6 @@ class Registry:
             elif len(self.entities) <= limit:
                 break  # the others came later
         for name in leaving:
-            self.entities.pop(name).keep(pending, snapshot=True)
+            keep(self.entities.pop(name), pending, snapshot=True)
             self._models.release(name)
         return leaving

@@ -17,6 +17,7 @@ from vace_ad.live.delivery import Delivery
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import Detectors
 from vace_ad.live.entity import ELSEWHERE, FITTING, Entity
+from vace_ad.live.entity_state import keep
 from vace_ad.live.models import Models, check_model
 from vace_ad.live.plugins import make_sink, make_source
 from vace_ad.live.records import Record
@@ -299,7 +300,7 @@ class Watch:
         for name in [name for name in names if name in self.known]:
             entity = self.registry.get(name)
             self._checkpoint.alarm(entity.life.leave(entity.seen))
-            entity.keep(pending, snapshot=True)
+            keep(entity, pending, snapshot=True)
             seen, _, small = pending.entities[name]
             pending.entities[name] = seen, ELSEWHERE, small
             self.entities.pop(name)
@@ -330,9 +331,6 @@ class Watch:
         silent, messages = self._silence.tick(self.clock.monotonic_ns(), problem, now)
         self._checkpoint.alarm(messages)
         self._died(silent)
-        if self._silence.covers:
-            for entity in self.entities.values():
-                entity.life.covered(now)  # part of the alarm of the source
         if messages:
             self._checkpoint.pending.meta["silence"] = self._silence.state()
 

@@ -249,6 +249,6 @@ def _check_span(source: Replay, watch: Watch, span: int, learn: int) -> None:
             else "keep more history, or shorten the training"
         )
         raise InputError(
-            f"--backtest: {duration_words(span)}{needs} were asked for, but the source has only "
+            f"--backtest asks for {duration_words(span)}{needs}, and the source has only "
             f"{duration_words(there)} ({iso(source.first)} to {iso(source.newest)}); {advice}"
         )

@@ -33,11 +33,6 @@ class Silence:
         """The alarm of the source, if it is open."""
         return json.dumps(self._life.state())
 
-    @property
-    def covers(self) -> bool:
-        """Whether missing data of the source is an open alarm."""
-        return bool(self._life.open)
-
     def heard(self, names: Iterable[str], now: int) -> None:
         """Records of these entities came."""
         for name in names:

@@ -10,6 +10,7 @@ from contextlib import closing
 from queue import SimpleQueue
 
 from vace_ad.live.checkpoint import Checkpoint
+from vace_ad.live.entity_state import keep
 from vace_ad.live.registry import Registry
 from vace_ad.live.store import Store
 
@@ -65,4 +66,4 @@ class Verdicts:
         entity.call_fault(alarm, self._store.span(alarm) if what == "fault" else None)
         log.info("%s: alarm %s: %s", ascii(name), alarm, what)
         self._checkpoint.dirty.pop(name, None)
-        entity.keep(self._checkpoint.pending, snapshot=True)
+        keep(entity, self._checkpoint.pending, snapshot=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from vace_ad.report.data import Curve, ReportData, ReportEvent, WhatIf
+from vace_ad.report.data import Curve, ReportData, WhatIf
 from vace_ad.report.write import write_report
 
-__all__ = ["Curve", "ReportData", "ReportEvent", "WhatIf", "write_report"]
+__all__ = ["Curve", "ReportData", "WhatIf", "write_report"]

@@ -8,16 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.events import Reading
+from vace_ad.alarms.events import ANOMALY, CONDITIONS, NEAR_MISS, NO_DATA, Event
 from vace_ad.errors import InputError
 
-Kind = Literal["anomaly", "no data"]
-KINDS: tuple[Kind, ...] = ("anomaly", "no data")
+KINDS = (ANOMALY, CONDITIONS, NO_DATA, NEAR_MISS)
 
 
 class Curve(NamedTuple):
@@ -26,32 +25,6 @@ class Curve(NamedTuple):
     lower: NDArray[np.floating]  # of the expected range; NaN where nothing was expected
     upper: NDArray[np.floating]
     nats: NDArray[np.floating]  # evidence of its cells
-
-
-@dataclass(frozen=True)
-class ReportEvent:
-    """One event: rows `[start, end)`, how strong, how likely by chance, and who is to blame.
-
-    A gap in the time stamps, where no row exists, is an event of kind "no data" with
-    `start == end`: the page shades the time between row `start - 1` and row `start`.
-    """
-
-    start: int  # first row
-    end: int  # one past the last row
-    peak: int  # row of the highest score
-    severity: float = float("nan")  # 0 to 100; NaN where it means nothing ("no data")
-    probability: float = float("nan")  # alarms a row, in normal operation, that are as strong
-    kind: Kind = "anomaly"
-    signal: str | None = None  # the leading one, a key of ReportData.signals
-    shares: Sequence[tuple[str, float]] = ()  # (channel, share of the score), highest first
-    components: Sequence[tuple[str, float]] = ()  # (component, its share), highest first
-    readings: Sequence[Reading] = ()  # channels at the peak, against what was expected
-    conditions: str = ""  # what was outside training then
-    near_miss: bool = False  # stayed below the limit
-    normal_rows: int | None = None  # that the probability is learned from
-    ratio: float = float("nan")  # highest evidence over its limit
-    partner: str | None = None  # the channel that the first suspect no longer goes with
-    lasting: bool = False  # ended because what stayed became the new normal
 
 
 @dataclass(frozen=True)
@@ -79,8 +52,8 @@ class ReportData:
     signal_words: Mapping[str, str] = field(default_factory=dict)  # name -> what it watches
     expected: Mapping[str, Curve] = field(default_factory=dict)  # channel -> around its values
     units: Mapping[str, str] = field(default_factory=dict)  # channel -> unit, where known
-    events: Sequence[ReportEvent] = ()  # in order of start
-    near_misses: Sequence[ReportEvent] = ()  # strong stretches below the limit, by start
+    events: Sequence[Event] = ()  # in order of start
+    near_misses: Sequence[Event] = ()  # strong stretches below the limit, by start
     what_if: Sequence[WhatIf] = ()  # by rising shift
     trust: Sequence[str] = ()  # whether the detector can be trusted here, in sentences
     training: tuple[int, int] | None = None  # rows [start, end) that the fit saw, if any here
@@ -175,7 +148,7 @@ class ReportData:
                     f"an event blames {foreign[0]!r}, which is not among the table's "
                     f"{len(known)} channels; use the names in channels"
                 )
-            gap = event.kind == "no data" and event.start == event.end
+            gap = event.kind == NO_DATA and event.start == event.end
             if event.kind not in KINDS:
                 raise InputError(f"event kind {event.kind!r} is not one of {KINDS}")
             if not (0 <= event.start <= event.end <= n) or (event.start == event.end and not gap):

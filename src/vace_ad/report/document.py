@@ -1,4 +1,7 @@
-"""What the scripts of the page need to know, as one JSON document and a few packed arrays."""
+"""What the scripts of the page need to know, as one JSON document and a few packed arrays.
+
+What surrounds an event: how much to show of before and after, and what changed.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.report.context import surroundings, typical_values
-from vace_ad.report.data import ReportData, ReportEvent
+from vace_ad.alarms.events import ANOMALY, NEAR_MISS, NO_DATA, Event
+from vace_ad.report.data import ReportData
 from vace_ad.report.formatting import length, rarity, readings, stamp, what_it_means
-from vace_ad.report.pyramid import FACTOR
-from vace_ad.report.tile_selection import Embedding
-from vace_ad.report.tiles import BLOCK, TILE, pack
+from vace_ad.report.tiles import BLOCK, FACTOR, TILE, Embedding, drawable, pack
 from vace_ad.report.time_axis import Clock
 
 SHOWN_AT_FIRST = 6  # channels drawn before anyone chooses
@@ -100,7 +101,7 @@ def curves(data: ReportData, order: Sequence[int]) -> list[Column]:
     return [*lines, *channels[:SHOWN_AT_FIRST], *expected, *channels[SHOWN_AT_FIRST:]]
 
 
-def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]:
+def _event(event: Event, data: ReportData, clock: Clock) -> dict[str, Any]:
     gap = event.start == event.end
     first = max(0, event.start - 1) if gap else event.start
     last = min(event.start, data.n_rows - 1) if gap else event.end - 1
@@ -112,7 +113,7 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
         "start": int(event.start),
         "end": int(event.end),
         "around": [int(row) for row in surroundings(event, data.n_rows)],
-        "kind": event.kind,
+        "kind": NO_DATA if event.kind == NO_DATA else ANOMALY,
         "signal": event.signal,
         "conditions": event.conditions,
         "severity": round(float(event.severity)) if np.isfinite(event.severity) else None,
@@ -122,7 +123,7 @@ def _event(event: ReportEvent, data: ReportData, clock: Clock) -> dict[str, Any]
         "lasts": length(event, data, clock),
         "words": what_it_means(event, data),
         "rarity": rarity(event.probability, event.normal_rows),
-        "near": event.near_miss,
+        "near": event.kind == NEAR_MISS,
         "blame": [
             {
                 "column": place[name],
@@ -152,3 +153,36 @@ def pack_trajectory(data: ReportData) -> dict[str, bytes]:
     keep &= np.isfinite(points).all(axis=1)
     kept: NDArray[np.floating] = points[keep].T  # (2, kept)
     return {"trajectory": pack(rows[keep].astype("<f8").tobytes() + kept.astype("<f4").tobytes())}
+
+
+MIN_CONTEXT = 64  # rows shown on either side of even the shortest event
+CONTEXT = 1.0  # rows shown on either side, as a multiple of the event's own length
+
+
+def surroundings(event: Event, n_rows: int) -> tuple[int, int]:
+    """Return the rows [start, end) of an event with its before and after."""
+    margin = max(MIN_CONTEXT, round(CONTEXT * (event.end - event.start)))
+    return max(0, event.start - margin), min(n_rows, event.end + margin)
+
+
+def typical_values(column: NDArray[np.floating], event: Event) -> list[float | None]:
+    """Return a channel's median before, during and after an event; None where it has no value."""
+    first, last = surroundings(event, len(column))
+    parts = (first, event.start), (event.start, event.end), (event.end, last)
+    return [_median(drawable(column[a:b])) for a, b in parts]
+
+
+def channels_by_blame(data: ReportData) -> list[int]:
+    """Return all channel numbers, the one blamed most over all events first."""
+    blame = np.zeros(len(data.channels))
+    place = {name: i for i, name in enumerate(data.channels)}
+    for event in data.events:
+        weight = event.severity if np.isfinite(event.severity) else 0.0
+        for name, share in event.shares:
+            blame[place[name]] += weight * share
+    return [int(i) for i in np.argsort(-blame, kind="stable")]
+
+
+def _median(values: NDArray[np.float64]) -> float | None:
+    there = values[~np.isnan(values)]
+    return float(np.median(there)) if len(there) else None

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import math
 from datetime import timedelta
-from itertools import pairwise
 
-import numpy as np
-
-from vace_ad.alarms.events import reading_words
+from vace_ad.alarms.events import (
+    BECAME_NORMAL,
+    NEAR_MISS,
+    NO_DATA,
+    Event,
+    pair_words,
+    reading_words,
+)
+from vace_ad.frames.time import duration_words
 from vace_ad.frames.zones import offset_words
-from vace_ad.report.data import ReportData, ReportEvent
+from vace_ad.report.data import ReportData
 from vace_ad.report.time_axis import Clock
 from vace_ad.wording import plural
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-UNITS = ((86_400.0, "day"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
 
 # What each diagnostic of the embedding means: (a name, what it says about the detector).
 DIAGNOSTICS = {
@@ -90,21 +94,6 @@ def rarity_sentence(probability: float, normal_rows: int | None) -> str:
     return f"Normal operation shows one as strong about once in {said[5:]}." if said else ""
 
 
-def duration(ms: float) -> str:
-    """Return a length of time in its two largest units, e.g. "1 h 50 min"."""
-    seconds = ms / 1e3
-    if seconds < 1:
-        return f"{number(ms, 3)} ms"
-    if seconds < 60:
-        return f"{number(seconds, 3)} s"
-    for (size, name), (small, small_name) in pairwise(UNITS):
-        whole, rest = divmod(round(seconds / small), round(size / small))
-        if whole:
-            name = "days" if name == "day" and whole > 1 else name
-            return f"{whole} {name}" + (f" {rest} {small_name}" if rest else "")
-    raise AssertionError(f"{seconds} s is a minute or more")
-
-
 def stamp(data: ReportData, row: int, clock: Clock) -> str:
     """Return when a row was, e.g. "14 Mar 2026 03:20+01:00", as finely as the table is sampled."""
     if data.time is None:
@@ -121,7 +110,7 @@ def stamp(data: ReportData, row: int, clock: Clock) -> str:
     return text + (f".{when.microsecond // 1000:03d}" if clock.step < 100 else "") + offset
 
 
-def length(event: ReportEvent, data: ReportData, clock: Clock) -> str:
+def length(event: Event, data: ReportData, clock: Clock) -> str:
     """Return how long an event lasts: in time where there is time, else in rows."""
     rows = event.end - event.start
     if data.time is None:
@@ -130,12 +119,11 @@ def length(event: ReportEvent, data: ReportData, clock: Clock) -> str:
     if rows == 0:  # a gap: from the last row before to the first after
         before = max(0, event.start - 1)
         after = min(event.start, len(at) - 1)
-        return duration(float((at[after] - at[before]) / np.timedelta64(1, "ns")) / 1e6)
-    inside = float((at[event.end - 1] - at[event.start]) / np.timedelta64(1, "ns")) / 1e6
-    return duration(inside + clock.step)
+        return duration_words(float(at[after] - at[before]))
+    return duration_words(float(at[event.end - 1] - at[event.start]) + 1e6 * clock.step)
 
 
-def readings(event: ReportEvent, data: ReportData) -> dict[str, str]:
+def readings(event: Event, data: ReportData) -> dict[str, str]:
     """Return each suspect at the peak in words: "power 49.6 kW, expected 31.2 to 35.1"."""
     return {
         one.channel: reading_words(one, data.units.get(one.channel, ""))
@@ -144,9 +132,9 @@ def readings(event: ReportEvent, data: ReportData) -> dict[str, str]:
     }
 
 
-def what_it_means(event: ReportEvent, data: ReportData) -> str:
+def what_it_means(event: Event, data: ReportData) -> str:
     """Return what an event is in sentences: what it was, how rare, and what became of it."""
-    if event.kind == "no data":
+    if event.kind == NO_DATA:
         return "Silence is often a fault of its own."
     said = []
     first = next(iter(readings(event, data).values()), "")
@@ -155,16 +143,16 @@ def what_it_means(event: ReportEvent, data: ReportData) -> str:
     if event.components:
         shares = ", ".join(f"{name} {share:.0%}" for name, share in event.components)
         said.append(f"By component: {shares}.")
-    if event.near_miss:
+    if event.kind == NEAR_MISS:
         share = f" ({event.ratio:.0%} of it)" if math.isfinite(event.ratio) else ""
         said.append(f"It stayed below the limit{share}, so it is no event.")
-    if event.partner and event.shares:
-        said.append(f"{event.shares[0][0]} and {event.partner} stopped going together.")
+    if pair_words(event):
+        said.append(f"{pair_words(event)}.")
     elif event.signal:
         said.append(f"What stood out: {data.signal_words.get(event.signal, event.signal)}.")
     if math.isfinite(event.severity):
         said.append(f"Severity {event.severity:.0f} of 100.")
     said.append(rarity_sentence(event.probability, event.normal_rows))
     if event.lasting:
-        said.append("It ended because what stayed became the new normal.")
+        said.append(f"It {BECAME_NORMAL}.")
     return " ".join(sentence for sentence in said if sentence)

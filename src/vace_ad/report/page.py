@@ -11,10 +11,11 @@ from html import escape
 
 import numpy as np
 
-from vace_ad.report.data import ReportData, ReportEvent
+from vace_ad.alarms.events import ANOMALY, NEAR_MISS, NO_DATA, Event, found_words
+from vace_ad.frames.time import duration_words
+from vace_ad.report.data import ReportData
 from vace_ad.report.formatting import (
     DIAGNOSTICS,
-    duration,
     length,
     limit_words,
     number,
@@ -23,7 +24,7 @@ from vace_ad.report.formatting import (
     shortened,
     stamp,
 )
-from vace_ad.report.tile_selection import Embedding
+from vace_ad.report.tiles import Embedding
 from vace_ad.report.time_axis import Clock
 from vace_ad.wording import plural
 
@@ -32,12 +33,9 @@ NAMED = 0.1  # share of the blame that names a second suspect in the table
 
 def headline(data: ReportData, clock: Clock) -> str:
     """Return the answer in a sentence: how many events, and the strongest of them."""
-    anomalies = [event for event in data.events if event.kind == "anomaly"]
-    gaps = len(data.events) - len(anomalies)
-    found = plural(len(anomalies), "anomaly", "anomalies")
-    if gaps:
-        found += f" and {plural(gaps, 'stretch', 'stretches')} without data"
-    text = f"{found if data.events else 'No events'} in {_extent(data, clock)}."
+    anomalies = [event for event in data.events if event.kind == ANOMALY]
+    found = found_words(data.events)
+    text = f"{found[0].upper()}{found[1:]} in {_extent(data, clock)}."
     if not anomalies:
         return escape(text)
     worst = max(anomalies, key=lambda event: np.nan_to_num(event.severity))
@@ -54,7 +52,7 @@ def summary(data: ReportData, clock: Clock) -> str:
     parts = [f"{data.n_rows:,} rows × {plural(len(data.channels), 'channel')}"]
     if data.time is not None:
         parts.append(f"{stamp(data, 0, clock)} to {stamp(data, data.n_rows - 1, clock)}")
-        parts.append(f"a row every {duration(clock.step)}")
+        parts.append(f"a row every {duration_words(1e6 * clock.step)}")
     if data.training is not None:
         start, end = data.training
         parts.append(f"learned from {(end - start) / data.n_rows:.0%} of the rows")
@@ -62,7 +60,7 @@ def summary(data: ReportData, clock: Clock) -> str:
     return "".join(f"<li>{escape(part)}</li>" for part in parts)
 
 
-def events_table(data: ReportData, clock: Clock, events: Sequence[ReportEvent]) -> str:
+def events_table(data: ReportData, clock: Clock, events: Sequence[Event]) -> str:
     """Return the body of the table of events or near misses, one row each."""
     return "\n".join(_event_row(i, e, data, clock) for i, e in enumerate(events))
 
@@ -106,10 +104,10 @@ def _extent(data: ReportData, clock: Clock) -> str:
     channels = plural(len(data.channels), "channel")
     if data.time is None:
         return f"{plural(data.n_rows, 'row')} of {channels}"
-    return f"{duration(float(clock.at[-1]) + clock.step)} of {channels}"
+    return f"{duration_words(1e6 * (float(clock.at[-1]) + clock.step))} of {channels}"
 
 
-def _event_row(i: int, event: ReportEvent, data: ReportData, clock: Clock) -> str:
+def _event_row(i: int, event: Event, data: ReportData, clock: Clock) -> str:
     start = max(0, event.start - 1) if event.start == event.end else event.start
     chance = rarity(event.probability, event.normal_rows)
     severe = np.isfinite(event.severity)
@@ -124,16 +122,17 @@ def _event_row(i: int, event: ReportEvent, data: ReportData, clock: Clock) -> st
     what = what if ranked else ""
     said = next(iter(readings(event, data).values()), "")
     what += f'<span class="reading">{escape(said)}</span>' if said else ""
-    if event.kind == "no data":
+    if event.kind == NO_DATA:
         what = '<span class="tag">no data</span>'
     bar = (
         f'<b>{event.severity:.0f}</b><svg viewBox="0 0 100 10" preserveAspectRatio="none" '
         f'aria-hidden="true"><rect width="{event.severity:.0f}" height="10"/></svg>'
     )
-    if event.near_miss:
+    near = event.kind == NEAR_MISS
+    if near:
         bar = f"<small>{event.ratio:.0%}</small>" if np.isfinite(event.ratio) else "–"
         severe = True
-    word = "near" if event.near_miss else "event"
+    word = "near" if near else "event"
     return (
         f'<tr data-{word}="{i}"><td class="index">{i + 1}</td>'
         f'<td class="when"><a href="#{word}-{i + 1}">{escape(stamp(data, start, clock))}</a>'

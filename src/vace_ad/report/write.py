@@ -14,17 +14,18 @@ from pathlib import Path
 from typing import Any
 
 from vace_ad.report import page, printout
-from vace_ad.report.context import channels_by_blame, surroundings
 from vace_ad.report.data import ReportData
 from vace_ad.report.document import (
     SHOWN_AT_FIRST,
+    channels_by_blame,
     curves,
     document,
     event_records,
     pack_clock,
     pack_trajectory,
+    surroundings,
 )
-from vace_ad.report.tile_selection import embed
+from vace_ad.report.tiles import embed
 from vace_ad.report.time_axis import make_clock
 
 BUDGET = 4_800_000  # bytes: opens quickly, goes through every mail

@@ -10,12 +10,11 @@ from importlib.metadata import entry_points
 from vace_ad.errors import ConfigError
 from vace_ad.signals.distance import Distance
 from vace_ad.signals.forecast import Forecast
-from vace_ad.signals.level_scale import LevelScale
 from vace_ad.signals.protocol import Evidence, Fitted, Signal, Training
-from vace_ad.signals.relation import Relation
 from vace_ad.signals.shape import Shape
 from vace_ad.signals.spike import Spike
 from vace_ad.signals.surge import Surge
+from vace_ad.signals.window_signal import LevelScale, Relation
 
 KINDS: tuple[type[Signal], ...] = (
     Shape,

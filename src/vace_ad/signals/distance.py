@@ -8,20 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.config import VACEConfig
-from vace_ad.signals.baseline_model import Normal, within
+from vace_ad.signals.baseline_model import within
 from vace_ad.signals.incremental import Update, merged_quantile
 from vace_ad.signals.protocol import (
     Arrays,
     Evidence,
     Fitted,
-    Layout,
-    Signal,
+    NumbersSignal,
     Training,
     prefixed,
     under,
@@ -35,24 +33,17 @@ SPREAD = 96  # rows over which evidence is averaged, half of them after a row
 
 
 @dataclass(frozen=True)
-class Distance(Signal):
+class Distance(NumbersSignal):
     """How far training rows lie from their mean."""
 
     key: ClassVar[str] = "distance"
     lines: ClassVar[Mapping[str, str]] = {"distance": "rows far from their recent mean"}
 
-    normal: Normal
-    learned: Array  # (2,): the unit, and the mean evidence of training rows
-    half_life: int  # rows
-    warm: int  # first rows of a stream, whose mean is where it has been from the start
+    n_learned: ClassVar[int] = 2  # the unit, and the mean evidence of training rows
+
     weight: float = 0.5
     farthest: float = 5.0  # deviations beyond which a channel counts no more
     quantile: float = 0.999  # of training rows: the unit
-
-    @classmethod
-    def wanted(cls, config: VACEConfig) -> bool:
-        """Part of the default's amplitude signals."""
-        return config.amplitude
 
     @classmethod
     def fit(cls, training: Training) -> Fitted:
@@ -79,26 +70,6 @@ class Distance(Signal):
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""
         return DistanceEvidence(self, live)
-
-    def constants(self) -> dict[str, Any]:
-        """Weight, clip and quantile."""
-        return {name: getattr(self, name) for name in ("weight", "farthest", "quantile")}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """What was learned."""
-        return {"learned": self.learned}
-
-    @classmethod
-    def layout(cls, config: VACEConfig, n_channels: int, constants: Mapping[str, Any]) -> Layout:
-        """What `arrays` gives."""
-        return {"learned": ("F64", (2,))}
-
-    @classmethod
-    def restored(
-        cls, arrays: Arrays, normal: Normal, config: VACEConfig, constants: Mapping[str, Any]
-    ) -> Self:
-        """The reverse of `arrays`."""
-        return cls(normal, arrays["learned"], config.drift_half_life, config.warm, **constants)
 
 
 class DistanceEvidence(SpreadEvidence):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.engine.workers import pool
+from vace_ad.engine.trajectory import pool
 from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.protocol import Signal, prefixed, under
 from vace_ad.signals.row_buffer import InStep, RowBuffer, added

@@ -18,7 +18,14 @@ from vace_ad.config import VACEConfig
 from vace_ad.signals.baseline_model import Normal, within
 from vace_ad.signals.folds import FOLDS
 from vace_ad.signals.incremental import Update, merged_mean, merged_quantile
-from vace_ad.signals.protocol import Arrays, Evidence, Fitted, Layout, Signal, Training
+from vace_ad.signals.protocol import (
+    AmplitudeSignal,
+    Arrays,
+    Evidence,
+    Fitted,
+    Layout,
+    Training,
+)
 from vace_ad.signals.row_buffer import product
 from vace_ad.signals.smoothing import SpreadEvidence
 
@@ -42,7 +49,7 @@ class Weights(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Forecast(Signal):
+class Forecast(AmplitudeSignal):
     """The forecast, and how far training rows lay off it."""
 
     key: ClassVar[str] = "forecast"
@@ -58,11 +65,6 @@ class Forecast(Signal):
     quantile: float = 0.999  # of held-out residuals: the edge
     least: float = 1.0  # deviations of a channel that a row may always lie off
     ridge: float = 0.03  # added to the correlations' diagonal
-
-    @classmethod
-    def wanted(cls, config: VACEConfig) -> bool:
-        """Part of the default's amplitude signals."""
-        return config.amplitude
 
     @classmethod
     def fit(cls, training: Training) -> Fitted:
@@ -115,10 +117,6 @@ class Forecast(Signal):
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""
         return ForecastEvidence(self, live)
-
-    def constants(self) -> dict[str, Any]:
-        """Quantile, least distance and ridge."""
-        return {name: getattr(self, name) for name in ("quantile", "least", "ridge")}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What was learned."""

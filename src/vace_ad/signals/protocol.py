@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
 
@@ -164,6 +164,48 @@ class Signal(ABC):
         cls, arrays: Arrays, normal: Normal, config: VACEConfig, constants: Mapping[str, Any]
     ) -> Self:
         """The reverse of `arrays`."""
+
+
+@dataclass(frozen=True)
+class AmplitudeSignal(Signal):
+    """Part of the default's amplitude signals; its fields with a default are its constants."""
+
+    @classmethod
+    def wanted(cls, config: VACEConfig) -> bool:
+        """Whether amplitude counts."""
+        return config.amplitude
+
+    def constants(self) -> dict[str, Any]:
+        """The fields with a default."""
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.default is not MISSING}
+
+
+@dataclass(frozen=True)
+class NumbersSignal(AmplitudeSignal):
+    """A signal that learns a few numbers and follows a past average."""
+
+    n_learned: ClassVar[int]
+
+    normal: Normal
+    learned: Array  # (n_learned,)
+    half_life: int  # rows
+    warm: int  # first rows of a stream, whose mean is its past from the start
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned."""
+        return {"learned": self.learned}
+
+    @classmethod
+    def layout(cls, config: VACEConfig, n_channels: int, constants: Mapping[str, Any]) -> Layout:
+        """What `arrays` gives."""
+        return {"learned": ("F64", (cls.n_learned,))}
+
+    @classmethod
+    def restored(
+        cls, arrays: Arrays, normal: Normal, config: VACEConfig, constants: Mapping[str, Any]
+    ) -> Self:
+        """The reverse of `arrays`."""
+        return cls(normal, arrays["learned"], config.drift_half_life, config.warm, **constants)
 
 
 def prefixed(prefix: str, arrays: Arrays) -> dict[str, NDArray[Any]]:

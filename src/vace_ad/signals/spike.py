@@ -19,11 +19,11 @@ from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.folds import FOLDS
 from vace_ad.signals.incremental import Update, merged_mean
 from vace_ad.signals.protocol import (
+    AmplitudeSignal,
     Arrays,
     Evidence,
     Fitted,
     Layout,
-    Signal,
     Training,
     prefixed,
     under,
@@ -38,7 +38,7 @@ BLOCK = 2048  # rows held at a time
 
 
 @dataclass(frozen=True)
-class Spike(Signal):
+class Spike(AmplitudeSignal):
     """How far training rows stood out."""
 
     key: ClassVar[str] = "spike"
@@ -49,11 +49,6 @@ class Spike(Signal):
     usual: Array  # (1,), mean evidence of held-out training rows
     half_life: int  # rows
     least: float = 1.0  # deviations of a channel that a row may always stand out
-
-    @classmethod
-    def wanted(cls, config: VACEConfig) -> bool:
-        """Part of the default's amplitude signals."""
-        return config.amplitude
 
     @classmethod
     def fit(cls, training: Training) -> Fitted:
@@ -75,10 +70,6 @@ class Spike(Signal):
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""
         return SpikeEvidence(self)
-
-    def constants(self) -> dict[str, Any]:
-        """The least height."""
-        return {"least": self.least}
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What was learned."""

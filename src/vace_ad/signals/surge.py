@@ -10,20 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.config import VACEConfig
-from vace_ad.signals.baseline_model import Normal, within
+from vace_ad.signals.baseline_model import within
 from vace_ad.signals.incremental import Update
 from vace_ad.signals.protocol import (
     Arrays,
     Evidence,
     Fitted,
-    Layout,
-    Signal,
+    NumbersSignal,
     Training,
     prefixed,
     under,
@@ -38,7 +36,7 @@ AT_ONCE = 512  # rows measured together: they stay in the processor's cache
 
 
 @dataclass(frozen=True)
-class Surge(Signal):
+class Surge(NumbersSignal):
     """How long rows of training are, on a log scale, and how much that varies."""
 
     key: ClassVar[str] = "surge"
@@ -46,21 +44,14 @@ class Surge(Signal):
         "surge": "many channels farther from their mean than recently"
     }
 
-    normal: Normal
-    learned: Array  # (3,): mean, deviation from the habit, deviations that count as usual
-    half_life: int  # rows
-    warm: int  # first rows of a stream, which are its baseline from the start
+    n_learned: ClassVar[int] = 3  # mean, deviation from the habit, deviations that count as usual
+
     single: float = 150.0  # channels whose evidence has weight one; it grows with their square
     most: float = 3.0  # the largest weight
     farthest: float = 10.0  # deviations beyond which a channel counts no more
     shortest: float = 0.1  # added to a row's length, in units of the root of the channels
     least: float = 0.1  # deviation from the habit at least, and so where training is constant
     edge: float = 1.0  # deviations above the habit from which on a row counts
-
-    @classmethod
-    def wanted(cls, config: VACEConfig) -> bool:
-        """Part of the default's amplitude signals."""
-        return config.amplitude
 
     @classmethod
     def fit(cls, training: Training) -> Fitted | None:
@@ -113,27 +104,6 @@ class Surge(Signal):
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream; that of a row is final at once."""
         return SurgeEvidence(self)
-
-    def constants(self) -> dict[str, Any]:
-        """Weight, clips and edge."""
-        names = ("single", "most", "farthest", "shortest", "least", "edge")
-        return {name: getattr(self, name) for name in names}
-
-    def arrays(self) -> dict[str, NDArray[Any]]:
-        """What was learned."""
-        return {"learned": self.learned}
-
-    @classmethod
-    def layout(cls, config: VACEConfig, n_channels: int, constants: Mapping[str, Any]) -> Layout:
-        """What `arrays` gives."""
-        return {"learned": ("F64", (3,))}
-
-    @classmethod
-    def restored(
-        cls, arrays: Arrays, normal: Normal, config: VACEConfig, constants: Mapping[str, Any]
-    ) -> Self:
-        """The reverse of `arrays`."""
-        return cls(normal, arrays["learned"], config.drift_half_life, config.warm, **constants)
 
 
 class SurgeEvidence(Evidence):

@@ -1,4 +1,15 @@
-"""A signal of windows: what it sees of the rows, held against a training envelope."""
+"""Signals of sliding windows, held against a training envelope: level, scale and relation.
+
+Level and scale: channels outside their range, and swings wider or narrower than usual.
+
+This is what the patch normalisation removes. A mean below or above its envelope is level, a
+deviation that is too large or too small is scale; the shortest window is there for short bursts.
+
+Relation: how channels move together, which each channel on its own cannot tell.
+
+Every channel is predicted, row by row, from all the others by a ridge regression of training. What
+is left swings more where a channel goes its own way, even within its usual range and rhythm.
+"""
 
 from __future__ import annotations
 
@@ -80,3 +91,46 @@ class WindowSignal(Signal):
     ) -> Self:
         """The reverse of `arrays`."""
         return cls(normal, Windows.restored(arrays, config, constants))
+
+
+class LevelScale(WindowSignal):
+    """Windows of the rows themselves."""
+
+    key: ClassVar[str] = "level_scale"
+    lines: ClassVar[Mapping[str, str]] = {
+        "level": "levels outside the range of the training",
+        "scale": "swings wider or narrower than in the training",
+    }
+    windowed = (
+        Windowed(1, (("level", 0.5), ("scale", 1.0))),
+        Windowed(3, (("level", 0.5), ("scale", 1.0))),
+        Windowed(12, (("scale", 0.25),)),
+    )
+
+    @classmethod
+    def taught_by(cls, training: Training) -> Sequence[Array]:
+        """Scaled rows; nothing was learned from them yet."""
+        return training.scaled
+
+    def seen(self, scaled: Array) -> Array:
+        """The rows as they are."""
+        return scaled
+
+
+class Relation(WindowSignal):
+    """Windows of what the other channels do not predict; the regression is part of `Normal`."""
+
+    key: ClassVar[str] = "relation"
+    lines: ClassVar[Mapping[str, str]] = {
+        "relation": "channels that no longer move together as in the training"
+    }
+    windowed = (Windowed(1, (("relation", 0.5),)), Windowed(3, (("relation", 0.5),)))
+
+    @classmethod
+    def taught_by(cls, training: Training) -> Sequence[Array]:
+        """The residuals that the fit of `Normal` held out."""
+        return training.residuals
+
+    def seen(self, scaled: Array) -> Array:
+        """What the regression leaves of the rows; it stays as it was fitted."""
+        return self.normal.residuals(scaled)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vace_ad.frames.segments import missing_cells
-from vace_ad.report.formatting import duration
+from vace_ad.frames.time import duration_words
 from vace_ad.wording import plural
 
 if TYPE_CHECKING:
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from vace_ad.model import Model
 
 FAR = 4.0  # deviations from the mean of training within which nearly all usual values lie
-HOURS, DAYS = 3_600.0, 86_400.0
 
 
 def trust(model: Model, table: Table, found: Detection) -> list[str]:
@@ -39,7 +38,7 @@ def _length(facts: Any) -> str:
         return ""
     words = f"It learned from {plural(rows, 'row')}"
     if step:
-        words += f", which is {duration(rows * step * 1e3)} of operation"
+        words += f", which is {_span(rows, step)} of operation"
     if used and used < rows:
         words += f"; {plural(rows - used, 'row')} of them could not be used"
     return words + "."
@@ -62,7 +61,7 @@ def _data(facts: Any) -> list[str]:
 
 
 def rhythm_words(facts: Any) -> str:
-    """Return the rhythm of training, e.g. "Training shows a pattern of about 24 hours"."""
+    """Return the rhythm of training, e.g. "Training shows a pattern of about 1 day"."""
     from vace_ad.signals.seasonality import CLEAR
 
     rhythm = facts.get("rhythm")
@@ -76,14 +75,8 @@ def rhythm_words(facts: Any) -> str:
 
 
 def _span(rows: int, step: float | None) -> str:
-    """Rows as a length of time that a person would say."""
-    if not step:
-        return plural(rows, "row")
-    seconds = rows * step
-    for size, word in ((DAYS, "day"), (HOURS, "hour"), (60.0, "minute"), (1.0, "second")):
-        if seconds >= 2 * size:
-            return plural(round(seconds / size), word)
-    return f"{seconds:.2g} seconds"
+    """Rows as a length of time, where the time between them is known."""
+    return duration_words(rows * step * 1e9) if step else plural(rows, "row")
 
 
 def _coverage(model: Model, table: Table, found: Detection) -> str:

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.events import CONDITIONS, NO_DATA, reading_words
+from vace_ad.alarms.events import found_words, reading_words
 from vace_ad.errors import MissingExtraError
 from vace_ad.frames.table import as_table
 from vace_ad.frames.write import zone_of
 from vace_ad.frames.zones import time_words
 from vace_ad.report.data import Curve
-from vace_ad.report.drawing import suspect_svg
 from vace_ad.report.formatting import shortened
+from vace_ad.report.printout import suspect_svg
 from vace_ad.views.suspect_curves import curve_of, expected_curves
-from vace_ad.wording import found_words, plain_text, plural
+from vace_ad.wording import plain_text, plural
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Event
@@ -97,9 +97,8 @@ def _draw_channel(ax: Any, at: Any, values: NDArray[np.floating], curve: Curve) 
 
 def headline(found: Detection) -> str:
     """Return what was found in one line."""
-    anomalies = len(found.anomalies)
-    words = found_words(anomalies, found.count(NO_DATA), found.count(CONDITIONS))
-    return f"{words} in {plural(len(found.scores), 'row')} ({found.threshold.words})"
+    rows = plural(len(found.scores), "row")
+    return f"{found_words(found.events)} in {rows} ({found.threshold.words})"
 
 
 def text(found: Detection) -> str:

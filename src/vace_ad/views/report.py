@@ -1,22 +1,34 @@
-"""Fill the report with what a run gave."""
+"""The report of a run: what its page shows, and what other limits would have given."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad import __version__
+from vace_ad.alarms import Event, Rules
+from vace_ad.alarms.expected import explain_rows
+from vace_ad.alarms.runs import runs_above
+from vace_ad.alarms.scan import WORDS
+from vace_ad.engine.patches import PatchSet
+from vace_ad.engine.trajectory import embed
+from vace_ad.frames.segments import missing_cells
+from vace_ad.frames.table import Table, as_table
+from vace_ad.frames.zones import offsets, zone_words
+from vace_ad.model import Model
+from vace_ad.report import ReportData, write_report
+from vace_ad.report.data import WhatIf
+from vace_ad.views.diagnostics import trust
+from vace_ad.views.suspect_curves import expected_curves
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-    from os import PathLike
-
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from vace_ad.alarms import Event, Rules
     from vace_ad.detection import Detection
-    from vace_ad.frames.table import Table
-    from vace_ad.model import Model
-    from vace_ad.report import ReportData, ReportEvent
 
 _POINTS = 600  # of the trajectory at most: it is folded away, and costs a pass of the encoder
 
@@ -41,15 +53,6 @@ def report_data(
     units: Mapping[str, str] | None = None,
 ) -> ReportData:
     """Everything the page shows; without the model it shows what the detection alone can."""
-    import numpy as np
-
-    from vace_ad.alarms import Rules
-    from vace_ad.frames.table import as_table
-    from vace_ad.frames.zones import offsets, zone_words
-    from vace_ad.report import ReportData
-    from vace_ad.views.suspect_curves import expected_curves
-    from vace_ad.views.threshold_sweep import what_if
-
     model, table = found.model, as_table(found.data)
     if model is not None:
         table = table.aligned(model.channels)
@@ -69,8 +72,8 @@ def report_data(
         signals=found.signals,
         expected=expected_curves(model, table, (*found.events, *nearly)),
         units=units,
-        events=_events(found.events),
-        near_misses=_events(nearly, near_miss=True),
+        events=found.events,
+        near_misses=nearly,
         what_if=what_if(found.evidence, found.limits, rules or Rules(), rows, first=first),
         training=training,
         idle=found.idle,
@@ -84,8 +87,6 @@ def report_data(
 
 def _of_model(model: Model, table: Table, found: Detection) -> dict[str, Any]:
     """What only the model can say."""
-    from vace_ad.alarms.scan import WORDS
-    from vace_ad.views.diagnostics import trust
 
     points, rows = trajectory(model, table)
     shape = model.shape
@@ -105,12 +106,6 @@ def trajectory(
     model: Model, table: Table
 ) -> tuple[NDArray[np.float64], NDArray[np.intp]] | tuple[None, None]:
     """The first encoder's embeddings in their two main directions, and each one's middle row."""
-    import numpy as np
-
-    from vace_ad.engine.patches import PatchSet
-    from vace_ad.engine.trajectory import embed
-    from vace_ad.frames.segments import missing_cells
-
     shape = model.shape
     if shape is None:
         return None, None
@@ -136,11 +131,6 @@ def write_detection(found: Detection, path: str | PathLike[str], *, first: int =
 
     Rows before `first` are those of the training.
     """
-    from pathlib import Path
-
-    from vace_ad import __version__
-    from vace_ad.report import write_report
-
     facts = {"vace-ad": __version__}
     if found.model is not None:
         facts = {"seed": str(found.model.config.random_state), **facts}
@@ -150,7 +140,6 @@ def write_detection(found: Detection, path: str | PathLike[str], *, first: int =
 
 def _near_misses(model: Model | None, table: Table, found: Detection) -> list[Event]:
     """The near misses in order of row, with their suspects where the model is at hand."""
-    from vace_ad.alarms.expected import explain_rows
 
     nearly = sorted(found.near_misses, key=lambda event: event.start)
     if model is None:
@@ -162,27 +151,44 @@ def _near_misses(model: Model | None, table: Table, found: Detection) -> list[Ev
     return blamed
 
 
-def _events(events: Sequence[Event], *, near_miss: bool = False) -> list[ReportEvent]:
-    from vace_ad.report import ReportEvent
+Array = NDArray[np.float64]
 
-    return [
-        ReportEvent(
-            start=event.start,
-            end=event.end,
-            peak=event.peak,
-            severity=event.severity,
-            probability=event.probability,
-            kind="no data" if event.kind == "no data" else "anomaly",
-            signal=event.signal,
-            conditions=event.conditions,
-            shares=event.shares,
-            components=event.components,
-            readings=event.readings,
-            near_miss=near_miss,
-            normal_rows=event.normal_rows,
-            ratio=event.ratio,
-            partner=event.partner,
-            lasting=event.lasting,
-        )
-        for event in events
-    ]
+STEPS = 40  # limits that are tried above, and as many below
+
+
+def what_if(
+    evidence: Array,
+    limit: float | Array,
+    rules: Rules,
+    events: NDArray[np.intp],
+    *,
+    first: int = 0,
+) -> list[WhatIf]:
+    """How many events higher and lower limits would give, by rising shift.
+
+    `events` (k, 2) are the rows [start, end) of those that there are: a higher limit keeps those
+    whose evidence rises above it, a lower one adds stretches away from them.
+    """
+    above = np.asarray(evidence, dtype=np.float64) - limit  # (n,)
+    above[:first] = np.nan
+    known = above[np.isfinite(above)]
+    if not len(known):
+        return []
+    low, high = min(float(np.median(known)), 0.0), max(float(known.max()), 0.0)
+    if not high > low:
+        return []
+    peaks = [float(np.nanmax(above[a:b], initial=0.0)) for a, b in events.tolist()]
+    taken = np.zeros(len(above) + 1, np.intp)  # rows of events before each
+    for start, end in events.tolist():
+        taken[start + 1 : end + 1] += 1
+    taken = np.cumsum(taken)
+
+    def count(shift: float) -> int:
+        if shift >= 0:
+            return sum(peak > shift for peak in peaks) if shift else len(peaks)
+        start, end = runs_above(above, shift, rules).T
+        return len(peaks) + int((taken[start] == taken[end]).sum())
+
+    closer = np.linspace(0, 1, STEPS) ** 2  # to the limit the closer, where most depends
+    shifts = np.unique([*(low * closer), *(high * closer)])
+    return [WhatIf(shift, count(shift), "") for shift in shifts.tolist()]

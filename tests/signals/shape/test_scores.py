@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from vace_ad.signals.shape.compose import compose, compose_log, over_the_set
 from vace_ad.signals.shape.direction import Direction
+from vace_ad.signals.shape.evidence import compose, compose_log, over_the_set
 from vace_ad.signals.shape.geometry import Geometry
 from vace_ad.signals.shape.position import Gaussian, MemoryBank
 from vace_ad.signals.shape.prototypes import cluster, mean_cosine_distance, unit

@@ -152,7 +152,8 @@ def _expected(entity: Entity, latest: Latest | None) -> dict[str, Any]:
         }
         for i, name in enumerate(names)
     ]
-    suspects = [name for alarm in list(entity.life.open.values()) for name, _ in alarm.shares]
+    events = [alarm.event for alarm in list(entity.life.open.values()) if alarm.event]
+    suspects = [name for event in events for name, _ in event.shares]
     middle = (latest.lower[-1] + latest.upper[-1]) / 2
     reach = np.maximum((latest.upper[-1] - latest.lower[-1]) / 2, 1e-300)
     far = np.argsort(-np.nan_to_num(np.abs(latest.values[-1] - middle) / reach), kind="stable")

@@ -11,7 +11,7 @@ from hashlib import sha256
 from math import isfinite
 from typing import Any
 
-from vace_ad.live.alarms import ANOMALY
+from vace_ad.alarms.events import ANOMALY
 from vace_ad.live.settings import Duration, Text, key
 from vace_ad.live.sinks import Body, RowSink, Scored
 from vace_ad.live.sinks.mqtt import Publisher

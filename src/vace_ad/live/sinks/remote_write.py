@@ -8,8 +8,8 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from math import isfinite
 
+from vace_ad.alarms.events import ANOMALY
 from vace_ad.live import prompb
-from vace_ad.live.alarms import ANOMALY
 from vace_ad.live.http_client import HttpClient, HttpSettings
 from vace_ad.live.settings import HttpUrl, Table, Text, key
 from vace_ad.live.sinks import Body, RowSink, Scored, SinkRefusedError

@@ -16,8 +16,7 @@ from vace_ad.config import VACEConfig
 from vace_ad.engine import EngineSlot
 from vace_ad.engine.encoder import Encoder, Norm, Stage, stage_shapes
 from vace_ad.engine.patches import FLOOR, PatchSet
-from vace_ad.engine.trajectory import velocity_pairs
-from vace_ad.engine.workers import workers
+from vace_ad.engine.trajectory import velocity_pairs, workers
 from vace_ad.errors import ModelFileError
 from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.incremental import Update

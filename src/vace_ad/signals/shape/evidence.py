@@ -1,4 +1,9 @@
-"""What one encoder learned about training: where embeddings lie, where they move, and units."""
+"""What one encoder learned about training: where embeddings lie, where they move, and units.
+
+Composition: s = s̃_p · (1 + w · s̃_d), each signal in a unit of its own.
+
+What is returned are two parts that add up to s: that of position alone, and what direction adds.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +17,36 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.signals.folds import Fold, contiguous_folds
-from vace_ad.signals.shape.compose import TINY, compose, compose_log, over_the_set
 from vace_ad.signals.shape.direction import Direction
 from vace_ad.signals.shape.position import Gaussian, MemoryBank, Position
+
+Scores = NDArray[np.float64]
+TINY = 1e-12  # keeps a signal that never varied from dividing by zero
+
+
+def over_the_set(scores: Scores, how: str) -> Scores:
+    """A signal as its z-score or min–max position over the scored set."""
+    if how == "zscore":
+        return np.asarray((scores - scores.mean()) / max(float(scores.std()), TINY))
+    low, high = scores.min(), scores.max()
+    return np.asarray((scores - low) / max(float(high - low), TINY))
+
+
+def compose(position: Scores, direction: Scores | None, weight: float) -> tuple[Scores, Scores]:
+    """s̃_p, and s̃_p · w · s̃_d."""
+    return position, np.zeros_like(position) if direction is None else position * weight * direction
+
+
+def compose_log(position: Scores, direction: Scores | None, weight: float) -> tuple[Scores, Scores]:
+    """log(1 + s̃_p), and what log(1 + s̃_p · (1 + w · s̃_d)) adds to it.
+
+    On a log scale no single encoder, and no single patch, can drown the others.
+    """
+    alone = np.log1p(position)
+    if direction is None:
+        return alone, np.zeros_like(alone)
+    return alone, np.log1p(position * (1 + weight * direction)) - alone
+
 
 Array = NDArray[np.float64]
 POSITION_QUANTILE, DIRECTION_QUANTILE = 0.9, 0.99  # of held-out training scores: their units

@@ -14,8 +14,7 @@ from vace_ad.engine import Engine
 from vace_ad.engine.batch_norm import calibrate
 from vace_ad.engine.encoder import Encoder, init_encoder
 from vace_ad.engine.patches import PatchSet
-from vace_ad.engine.trajectory import embed, training_stride, velocity_pairs
-from vace_ad.engine.workers import workers
+from vace_ad.engine.trajectory import embed, training_stride, velocity_pairs, workers
 from vace_ad.errors import VaceWarning
 from vace_ad.progress import Progress, silent
 from vace_ad.signals.shape.evidence import EncoderEvidence

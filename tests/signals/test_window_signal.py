@@ -9,8 +9,7 @@ import naive
 from signals.test_baseline_model import together
 from signals.toys import fitted, run
 from vace_ad import VACE
-from vace_ad.signals.level_scale import LevelScale
-from vace_ad.signals.relation import Relation
+from vace_ad.signals.window_signal import LevelScale, Relation
 
 
 def test_evidence_equals_loops():

@@ -1,0 +1,156 @@
+"""A whole series is a stream run to its end: from tables to scores and judged rows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.alarms.budget import Threshold
+from vace_ad.alarms.detection import Judged
+from vace_ad.alarms.fixed_threshold import ScoreFeed
+from vace_ad.alarms.runs import Rules
+from vace_ad.alarms.suppression import Stretch
+from vace_ad.errors import InputError, TooShortError, VaceWarning
+from vace_ad.feedback import Feedback, named_stretches, with_named
+from vace_ad.frames.sampling import StepTracker
+from vace_ad.frames.table import Table, as_chunks, as_table
+from vace_ad.model import Model
+from vace_ad.progress import Progress, silent
+from vace_ad.settings import option
+from vace_ad.signals.row_buffer import added
+from vace_ad.stream import SLAB, Added, Stream
+
+Array = NDArray[np.float64]
+
+
+class Scored(NamedTuple):
+    """What a stream said of a whole series."""
+
+    signals: Mapping[str, Array]  # (n_rows,) each
+    scores: Array  # (n_rows,), their sum
+    judged: Judged
+
+
+def run(
+    stream: Stream,
+    data: Any,
+    progress: Progress = silent,
+    *,
+    first: int = 0,
+    bear: Array | None = None,
+) -> Iterator[Added]:
+    """What a stream says of a table, or of one that comes in chunks, as rows become complete.
+
+    Alarms begin at row `first`; `bear` (n_rows,) divides the evidence of each row.
+    """
+    model, chunks = stream.model, as_chunks(data)
+    for chunk in [data] if chunks is None else chunks:
+        table = as_table(chunk, model.channels).aligned(model.channels)
+        a = 0
+        while a < len(table):
+            row = stream.n_rows
+            if first and row == first:
+                stream.judge_afresh()
+            b = min(a + SLAB, len(table), a + first - row if row < first else len(table))
+            found = stream.add_table(table[a:b], None if bear is None else bear[row : row + b - a])
+            progress("scoring", b, len(table))
+            yield found
+            a = b
+    yield stream.finish()
+    if stream.n_rows < model.reach:
+        raise TooShortError(
+            f"{stream.n_rows} rows came; a score looks at {model.reach}, so at least that many are "
+            "needed"
+        )
+
+
+def run_to_end(
+    stream: Stream,
+    data: Any,
+    progress: Progress,
+    *,
+    first: int = 0,
+    bear: Array | None = None,
+) -> Scored:
+    """All that a stream says of a series; rows without a score are warned of, or refused."""
+    parts = list(run(stream, data, progress, first=first, bear=bear))
+    signals = {
+        name: np.concatenate([part.signals[name] for part in parts]) for name in stream.model.lines
+    }
+    scores = added(signals.values())
+    _check_scored(stream, scores, sum(int(part.idle.sum()) for part in parts))
+    judged = Judged(
+        [change for part in parts for change in part.changes],
+        np.concatenate([part.evidence for part in parts]),
+        np.concatenate([part.surprise for part in parts]),
+    )
+    return Scored(signals, scores, judged)
+
+
+def without_accepted(model: Model, feedback: Feedback, table: Table) -> tuple[Table, list[Stretch]]:
+    """The table without what accepted patterns explain, and where that was."""
+    if not feedback.active:
+        return table, []
+    named = named_stretches(feedback.active, table)
+    patterns = feedback.patterns
+    if not patterns:
+        return table, named
+    recogniser = model.recogniser(patterns)
+    steps = StepTracker(model.step_rule).add(table.time, len(table))
+    rows, _, found = recogniser.add(table.block(0, len(table)), steps.cuts())
+    return replace(table, values=rows), with_named(found + recogniser.finish(), named)
+
+
+def judge_scores(
+    model: Model,
+    table: Table,
+    scores: Array,
+    threshold: Threshold,
+    rules: Rules | None,
+    first: int,
+) -> Judged:
+    """Rows judged by a threshold of the score that a person gave."""
+    feed = ScoreFeed(model, threshold.value, rules)
+    late = np.where(np.arange(len(scores)) < first, np.nan, scores)
+    changes = [*feed.add(table.block(0, len(table)), table.time, late), *feed.finish()]
+    return Judged(changes, scores / threshold.value if threshold.value > 0 else scores, scores)
+
+
+def _check_scored(stream: Stream, scores: Array, idle: int) -> None:
+    """Say how many rows have no score and why; refuse an answer that has none at all.
+
+    Rows that are `idle` need none.
+    """
+    missing = int(np.isnan(scores).sum()) - idle
+    if np.isinf(scores).any():
+        raise InputError(
+            f"the score of row {int(np.flatnonzero(~np.isfinite(scores))[0])} is not finite: "
+            "cells are too large to compute with, or the model is; check the data, fit again"
+        )
+    config, reach = stream.model.config, stream.model.reach
+    if idle and idle == len(scores):
+        raise InputError(
+            f"all {idle:,} rows are off or under maintenance, so there is nothing to judge; "
+            f"check {option('off', config.off)} and {option('maintenance')}"
+        )
+    if missing == len(scores) - idle:
+        reason = stream.trouble or (
+            f"each has more than {config.max_missing:.0%} of its channels missing, or lies in a "
+            f"stretch shorter than {reach} rows; check the data, or allow more by max_missing"
+        )
+        raise InputError(f"none of the {missing:,} rows can be scored: {reason}")
+    if missing:
+        reason = stream.trouble or (
+            f"too many channels are missing there, or too few of the {reach} rows that a "
+            "score needs around it"
+        )
+        warnings.warn(
+            f"{missing} of {len(scores)} rows have no score (NaN): {reason}",
+            VaceWarning,
+            stacklevel=4,
+        )

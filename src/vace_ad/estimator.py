@@ -1,0 +1,327 @@
+"""What scikit-learn's tools ask of a detector: its settings, and what it has learned."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import cached_property
+from typing import Any, Literal, Never, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.alarms.calibration import Calibration
+from vace_ad.config import CHANGEABLE, Default, VACEConfig, default
+from vace_ad.errors import NotFittedError
+from vace_ad.model import Model
+
+
+class Estimator:
+    """Settings that are asked for, and the model that was fitted with them."""
+
+    def __init__(
+        self,
+        *,
+        preset: str | None = None,
+        patch_length: int | None = default(None),
+        stride: int | None = default(None),
+        shape: Literal["auto", "always"] = default("auto"),
+        encoders: int = default(2),
+        amplitude: bool = default(True),
+        drift_half_life: int = default(8_000),
+        adapt: bool = default(True),
+        new_normal_after: int = default(1_000),
+        robust: bool = default(True),
+        extra_signals: tuple[str, ...] = default(()),
+        off: str | None = default(None),
+        run_up: int = default(5),
+        run_down: int = default(5),
+        context: tuple[str, ...] = default(()),
+        watch: tuple[str, ...] = default(()),
+        maintenance: tuple[str, ...] = default(()),
+        components: tuple[str, ...] = default(()),
+        max_gap: int = default(5),
+        max_missing: float = default(0.5),
+        max_fit_rows: int = default(100_000),
+        max_fit_patches: int = default(2_000),
+        engine: Literal["auto", "openvino", "torch", "numpy"] = default("auto"),
+        precision: Literal["auto", "float32", "bfloat16"] = default("auto"),
+        device: str = default("cpu"),
+        random_state: int = default(0),
+        fit_stride: int = default(1),
+        variance_floor: Literal["absolute", "relative"] = default("relative"),
+        encoder: Literal["channel", "shared"] = default("channel"),
+        channel_expansion: int = default(8),
+        widths: tuple[int, int, int, int] = default((32, 64, 64, 64)),
+        batch_norm: bool = default(True),
+        batch_norm_statistics: Literal["calibrated", "running"] = default("calibrated"),
+        batch_norm_blend: float = default(0.95),
+        iterations: int = default(0),
+        pretext: bool = default(True),
+        pretext_offset: int | None = default(None),
+        missing_neighbour: Literal["skip", "zero"] = default("skip"),
+        last_iteration: Literal["gradient", "batch_norm"] = default("gradient"),
+        checkpoint: Literal["last", "lowest"] = default("last"),
+        batch_size: int = default(512),
+        learning_rate: float = default(1e-4),
+        final_learning_rate: float = default(1e-5),
+        weight_decay: float = default(1e-4),
+        position: Literal["mahalanobis", "memory"] = default("mahalanobis"),
+        position_distance: Literal["squared", "root"] = default("squared"),
+        regularisation: float = default(1e-6),
+        direction: bool = default(True),
+        direction_weight: float = default(1.0),
+        velocity_offset: int | None = default(None),
+        velocity: Literal["forward", "backward"] = default("backward"),
+        prototypes: int = default(500),
+        prototype_share: float = default(0.1),
+        prototype_neighbours: int = default(3),
+        prototype_method: Literal["spherical", "minibatch"] = default("spherical"),
+        prototype_seed: int | None = default(None),
+        missing_direction: Literal["training", "mean"] = default("training"),
+        normalisation: Literal["training", "zscore", "minmax"] = default("training"),
+        active_dimension: Literal["share", "eigenvalue"] = default("share"),
+        **unknown: Never,
+    ) -> None:
+        """The settings, each a keyword; `set_params` changes them.
+
+        Parameters
+        ----------
+        preset
+            None for the default, "paper" for the paper's text, "released" for what its authors'
+            code does. Settings given beside it are changed.
+        patch_length
+            Rows that a patch covers. None: one period of the training rows where they repeat
+            themselves, else 96.
+        stride
+            Every how many rows a patch is scored, at most. None: a sixth of a patch.
+        shape
+            "auto": patches count where training repeats itself, or where their length is given;
+            elsewhere they tell nothing that windows do not. "always": they count in any case.
+        encoders
+            Independently seeded encoders whose evidence is averaged.
+        amplitude
+            Whether anything but the shape of patches counts.
+        drift_half_life
+            Rows in which a level that stays becomes half normal.
+        adapt
+            Whether limits of alarms follow what is seen: each line learns from its excursions.
+        new_normal_after
+            Rows after which an alarm ends because what stays off becomes the new normal; the event
+            says so. 0: never.
+        robust
+            Whether training stretches that are unlike all others are left out of the fit, where
+            they are at most a twentieth of the rows.
+        extra_signals
+            Names of signals that installed packages add to the score, by the entry point
+            `vace_ad.signals`.
+        off
+            The condition under which the machine stands still, such as "pump_speed < 5 or status ==
+            'stopped'": those rows are neither learned nor scored, and never "no data".
+        run_up
+            Rows after it stood still that count as off too.
+        run_down
+            Rows before it stands still that raise no alarm. Every alarm waits so long, if `off` is
+            given.
+        context
+            Columns that explain others and are never blamed: ambient conditions, set points,
+            product codes. Columns of text become a channel of 0 and 1 for each of their values.
+        watch
+            The only channels that alarm; all others are context.
+        maintenance
+            Planned windows, each "FROM..TO" as in "2026-03-01T06:00..2026-03-01T14:00": their rows
+            count as off. May be changed after the fit.
+        components
+            Which component a channel belongs to, each "component/channel" as in "pump/flow": events
+            then tell the shares of components too. Channels called so need no setting.
+        max_gap
+            Missing rows of a channel that are interpolated; longer ones are rebuilt from the
+            others.
+        max_missing
+            Share of channels above which a row has no score.
+        max_fit_rows
+            Longer training parts are thinned to evenly spaced pieces.
+        max_fit_patches
+            The training stride grows until at most so many patches enter.
+        engine
+            What computes embeddings: "openvino", "torch", "numpy", or "auto" for the first there
+            is.
+        precision
+            Of the embeddings: "float32", "bfloat16", or "auto" for what the machine does fast.
+        device
+            Of the torch engine and of training, such as "cpu" or "cuda".
+        random_state
+            The random seed.
+
+        Other Parameters
+        ----------------
+        The switches of the paper, its ablations and its released code; symbols are the paper's.
+
+        fit_stride
+            Every how many rows a training patch enters the statistics, at least.
+        variance_floor
+            ε of the patch normalisation: "absolute", 1e-5 in squared units of the data, or
+            "relative" to each channel's training variance.
+        encoder
+            "channel": depthwise then pointwise, or "shared": one kernel for all channels.
+        channel_expansion
+            Filters a channel, c_e.
+        widths
+            Of the encoder's stages 2 to 5; the last is d_z.
+        batch_norm
+            Whether the encoder normalises batches.
+        batch_norm_statistics
+            "calibrated" by a pass over training patches, or the "running" averages of training.
+        batch_norm_blend
+            α: calibrated statistics are (1 − α)·(0, 1) + α·data.
+        iterations
+            Of the velocity pretext, T_iter; 0 trains nothing.
+        pretext
+            False: the iterations only feed the batch normalisation.
+        pretext_offset
+            δ in training; None is `velocity_offset`.
+        missing_neighbour
+            Patches without one are no anchors ("skip"), or get a patch of zeros ("zero").
+        last_iteration
+            λ ends at 1/T_iter ("gradient"), or at 0 ("batch_norm").
+        checkpoint
+            The weights kept: the "last", or those of the "lowest" λ·loss.
+        batch_size
+            Anchors an iteration.
+        learning_rate
+            Of the first iteration.
+        final_learning_rate
+            Of the last, reached by cosine.
+        weight_decay
+            Of the optimiser.
+        position
+            "mahalanobis", a Gaussian, or a "memory" bank.
+        position_distance
+            The Mahalanobis distance, "squared" or its "root".
+        regularisation
+            ε added to the eigenvalues of the covariance.
+        direction
+            Whether the direction of motion counts.
+        direction_weight
+            Its weight w.
+        velocity_offset
+            δ in scoring; None is half a patch.
+        velocity
+            Scored from a patch on ("forward"), or up to it ("backward").
+        prototypes
+            K at most.
+        prototype_share
+            Of the training patches, if that is less than K.
+        prototype_neighbours
+            Nearest prototypes k_np.
+        prototype_method
+            "spherical" k-means by cosine, or scikit-learn's "minibatch" k-means.
+        prototype_seed
+            Of the k-means; None takes `random_state`.
+        missing_direction
+            Of patches without a velocity: the median of "training", or the "mean" of the scored
+            series.
+        normalisation
+            Of both signals: in units of held-out "training" scores, or over the scored series by
+            "zscore" or "minmax".
+        active_dimension
+            Of the diagnostics: above a "share" of 1/d_z, or an "eigenvalue" above 1e-10.
+        """
+        given = {k: v for k, v in locals().items() if k not in ("self", "preset", "unknown")}
+        given = {k: v for k, v in given.items() if not isinstance(v, Default)}
+        self._asked = VACEConfig.from_preset(preset, **given, **unknown)
+
+    @property
+    def config(self) -> VACEConfig:
+        """The settings; of a fitted detector with what the fit decided."""
+        model: Model | None = getattr(self, "_model", None)
+        return self._asked if model is None or self._changed(model) else model.config
+
+    @property
+    def settings_text(self) -> str:
+        """The settings that differ from the default, as one would write them."""
+        defaults = VACEConfig().to_dict()
+        changed = [f"{k}={v!r}" for k, v in self._asked.to_dict().items() if v != defaults[k]]
+        return f"VACE({', '.join(changed)})"
+
+    def _is_fitted(self) -> bool:
+        try:
+            return self.model_ is not None
+        except NotFittedError:
+            return False
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Every setting by name as it was asked for, as scikit-learn's tools expect."""
+        return self._asked.to_dict()
+
+    def set_params(self, **settings: Any) -> Self:
+        """Change settings; a fitted detector must then be fitted again, unless for maintenance."""
+        self._asked = VACEConfig.from_preset(None, **{**self._asked.to_dict(), **settings})
+        model: Model | None = getattr(self, "_model", None)
+        if model is not None and "maintenance" in settings:  # needs no new fit
+            config = replace(model.config, maintenance=self._asked.maintenance)
+            self._model = replace(model, config=config)
+        return self
+
+    def _take(self, model: Model) -> None:
+        self._model = model
+        self.__dict__.pop("calibration_", None)
+
+    # ----------------------------------------------------------------- learned
+
+    @property
+    def model_(self) -> Model:
+        """What was learned, frozen."""
+        model: Model | None = getattr(self, "_model", None)
+        if model is None:
+            raise NotFittedError("this detector has learned nothing yet: call fit first")
+        for name, then, now in self._changed(model):
+            raise NotFittedError(
+                f"{name} was changed from {then!r} to {now!r} after the fit: call fit again"
+            )
+        return model
+
+    def _changed(self, model: Model) -> list[tuple[str, Any, Any]]:
+        """Settings that were changed after the fit; what is None was left to it."""
+        now, then = self._asked.to_dict(), model.config.to_dict()
+        return [
+            (name, then[name], value)
+            for name, value in now.items()
+            if name not in CHANGEABLE and value is not None and value != then[name]
+        ]
+
+    @property
+    def channels_(self) -> tuple[str, ...]:
+        """The names of the channels."""
+        return self.model_.channels
+
+    @property
+    def feature_names_in_(self) -> NDArray[np.object_]:
+        """The names of the channels, as scikit-learn's tools ask for them."""
+        return np.asarray(self.channels_, dtype=object)
+
+    @property
+    def n_features_in_(self) -> int:
+        """How many channels there are."""
+        return len(self.channels_)
+
+    @property
+    def facts_(self) -> Mapping[str, Any]:
+        """What happened in the fit."""
+        return self.model_.facts
+
+    @property
+    def geometry_(self) -> Any:
+        """Diagnostics of the training embeddings; None without encoders."""
+        shape = self.model_.shape
+        return None if shape is None else shape.geometry
+
+    @property
+    def calibration_scores_(self) -> NDArray[np.float64]:
+        """Scores of training rows by statistics that did not see them."""
+        return self.model_.calibration_scores
+
+    @cached_property
+    def calibration_(self) -> Calibration:
+        """How scores are distributed in normal operation, from `calibration_scores_`."""
+        return self.model_.calibration
