@@ -40,7 +40,7 @@ lint: .venv/ready
 	$(BIN)/lint-imports
 
 unit: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3  # on two cores: many tests wait for servers
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal  # on two cores: many tests wait for servers
 
 MINUTES ?= 5
 fuzz: .venv/ready  ## damaged inputs of every kind, MINUTES=5; findings go to tests/fuzz/corpus

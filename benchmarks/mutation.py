@@ -82,6 +82,7 @@ class Mutant(NamedTuple):
 
     @property
     def old(self) -> ast.AST:
+        """What is there before."""
         value = getattr(self.parent, self.field)
         return value if self.index is None else value[self.index]
 
@@ -153,11 +154,13 @@ class Changed(MetaPathFinder, Loader):
         self.name, self.path, self.tree = name, path, tree
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
+        """This loader, for its module alone."""
         if fullname != self.name:
             return None
         return spec_from_loader(fullname, self, origin=str(self.path))
 
     def exec_module(self, module: ModuleType) -> None:
+        """Run the tree as the module."""
         module.__file__ = str(self.path)
         code = compile(ast.fix_missing_locations(self.tree), str(self.path), "exec")
         exec(code, module.__dict__)

@@ -31,8 +31,8 @@ def autoregressive(n: int, rng: np.random.Generator) -> np.ndarray:
 
 
 def daily(n: int, rng: np.random.Generator) -> np.ndarray:
-    hour = np.arange(n)[:, None] / 24
-    return np.sin(2 * np.pi * (hour + [0.0, 0.2, 0.5])) + 0.3 * white(n, rng)
+    phase = np.add.outer(np.arange(n) / 24, [0.0, 0.2, 0.5])
+    return np.sin(2 * np.pi * phase) + 0.3 * white(n, rng)
 
 
 def counts(n: int, rng: np.random.Generator) -> np.ndarray:
