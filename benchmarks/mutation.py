@@ -13,20 +13,21 @@ from __future__ import annotations
 
 import argparse
 import ast
-import importlib
+import gc
 import os
 import random
 import signal
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import spec_from_loader
 from pathlib import Path
-from types import ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
+import pytest
 from record import RESULTS, ROOT, Line, origin, read, write
 
 # The tests that should notice a change of each module, the quickest first.
@@ -41,7 +42,7 @@ TESTS = {
     "stream": ["test_stream.py"],
 }
 SAMPLE = 60
-PRELOADED = ("numpy", "scipy.signal", "scipy.stats", "polars", "hypothesis", "pytest")
+QUIET = ("-p", "no:cacheprovider", "--hypothesis-seed=0", "-qqq", "--no-summary")
 
 SWAPS: dict[type[ast.AST], type[ast.AST]] = {
     ast.Lt: ast.LtE,
@@ -79,6 +80,7 @@ class Mutant(NamedTuple):
     field: str
     index: int | None  # where the field is a list
     new: ast.AST
+    in_function: bool  # not of a module or class body, a default or a constant
 
     @property
     def old(self) -> ast.AST:
@@ -104,10 +106,10 @@ class Mutant(NamedTuple):
 
 def mutants(tree: ast.Module) -> list[Mutant]:
     """Every change of a module, in the order of its lines."""
-    return list(_changes(tree, 1))
+    return list(_changes(tree, 1, False))
 
 
-def _changes(parent: ast.AST, line: int) -> Iterator[Mutant]:
+def _changes(parent: ast.AST, line: int, in_function: bool) -> Iterator[Mutant]:
     if isinstance(parent, ast.Raise | ast.Assert | ast.Import | ast.ImportFrom | ast.JoinedStr):
         return
     if isinstance(parent, ast.keyword) and parent.arg == "strict":  # zip: guards, never decides
@@ -121,8 +123,9 @@ def _changes(parent: ast.AST, line: int) -> Iterator[Mutant]:
                 continue
             here = getattr(node, "lineno", line)
             for new in _instead(node, parent, field):
-                yield Mutant(here, parent, field, index if many else None, new)
-            yield from _changes(node, here)
+                yield Mutant(here, parent, field, index if many else None, new, in_function)
+            body = isinstance(parent, ast.FunctionDef) and field == "body"
+            yield from _changes(node, here, in_function or body)
 
 
 def _instead(node: ast.AST, parent: ast.AST, field: str) -> Iterator[ast.AST]:
@@ -151,7 +154,22 @@ class Changed(MetaPathFinder, Loader):
     """Imports one module from a tree instead of its file."""
 
     def __init__(self, name: str, path: Path, tree: ast.Module) -> None:
-        self.name, self.path, self.tree = name, path, tree
+        self.name, self.path = name, path
+        self.code = compile(ast.fix_missing_locations(tree), str(path), "exec")
+
+    def swap(self) -> None:
+        """Give every function of the imported module its changed code."""
+        codes = {(code.co_qualname, code.co_firstlineno): code for code in _codes(self.code)}
+        for one in gc.get_objects():
+            if isinstance(one, FunctionType) and one.__code__.co_filename == str(self.path):
+                one.__code__ = codes[one.__code__.co_qualname, one.__code__.co_firstlineno]
+
+    def install(self) -> None:
+        """Have everything of this repository imported anew, this module from its tree."""
+        for name, module in list(sys.modules.items()):
+            if str(ROOT) in (getattr(module, "__file__", None) or "") and name != "__main__":
+                del sys.modules[name]
+        sys.meta_path.insert(0, self)
 
     def find_spec(self, fullname: str, path: object, target: object = None) -> ModuleSpec | None:
         """This loader, for its module alone."""
@@ -162,12 +180,18 @@ class Changed(MetaPathFinder, Loader):
     def exec_module(self, module: ModuleType) -> None:
         """Run the tree as the module."""
         module.__file__ = str(self.path)
-        code = compile(ast.fix_missing_locations(self.tree), str(self.path), "exec")
-        exec(code, module.__dict__)
+        exec(self.code, module.__dict__)
 
 
-def tests_fail(changed: Changed, tests: Sequence[str], seconds: float) -> bool | None:
-    """Whether tests fail with a changed module, in a process of their own; None at a timeout."""
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _codes(inner)
+
+
+def tests_fail(change: Callable[[], None], tests: Sequence[str], seconds: float) -> bool | None:
+    """Whether tests fail after a change, in a process of their own; None at a timeout."""
     child = os.fork()
     if not child:
         os.setpgid(0, 0)
@@ -176,9 +200,8 @@ def tests_fail(changed: Changed, tests: Sequence[str], seconds: float) -> bool |
         os.dup2(quiet, 2)
         code = 3
         try:
-            sys.meta_path.insert(0, changed)
-            pytest = importlib.import_module("pytest")
-            code = int(pytest.main(["-x", "-p", "no:cacheprovider", "--hypothesis-seed=0", *tests]))
+            change()
+            code = int(pytest.main(["-x", *QUIET, *tests]))
         finally:
             os._exit(code)
     end = time.monotonic() + seconds
@@ -197,8 +220,9 @@ def study(module: str, sample: int, seed: int, show: bool) -> Line:
     path = ROOT / "src" / "vace_ad" / f"{module.replace('.', '/')}.py"
     name, tests = f"vace_ad.{module}", [str(ROOT / "tests" / test) for test in TESTS[module]]
     source = path.read_text()
+    pytest.main(["--collect-only", *QUIET, *tests])  # imports once what they need
     began = time.monotonic()
-    if tests_fail(Changed(name, path, ast.parse(source)), tests, 600) is not False:
+    if tests_fail(Changed(name, path, ast.parse(source)).swap, tests, 600) is not False:
         raise SystemExit(f"{module}: its tests fail or take ten minutes without any change")
     limit = 10 * (time.monotonic() - began) + 10
     total = len(mutants(ast.parse(source)))
@@ -209,7 +233,8 @@ def study(module: str, sample: int, seed: int, show: bool) -> Line:
         mutant = mutants(tree)[number]
         words = f"{module}:{mutant.line}: {mutant.words}"
         mutant.apply()
-        failed = tests_fail(Changed(name, path, tree), tests, limit)
+        changed = Changed(name, path, tree)
+        failed = tests_fail(changed.swap if mutant.in_function else changed.install, tests, limit)
         killed += failed is not False
         late += failed is None
         if failed is False and show:
@@ -237,8 +262,6 @@ def main() -> None:
     parser.add_argument("--survivors", action="store_true", help="print the mutants that survive")
     chosen = parser.parse_args()
     os.chdir(ROOT)
-    for name in PRELOADED:  # once, not in every process
-        importlib.import_module(name)
     path = chosen.out / "mutation.csv"
     for module in chosen.modules:
         line = study(module, chosen.sample, chosen.seed, chosen.survivors)
