@@ -56,6 +56,7 @@ def test_budgets_are_counted_on_clean_processes(tmp_path):
     lines = read(tmp_path / "budgets.csv")
     assert [line["kind"] for line in lines[:4]] == ["white noise"] * 2 + ["t3"] * 2
     assert [line["allowed"] for line in lines[:2]] == ["3.0", "0.3"]
+    assert [line["at_most"] for line in lines[:2]] == ["10", "3"]
     whole = [line for line in lines if line["group"] == "all"]
     for line, mine in zip(whole, (lines[0:4:2], lines[1:4:2]), strict=True):
         assert int(line["false_alarms"]) == sum(int(one["false_alarms"]) for one in mine)
