@@ -262,6 +262,7 @@ def main() -> None:
     parser.add_argument("--survivors", action="store_true", help="print the mutants that survive")
     chosen = parser.parse_args()
     os.chdir(ROOT)
+    sys.path.remove(str(Path(__file__).parent))  # where modules have names of the tests' folders
     path = chosen.out / "mutation.csv"
     for module in chosen.modules:
         line = study(module, chosen.sample, chosen.seed, chosen.survivors)
