@@ -72,25 +72,23 @@ def streamed(detector: VACE, parts, keep_at=(), finish: bool = True):
     return np.concatenate(final, axis=1), np.concatenate(provisional)
 
 
-SETTINGS = pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"amplitude": False},
-        {"direction": False},
-        {"velocity": "forward"},
-        {"stride": 1},
-        {"stride": 12, "fit_stride": 12},
-        {"direction": False, "stride": 40},
-        {"position": "memory"},
-    ],
+SETTINGS = (
+    {},
+    {"amplitude": False},
+    {"direction": False},
+    {"velocity": "forward"},
+    {"stride": 1},
+    {"stride": 12, "fit_stride": 12},
+    {"direction": False, "stride": 40},
+    {"position": "memory"},
 )
-SINGLY = [*range(1, 150), *range(380, 460)]  # row by row at the start and about the long gap
+SINGLY = [*range(1, 60), *range(390, 450)]  # row by row at the start and about the long gap
 CUTS = ([], [1], SINGLY, range(7, 800, 7), range(333, 800, 333), [390, 390])
 
 
-@SETTINGS
-@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize(
+    ("settings", "gaps"), [({}, False), *((settings, True) for settings in SETTINGS)]
+)
 def test_any_chunks_give_the_bits_of_the_whole(settings, gaps, monkeypatch):
     monkeypatch.setattr(trajectory, "BLOCK", 16)  # so small that a short series has several
     monkeypatch.setattr(module, "SLAB", 250)
