@@ -355,7 +355,8 @@ def test_a_gap_of_an_irregular_table_is_ten_of_its_steps(pause: float, gaps: int
 
 
 @pytest.mark.parametrize(
-    ("pause", "words"), [(0.11, "5s"), (0.5, "30s"), (7, "5min"), (45, "1h"), (600, "10h")]
+    ("pause", "words"),
+    [(0.11, "5s"), (0.5, "30s"), (7, "5min"), (15, "15min"), (45, "1h"), (600, "10h")],
 )
 def test_the_resampling_that_is_proposed_is_a_round_step(pause: float, words: str) -> None:
     (note,) = check_time(stamps([pause, 1.4 * pause, pause, 0.6 * pause, pause] * 6)).notes
