@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: help demo test lint unit fuzz simulate faults week arm64 spark docs dist bench reproduce lock machine clean
+.PHONY: help demo test lint unit fuzz simulate faults week arm64 spark docs dist bench budgets mutation reproduce lock machine clean
 
 help:  ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,7 +40,7 @@ lint: .venv/ready
 	$(BIN)/lint-imports
 
 unit: .venv/ready
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3  # on two cores: many tests wait for servers
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal  # on two cores: many tests wait for servers
 
 MINUTES ?= 5
 fuzz: .venv/ready  ## damaged inputs of every kind, MINUTES=5; findings go to tests/fuzz/corpus
@@ -78,6 +78,12 @@ dist: .venv/base  ## wheels, sdists and bill of materials in dist/, checked, ins
 
 bench: .venv/ready  ## fit and score side by side with a naive version, under ten minutes
 	$(BIN)/python benchmarks/speed.py --series MSL_id_7 SMAP_id_26 --out runs/bench
+
+budgets: .venv/ready  ## false alarms on 49 kinds of clean processes beside what was allowed
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/budgets.py
+
+mutation: .venv/ready  ## how many small changes of the core modules the tests notice
+	OMP_NUM_THREADS=1 $(BIN)/python benchmarks/mutation.py
 
 reproduce: .venv/ready  ## an hour of the study, on from where it stopped; needs the TSB-AD-M series
 	$(BIN)/python study/benchmarks/reproduce.py

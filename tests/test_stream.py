@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from functools import cache
 from itertools import pairwise
 
 import numpy as np
@@ -38,7 +39,9 @@ def with_gaps(rows: np.ndarray, seed: int = 0) -> np.ndarray:
     return rows
 
 
+@cache
 def fitted(**settings) -> VACE:
+    """Learned once for all tests with the same settings."""
     return VACE(**{**SMALL, "stride": 4, "fit_stride": 4, **settings}).fit(make_rows(500, seed=9))
 
 
@@ -69,24 +72,23 @@ def streamed(detector: VACE, parts, keep_at=(), finish: bool = True):
     return np.concatenate(final, axis=1), np.concatenate(provisional)
 
 
-SETTINGS = pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        {"amplitude": False},
-        {"direction": False},
-        {"velocity": "forward"},
-        {"stride": 1},
-        {"stride": 12, "fit_stride": 12},
-        {"direction": False, "stride": 40},
-        {"position": "memory"},
-    ],
+SETTINGS = (
+    {},
+    {"amplitude": False},
+    {"direction": False},
+    {"velocity": "forward"},
+    {"stride": 1},
+    {"stride": 12, "fit_stride": 12},
+    {"direction": False, "stride": 40},
+    {"position": "memory"},
 )
-CUTS = ([], [1], range(1, 800), range(7, 800, 7), range(333, 800, 333), [390, 390])
+SINGLY = [*range(1, 60), *range(390, 450)]  # row by row at the start and about the long gap
+CUTS = ([], [1], SINGLY, range(7, 800, 7), range(333, 800, 333), [390, 390])
 
 
-@SETTINGS
-@pytest.mark.parametrize("gaps", [False, True])
+@pytest.mark.parametrize(
+    ("settings", "gaps"), [({}, False), *((settings, True) for settings in SETTINGS)]
+)
 def test_any_chunks_give_the_bits_of_the_whole(settings, gaps, monkeypatch):
     monkeypatch.setattr(trajectory, "BLOCK", 16)  # so small that a short series has several
     monkeypatch.setattr(module, "SLAB", 250)
@@ -110,7 +112,7 @@ def test_rows_of_one_channel_have_the_bits_of_the_whole():
     # NumPy sums a single column in another order than several.
     rows = make_rows(800, 1)
     detector = VACE(random_state=0).fit(make_rows(500, 1, seed=9))
-    final, provisional = streamed(detector, np.split(rows, range(1, 800)))
+    final, provisional = streamed(detector, np.split(rows, SINGLY))
     assert np.array_equal(final, whole(detector, rows))
     assert np.array_equal(provisional, streamed(detector, [rows])[1], equal_nan=True)
 
@@ -126,8 +128,8 @@ def test_chunks_of_an_iterator_give_the_bits_of_the_whole(detector, gaps):
 
 def test_blocks_of_the_usual_size():
     detector = fitted(stride=1, fit_stride=1)
-    rows = make_rows(9000)  # more than a slab, and many blocks of patches
-    final, _ = streamed(detector, np.split(rows, range(100, 9000, 100)))
+    rows = make_rows(module.SLAB + 500)  # more than a slab, and many blocks of patches
+    final, _ = streamed(detector, np.split(rows, range(200, len(rows), 200)))
     assert np.array_equal(final, whole(detector, rows))
 
 
@@ -245,9 +247,9 @@ def test_a_fit_does_not_look_across_a_jump():
 
 def test_times_out_of_order_or_twice_are_refused_by_all(detector):
     good = timed(make_rows(400))
+    fresh = VACE(**SMALL, stride=4).fit(good)
     for order in ([*range(100), 50, *range(101, 400)], [*range(100), 99, *range(101, 400)]):
         bad = good.iloc[order]
-        fresh = VACE(**SMALL, stride=4).fit(good)
         for call in (VACE(**SMALL).fit, fresh.score, fresh.detect, fresh.stream().add):
             with pytest.raises(InputError, match=r"goes backwards|time of the row before"):
                 call(bad)

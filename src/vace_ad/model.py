@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad import tensor_file
-from vace_ad.alarms.budget import Budget, Threshold, choose_threshold
+from vace_ad.alarms.budget import Budget, Threshold, score_threshold
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.pattern import Pattern
-from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.suppression import Recogniser
 from vace_ad.alarms.suspects import Wander
 from vace_ad.alarms.training_checks import Looked, outlying, without
@@ -191,12 +190,12 @@ class Model(LearnedAlone):
         """The lines of evidence, and what each watches, in words."""
         return {name: words for s in self.signals for name, words in s.lines.items()}
 
-    def threshold(self, budget: Budget, rules: Rules | None, step: int | None = None) -> Threshold:
+    def threshold(self, budget: Budget, step: int | None = None) -> Threshold:
         """What alarms are held against: a score, or evidence over its limit, which is 1."""
         step = self.step or step
         rate = budget.rate(step)
         if rate is None:
-            return choose_threshold(budget, self.calibration, rules or Rules(), step)
+            return score_threshold(budget, self.calibration)
         note = None
         n_rows = self.alarm.tails.n_rows
         if rate * n_rows < FAR:

@@ -284,7 +284,7 @@ class Stream:
     @property
     def threshold(self) -> Threshold:
         """What alarms are held against, in words."""
-        return self.model.threshold(self._budget, self._rules, self._step)
+        return self.model.threshold(self._budget, self._step)
 
     @property
     def trouble(self) -> str | None:

@@ -3,10 +3,12 @@
 import csv
 import importlib
 import re
+import runpy
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -26,9 +28,31 @@ def run(script, *arguments):
     return subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
-@pytest.mark.parametrize("script", SCRIPTS)
-def test_help(script):
-    assert "usage:" in run(script, "--help")
+def run_here(script, *arguments):
+    """In this process: what sums up spends most of its time on imports."""
+    argv, path = [script, *map(str, arguments)], [str(FOLDER), *sys.path]
+    with patch.object(sys, "argv", argv), patch.object(sys, "path", path):
+        runpy.run_path(str(FOLDER / f"{script}.py"), run_name="__main__")
+
+
+# All in one process: most of a script's time goes into what they all import.
+HELP = """
+import runpy, sys
+folder, *scripts = sys.argv[1:]
+sys.path.insert(0, folder)
+for script in scripts:
+    sys.argv = [script, "--help"]
+    try:
+        runpy.run_path(f"{folder}/{script}.py", run_name="__main__")
+    except SystemExit as end:
+        assert not end.code, script
+"""
+
+
+def test_every_script_has_help():
+    command = [sys.executable, "-c", HELP, str(FOLDER), *SCRIPTS]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert [f"usage: {script}.py " in told for script in SCRIPTS] == [True] * len(SCRIPTS)
 
 
 def write(path, lines):
@@ -64,7 +88,7 @@ def test_the_pretexts_worth_is_a_paired_difference(data):
         for seed, shift in ((0, -0.1), (1, 0.1))
     ]  # fmt: skip
     write(data / "pretext.csv", lines)
-    run("pretext", "--data", data, "--out", data, "--minutes", 0)
+    run_here("pretext", "--data", data, "--out", data, "--minutes", 0)
     everything, family = read(data / "pretext-summary.csv")
     assert (everything["family"], family["family"]) == ("all", "MSL")
     assert (family["series"], family["without"], family["with"]) == ("2", "0.3000", "0.5000")
@@ -83,7 +107,7 @@ def test_rules_are_compared_within_halves_of_the_families(data):
         for rule in value
     ]  # fmt: skip
     write(data / "signals.csv", lines)
-    run("signals", "--data", data, "--out", data, "--minutes", 0)
+    run_here("signals", "--data", data, "--out", data, "--minutes", 0)
     summary = read(data / "signals-summary.csv")
     counts = {line["group"]: int(line["series"]) for line in summary}
     assert counts == {
@@ -103,7 +127,7 @@ def test_published_values_are_held_against_the_spread_of_seeds(data):
         for seed in (0, 1)
     ]  # fmt: skip
     write(data / "baselines-check.csv", lines)
-    run("baselines_check", "--data", data, "--out", data, "--minutes", 0)
+    run_here("baselines_check", "--data", data, "--out", data, "--minutes", 0)
     summary = read(data / "baselines-check-summary.csv")
     assert [line["verdict"] for line in summary] == ["within the seeds", "near", "apart", ""]
     assert [line["mean"] for line in summary] == ["0.3000"] * 4
@@ -131,7 +155,7 @@ def test_published_tables_are_looked_through(tmp_path):
     write(tmp_path / "vace-main.csv", [{"method": "xLSTMAD-R (MSE)", "VUS-PR": 0.37}])
     row = {"method": "xLSTM-AD-R (MSE)", "MSL": 0.3, "TAO": 0.4, "Overall": 0.33}
     write(tmp_path / "vace-category.csv", [row])
-    run("published_checks", "--published", tmp_path, "--out", tmp_path)
+    run_here("published_checks", "--published", tmp_path, "--out", tmp_path)
     found = {line["item"]: line["value"] for line in read(tmp_path / "published-checks.csv")}
     assert found["ZS: series met by one head a family"] == "3 of 3"
     assert (found["head of MSL"], found["head of TAO"]) == ("fft", "future")
@@ -227,7 +251,7 @@ def test_a_family_is_measured_with_what_others_choose(tmp_path):
         for k in range(2)
     ]
     write(tmp_path / "variants.csv", lines)
-    run("leave_one_out", "--data", tmp_path, "--out", tmp_path, "--minutes", 0)
+    run_here("leave_one_out", "--data", tmp_path, "--out", tmp_path, "--minutes", 0)
     summary = {line["family"]: line for line in read(tmp_path / "leave-one-out.csv")}
     assert summary["SMAP"]["chosen_without_it"] == "default"  # the others fall with the spike
     assert (summary["SMAP"]["left_out"], summary["SMAP"]["best"]) == ("0.600", "0.900")

@@ -1,89 +1,69 @@
 from __future__ import annotations
 
-from functools import cache
-
 import numpy as np
 import pytest
 
 from alarms.processes import PATCH, PROCESSES
-from vace_ad.alarms.budget import Budget, choose_threshold
+from vace_ad.alarms.budget import Budget, score_threshold
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.runs import Rules, runs_above
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.live.settings import read_budget as budget_of_a_file
 
 MINUTE = 60 * 10**9
-WEEK = 7 * 24 * 60  # rows of a minute
-RULES = Rules(join=48)
-
-
-@cache
-def fresh(name: str) -> np.ndarray:
-    """Two years of normal scores that no calibration saw: enough to count rare alarms."""
-    return PROCESSES[name](100 * WEEK, np.random.default_rng(2026))
-
-
-def kept(name: str, budget: Budget, weeks: int, rules: Rules, seeds: int) -> float:
-    """Alarms counted over alarms asked for, mean over calibrations of some weeks."""
-    rate = budget.rate(MINUTE)
-    assert rate is not None
-    counted = 0
-    for seed in range(seeds):
-        scores = PROCESSES[name](weeks * WEEK, np.random.default_rng(seed))
-        calibration = Calibration.from_scores(scores, PATCH)
-        threshold = choose_threshold(budget, calibration, rules, MINUTE).value
-        counted += len(runs_above(fresh(name), threshold, rules))
-    return counted / (seeds * rate * len(fresh(name)))
-
-
-@pytest.mark.parametrize("name", PROCESSES)
-@pytest.mark.parametrize(
-    ("budget", "weeks"),
-    [
-        (Budget(1, "day"), 1),
-        (Budget(1, "week"), 2),
-        (Budget(1, "month"), 4),
-        (Budget(2, "rows"), 3),
-    ],
-)
-def test_alarms_counted_stay_within_a_factor_of_two(name: str, budget: Budget, weeks: int) -> None:
-    assert 0.5 <= kept(name, budget, weeks, RULES, seeds=40) <= 2
-
-
-@pytest.mark.parametrize("rules", [Rules(), Rules(join=200), Rules(join=10, cooldown=500)])
-def test_the_budget_counts_events_under_the_rules(rules: Rules) -> None:
-    assert 0.5 <= kept("rough", Budget(3, "week"), 2, rules, seeds=30) <= 2
+ROWS = 10_080  # a week of minutes
 
 
 @pytest.fixture(scope="module")
 def calibration() -> Calibration:
-    return Calibration.from_scores(PROCESSES["averaged"](WEEK, np.random.default_rng(0)), PATCH)
+    return Calibration.from_scores(PROCESSES["averaged"](ROWS, np.random.default_rng(0)), PATCH)
 
 
-def test_words_and_cautions(calibration: Calibration) -> None:
-    weekly = choose_threshold(Budget(1, "week"), calibration, RULES, MINUTE)
-    assert weekly.words == "about one false alarm a week"
-    assert weekly.note is None
-    yearly = choose_threshold(Budget(1 / 12, "month"), calibration, RULES, MINUTE)
-    assert yearly.value > weekly.value
-    assert "extrapolated" in str(yearly.note)
-    often = choose_threshold(Budget(1000, "day"), calibration, RULES, MINUTE)
-    assert often.value < weekly.value
-    assert "hardly make more" in str(often.note)
-    assert choose_threshold(Budget(), calibration, RULES).words == (
-        "about one false alarm in 10,000 rows"
-    )
+def test_a_share_of_normal_rows_is_above_its_threshold(calibration: Calibration) -> None:
+    threshold = score_threshold(Budget(0.05, "share"), calibration)
+    fresh = PROCESSES["averaged"](100 * ROWS, np.random.default_rng(2026))
+    assert 0.025 < (fresh > threshold.value).mean() < 0.1
+    assert threshold.words == "about 0.05 of normal rows"
+    assert threshold.note is None
+    assert not threshold.given
 
 
-def test_shares_and_plain_thresholds(calibration: Calibration) -> None:
-    threshold = choose_threshold(Budget(0.05, "share"), calibration, RULES).value
-    assert 0.025 < (fresh("averaged") > threshold).mean() < 0.1
-    assert choose_threshold(Budget(4.5, "threshold"), calibration, RULES).value == 4.5
+def test_a_share_beyond_what_training_shows_is_extrapolated(calibration: Calibration) -> None:
+    few = 0.3 * PATCH / ROWS  # less than a third of an independent row
+    assert score_threshold(Budget(1.01 * few, "share"), calibration).note is None
+    far = score_threshold(Budget(0.99 * few, "share"), calibration)
+    assert "10,080 training rows can show" in str(far.note)
+    assert far.value > calibration.tail.quantile(0.05)
 
 
-def test_budgets_in_time_need_a_step(calibration: Calibration) -> None:
+def test_a_threshold_is_itself(calibration: Calibration) -> None:
+    threshold = score_threshold(Budget(4.5, "threshold"), calibration)
+    assert (threshold.value, threshold.words, threshold.given) == (4.5, "scores above 4.5", True)
+
+
+def test_budgets_in_time_need_a_step() -> None:
     with pytest.raises(InputError, match="without time; give it as step,"):
-        choose_threshold(Budget(1, "week"), calibration, RULES)
+        Budget(1, "week").rate(None)
+
+
+@pytest.mark.parametrize(
+    ("budget", "rate", "words"),
+    [
+        (Budget(1, "day"), 1 / 1440, "about one false alarm a day"),
+        (Budget(2, "week"), 2 / 10_080, "about 2 false alarms a week"),
+        (Budget(0.5, "month"), 0.5 / 43_200, "about 0.5 false alarms a month"),
+        (Budget(3, "rows"), 3e-4, "about 3 false alarms in 10,000 rows"),
+        (
+            Budget(),
+            1 / 10_080,
+            "about one false alarm a week, or in 10,000 rows without time",
+        ),
+        (Budget(0.01, "share"), None, "about 0.01 of normal rows"),
+        (Budget(-2, "threshold"), None, "scores above -2"),
+    ],
+)
+def test_rates_and_words(budget: Budget, rate: float | None, words: str) -> None:
+    assert budget.rate(MINUTE) == (None if rate is None else pytest.approx(rate))
+    assert budget.words == words
 
 
 def test_the_default_is_in_time_where_rows_have_one() -> None:
@@ -93,6 +73,9 @@ def test_the_default_is_in_time_where_rows_have_one() -> None:
     assert Budget().at(60 * MINUTE) == Budget(10, "rows")  # a week has 168 rows of an hour
     assert Budget().rate(60 * MINUTE) == pytest.approx(1 / 1000)
     assert Budget(2, "day").at(None) == Budget(2, "day")
+    fewest = 7 * 24 * 3600 * 10**9 // 1000  # the step of a week of a thousand rows
+    assert Budget().at(fewest) == Budget(1, "week")
+    assert Budget().at(fewest + 10**9) == Budget(10, "rows")
 
 
 @pytest.mark.parametrize("words", ["1 per week", "1/week", "1 a week", "one alarm a week"])
@@ -116,8 +99,16 @@ def test_what_is_no_budget_is_refused_with_what_is(words: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("amount", "per"), [(0, "week"), (-1, "rows"), (0, "share"), (1, "share"), (99.9, "share")]
+    ("amount", "per", "told"),
+    [
+        (0, "week", "0 alarms a week came"),
+        (-1, "rows", "-1 alarms a rows came"),
+        (0, "share", "rate of 0 came"),
+        (1, "share", "rate of 1 came"),
+        (99.9, "share", "rate of 99.9 came"),
+        (1, "year", "a budget per 'year' came"),
+    ],
 )
-def test_budgets_out_of_range(amount: float, per: str) -> None:
-    with pytest.raises(ConfigError):
+def test_budgets_out_of_range(amount: float, per: str, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
         Budget(amount, per)  # type: ignore[arg-type]

@@ -108,7 +108,7 @@ def test_the_mean_excess_lies_between_that_of_the_line_and_of_its_kind(tails: Ta
 
 @pytest.mark.parametrize("rate", [1e-3, 1e-2])
 def test_white_noise_alarms_about_as_often_as_asked(rate: float) -> None:
-    n, low, asked = 100_000, 0, 0.0
+    n, low, asked = 30_000, 0, 0.0
     for seed in range(4):
         limits = Limits(Tails.fit([noise(20_000, seed)], NONE_IDLE, D), rate)
         found = heights(noise(n, 100 + seed), prices(D), np.int64(0))

@@ -1,12 +1,14 @@
 import json
 import re
 import sys
+from functools import partial
 
 import polars as pl
 import pytest
 
 from vace_ad import load
 from vace_ad.cli.main import main
+from vace_ad.demo import simulate
 
 
 def vace(monkeypatch, *arguments):
@@ -42,6 +44,8 @@ def test_the_demo_needs_no_extra(tmp_path, monkeypatch, capsys):
         for loaded in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
             monkeypatch.delitem(sys.modules, loaded)
         monkeypatch.setitem(sys.modules, name, None)
+    short = partial(simulate, days=15, train_days=5)  # what it finds is tested above
+    monkeypatch.setattr("vace_ad.demo.simulate", short)
     out = tmp_path / "results"
     vace(monkeypatch, "demo", "--out", out)
     assert "report.html" in capsys.readouterr().out

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
+from shutil import copytree
 
 import pytest
 
 from cli.runs import Runner
 from feedback.maintenance import SERVICES, TIME, TRAIN, frame, plant, serviced
-
-SMALL = ["--patch-length", "24", "--set", "encoders=1"]
+from vace_ad import VACE
 
 
 @pytest.fixture
@@ -15,13 +16,18 @@ def vace(monkeypatch, capsys) -> Runner:
     return Runner(monkeypatch, capsys)
 
 
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory) -> Path:
+    """A folder with a model and rows that are new to it."""
+    place = tmp_path_factory.mktemp("feedback")
+    frame(serviced(), TRAIN).write_parquet(place / "new.parquet")
+    VACE(patch_length=24, encoders=1).fit(frame(plant()[:TRAIN])).save(place / "pump.vace")
+    return place
+
+
 @pytest.fixture
-def place(vace: Runner, tmp_path):
-    frame(plant()[:TRAIN]).write_parquet(tmp_path / "normal.parquet")
-    frame(serviced(), TRAIN).write_parquet(tmp_path / "new.parquet")
-    done = vace("fit", tmp_path / "normal.parquet", "--model", tmp_path / "pump.vace", *SMALL)
-    assert done.status == 0
-    return tmp_path
+def place(fitted: Path, tmp_path) -> Path:
+    return Path(copytree(fitted, tmp_path / "place"))
 
 
 def test_an_event_is_accepted_listed_and_undone(vace: Runner, place) -> None:

@@ -6,9 +6,9 @@ import numpy as np
 import polars as pl
 
 NAMES = ("flow", "level", "power", "heat")
-TRAIN, N, STEP = 1500, 5000, np.timedelta64(60 * 10**9, "ns")
+TRAIN, N, STEP = 1500, 3200, np.timedelta64(60 * 10**9, "ns")
 TIME = np.datetime64("2026-01-01", "ns") + np.arange(N) * STEP
-SERVICES = (1900, 2600, 3300, 4000)  # rows where a maintenance begins
+SERVICES = (1708, 2096, 2508, 2896)  # rows where a maintenance begins
 LENGTH = 40
 
 

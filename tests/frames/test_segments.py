@@ -172,3 +172,69 @@ def test_run_edges():
     mask = np.array([1, 1, 0, 1], bool)
     np.testing.assert_array_equal(run_edges(mask), [[0, 2], [3, 4]])
     assert run_edges(np.zeros(3, bool)).shape == (0, 2)
+
+
+def test_as_many_missing_channels_as_allowed_are_rebuilt():
+    values = np.zeros((10, 4))
+    values[3:8, :2] = np.nan
+    found = pieces(values, 1, rebuild=lambda rows, _: np.nan_to_num(rows, nan=7.0))
+    assert with_start(found) == [(0, 10)]
+    values[3:8, :3] = np.nan
+    assert with_start(pieces(values, 1, rebuild=lambda rows, _: rows)) == [(0, 3), (8, 2)]
+
+
+def test_a_channel_that_was_never_there_is_left_as_it_is():
+    column = np.full(4, np.nan)
+    interpolate(column, np.isnan(column), 9)
+    assert np.isnan(column).all()
+
+
+def test_rows_that_are_off_have_no_score_and_end_a_stretch():
+    seen = []
+
+    def rebuild(rows, first):
+        seen.append((first, len(rows)))
+        return np.nan_to_num(rows, nan=7.0)
+
+    values = np.arange(40.0).reshape(20, 2)
+    values[[4, 8], 0] = np.nan  # a short gap before the off rows, and one right after them
+    values[14:19, 1] = np.nan  # a long one
+    off = np.zeros(20, bool)
+    off[5:8] = True
+    segments = Segments(2, 2, 0.5, rebuild)
+    found = [*segments.add(values, off=off), *segments.finish()]
+    assert [(piece.rows is None, piece.n) for piece in found if piece.n] == [
+        (False, 5),
+        (True, 3),
+        (False, 12),
+    ]
+    parts = [piece.rows for piece in found if piece.rows is not None]
+    assert parts[0][4, 0] == 6  # the value before it, not one between both sides
+    assert parts[1][0, 0] == 18
+    assert seen == [(8, 12)]
+    segments = Segments(2, 2, 0.5, None)
+    ends = segments.add(values[:10], off=np.arange(10) >= 7)
+    assert [(piece.rows is None, piece.n) for piece in ends if piece.n] == [(False, 7), (True, 3)]
+
+
+@given(st.integers(0, 10**6), st.integers(0, 5))
+def test_rows_that_wait_are_those_held_when_rows_come_one_by_one(seed, max_gap):
+    rng = np.random.default_rng(seed)
+    rows = rng.normal(size=(40, 2))
+    rows[rng.random((40, 2)) < 0.4] = np.nan
+    off = rng.random(40) < 0.1
+    cuts = sorted(set(rng.integers(10, 40, 2).tolist()))
+    first, singly = (Segments(2, max_gap, 0.5, None) for _ in range(2))
+    for segments in (first, singly):
+        segments.add(rows[:10], off=off[:10])
+    found = first.waiting(rows[10:], [cut - 10 for cut in cuts], off[10:])
+    held = []
+    for i in range(10, 40):
+        singly.add(rows[i : i + 1], [0] if i in cuts else [], off[i : i + 1])
+        held.append(singly.n_held)
+    assert (np.zeros(30) if found is None else found).tolist() == held
+
+
+def test_nothing_waits_where_no_cell_is_missing():
+    segments = Segments(2, 3, 0.5, None)
+    assert segments.waiting(np.ones((4, 2)), [], np.zeros(4, bool)) is None

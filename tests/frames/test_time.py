@@ -6,7 +6,13 @@ import pytest
 
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.frames.order import order_rows
-from vace_ad.frames.time import TimeReport, check_time, duration_words, split_time
+from vace_ad.frames.time import (
+    TimeReport,
+    check_order,
+    check_time,
+    duration_words,
+    split_time,
+)
 from vace_ad.frames.timestamps import parse_duration
 from vace_ad.settings import spelt
 
@@ -294,3 +300,118 @@ def test_a_counter_of_hours_is_no_day_number(name: str) -> None:
     frame = pl.DataFrame({name: 40_000 + np.arange(20) * 0.1, "a": np.arange(20) % 3})
     assert split_time(frame)[1] is None
     assert split_time(frame.rename({name: "Zeit (UTC)"}))[1] is not None
+
+
+# ------------------------------------------------------------------------ where a rule begins
+
+
+def stamps(pauses: list[float]) -> np.ndarray:
+    """Times with these pauses, in minutes."""
+    return minutes(1)[0] + (np.cumsum([0, *pauses]) * MINUTE).astype("m8[ns]")
+
+
+@pytest.mark.parametrize(
+    ("bad", "rows", "left_out"), [(1, 20, True), (2, 200, True), (3, 200, False), (2, 20, False)]
+)
+def test_few_rows_without_a_time_are_left_out(bad: int, rows: int, left_out: bool) -> None:
+    words = [f"2026-01-01 {i // 60:02}:{i % 60:02}:00" for i in range(rows)]
+    words[7 : 7 + bad] = ["?"] * bad
+    if left_out:
+        frame, time, report = split_time(table(words))
+        assert time is not None
+        assert len(time) == frame.height == rows - bad
+        assert report.notes == (f"{bad} of {rows} rows left out: they have no time",)
+    else:
+        with pytest.raises(InputError, match=f"{bad} of {rows} cells .* first in row 7;"):
+            split_time(table(words), "when")
+
+
+def test_a_column_in_which_every_tenth_cell_is_no_time_is_not_the_time() -> None:
+    words = [f"2026-01-01 00:{i:02}:00" for i in range(20)]
+    words[3] = words[9] = "?"
+    assert split_time(table(words))[1] is None
+
+
+@pytest.mark.parametrize(
+    ("pause", "irregular"), [(1.1, 0), (1.11, 1), (0.9, 0), (0.3, 1), (2.5, 1), (3.1, 0), (4.0, 0)]
+)
+def test_a_pause_is_irregular_more_than_a_tenth_off_whole_steps(
+    pause: float, irregular: int
+) -> None:
+    report = check_time(stamps([1] * 30 + [pause]))
+    assert report.step == MINUTE
+    assert report.irregular == pytest.approx(irregular / 31)
+
+
+def test_a_table_is_irregular_when_more_than_a_twentieth_of_its_pauses_are() -> None:
+    assert check_time(stamps([1] * 95 + [1.3] * 5)).notes == ()
+    (note,) = check_time(stamps([1] * 94 + [1.3] * 6)).notes
+    assert note.startswith("the step is irregular: 6% of rows are off 60 s")
+
+
+@pytest.mark.parametrize(("pause", "gaps"), [(1.5, 0), (1.6, 1), (2, 1)])
+def test_a_gap_of_a_regular_table_is_a_row_that_is_not_there(pause: float, gaps: int) -> None:
+    notes = check_time(stamps([1] * 30 + [pause])).notes
+    assert len([note for note in notes if "gap in time" in note]) == gaps
+
+
+@pytest.mark.parametrize(("pause", "gaps"), [(9.5, 0), (10.5, 1)])
+def test_a_gap_of_an_irregular_table_is_ten_of_its_steps(pause: float, gaps: int) -> None:
+    notes = check_time(stamps([1, 1.4, 1, 0.6, 1] * 6 + [pause])).notes
+    assert notes[0].startswith("the step is irregular")
+    assert len(notes) == 1 + gaps
+
+
+@pytest.mark.parametrize(
+    ("pause", "words"),
+    [(0.11, "5s"), (0.5, "30s"), (7, "5min"), (15, "15min"), (45, "1h"), (600, "10h")],
+)
+def test_the_resampling_that_is_proposed_is_a_round_step(pause: float, words: str) -> None:
+    (note,) = check_time(stamps([pause, 1.4 * pause, pause, 0.6 * pause, pause] * 6)).notes
+    assert f"resample='{words}'" in spelt(note)
+
+
+def test_durations_change_their_unit_at_two() -> None:
+    words = [duration_words(s * 1e9) for s in (120, 119, 7200, 172_800, 1, 0.999, 1e-3, 9e-4)]
+    assert words == ["2 min", "119 s", "2 h", "2 days", "1 s", "999 ms", "1 ms", "900 µs"]
+
+
+def test_twelve_columns_are_named() -> None:
+    names = [f"c{i}" for i in range(13)]
+    frame = pl.DataFrame({name: [1.0] for name in names})
+    with pytest.raises(InputError, match=r"c10, c11, …$"):
+        split_time(frame, "clock")
+    with pytest.raises(InputError, match=r"c10, c11$"):
+        split_time(frame.select(names[:12]), "clock")
+
+
+@pytest.mark.parametrize(
+    ("hours", "times", "summer"), [(0.5, 1, True), (1.5, 3, True), (1.6, 1, False), (1, 4, False)]
+)
+def test_steps_back_of_about_an_hour_look_like_summer_time(
+    hours: float, times: int, summer: bool
+) -> None:
+    pauses = ([120.0] * 3 + [-60 * hours]) * times
+    with pytest.raises(InputError, match="time goes backwards") as error:
+        check_order(stamps(pauses), first=100)
+    assert ("summer time" in str(error.value)) == summer
+    assert "(row 104)" in str(error.value)
+    with pytest.raises(InputError, match="; sort the rows"):
+        check_order(stamps(pauses), "UTC")
+
+
+def test_two_rows_the_wrong_way_round_are_no_table_the_wrong_way_round() -> None:
+    with pytest.raises(InputError, match="goes backwards"):
+        check_order(minutes(2)[::-1])
+
+
+def test_the_same_time_twice_is_refused_where_order_is_strict() -> None:
+    check_order(stamps([1, 0, 1]))
+    with pytest.raises(InputError, match=r"1 row has the time .* at .*00:01.*\(row 12\)"):
+        check_order(stamps([1, 0, 1]), strict=True, first=10)
+
+
+def test_one_row_has_no_step() -> None:
+    report = check_time(minutes(1), "when", "UTC", ["said before"])
+    assert (report.column, report.zone, report.step) == ("when", "UTC", None)
+    assert report.notes == ("said before",)

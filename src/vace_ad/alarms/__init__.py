@@ -1,6 +1,6 @@
 """From rows to alarms: evidence, limits from a budget, events, and the channels to blame."""
 
-from vace_ad.alarms.budget import Budget, Threshold, choose_threshold
+from vace_ad.alarms.budget import Budget, Threshold, score_threshold
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.gpd import Tail
@@ -13,5 +13,5 @@ __all__ = [
     "Rules",
     "Tail",
     "Threshold",
-    "choose_threshold",
+    "score_threshold",
 ]

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import Literal
 
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.runs import Rules
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.settings import option
 
@@ -22,7 +21,7 @@ PERIODS = {"day": _DAY, "week": 7 * _DAY, "month": 30 * _DAY}  # nanoseconds
 DEFAULT_ROWS = 10_000  # that budgets in rows are counted in
 FEWEST_ROWS = 1_000  # of a week that has one false alarm by default; a shorter one has fewer
 
-# Below this many expected alarms, the calibration rows say little about the threshold.
+# Below this many independent rows above it, the calibration rows say little about a threshold.
 _FAR = 0.3
 
 _WORDS = re.compile(
@@ -135,35 +134,14 @@ class Threshold:
     given: bool = False  # by a person, not learned
 
 
-def choose_threshold(
-    budget: Budget, calibration: Calibration, rules: Rules, step: int | None = None
-) -> Threshold:
-    """The threshold that keeps alarms on normal data within a budget.
-
-    Alarms are counted as events under `rules`, as a person meets them, not as rows. `step` is
-    the time between rows in nanoseconds.
-    """
-    budget = budget.at(step)
+def score_threshold(budget: Budget, calibration: Calibration) -> Threshold:
+    """The score that a share of normal rows or a plain threshold stands for."""
     if budget.per == "threshold":
         return Threshold(float(budget.amount), budget.words, given=True)
-    if budget.per == "share":
-        value = calibration.tail.quantile(budget.amount)
-        far = budget.amount * calibration.n_rows < _FAR * calibration.spacing
-        return Threshold(value, budget.words, _caution(calibration, far))
-    rate = budget.rate(step)
-    assert rate is not None  # the other kinds returned above
-    expected = rate * calibration.n_rows
-    value = calibration.threshold_for(expected, rules)
-    note = _caution(calibration, expected < _FAR)
-    if expected > calibration.count(float(calibration.scores.min()), rules) >= 1:
-        note = f"normal rows hardly make more events than this: {budget.words} is many"
+    value, note = calibration.tail.quantile(budget.amount), None
+    if budget.amount * calibration.n_rows < _FAR * calibration.spacing:
+        note = (
+            f"the budget is far beyond what {calibration.n_rows:,} training rows can show; the "
+            "threshold is extrapolated: train on more rows, or allow more alarms"
+        )
     return Threshold(value, budget.words, note)
-
-
-def _caution(calibration: Calibration, far: bool) -> str | None:
-    if not far:
-        return None
-    return (
-        f"the budget is far beyond what {calibration.n_rows:,} training rows can show; the "
-        "threshold is extrapolated: train on more rows, or allow more alarms"
-    )

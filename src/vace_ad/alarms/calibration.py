@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.decluster import find_clusters, ranks_below
-from vace_ad.alarms.gpd import Tail, fit_pareto
-from vace_ad.alarms.runs import Rules, group_rows
+from vace_ad.alarms.decluster import find_clusters
+from vace_ad.alarms.gpd import Tail
 
-# Highest rows kept for counting events: a tenth of the sample, within these bounds.
+# Highest rows kept to find clusters in: a tenth of the sample, within these bounds.
 _KEEP_SHARE, _KEEP_LEAST, _KEEP_MOST = 0.1, 2_000, 20_000
 
 # Suspicious rows are left out up to this share of the sample; more of them is how it is.
@@ -22,8 +21,8 @@ _LEAVE_OUT_MOST = 0.1
 class Calibration:
     """The tail of the calibration scores, and the rows where they were highest.
 
-    Row numbers of the highest scores are enough to count events for any threshold above the
-    lowest of them under any rules, so the sample itself need not be kept.
+    Row numbers of the highest scores are enough to find what stands out, so the sample itself need
+    not be kept.
     """
 
     n_rows: int  # calibration rows with a score
@@ -62,37 +61,3 @@ class Calibration:
         top = np.argpartition(sample[known], -keep)[-keep:]
         rows = np.sort(known[top]).astype(np.int64)
         return cls(len(known), rows, sample[rows], tail, spacing, suspicious)
-
-    def count(self, threshold: float, rules: Rules) -> int:
-        """How many events the calibration rows hold above a threshold."""
-        return len(group_rows(self.rows[self.scores > threshold].astype(np.intp), rules))
-
-    def threshold_for(self, events: float, rules: Rules) -> float:
-        """The threshold above which so many events are expected in `n_rows` normal rows.
-
-        Counted where the sample holds enough events; beyond, from a Pareto law of the peaks of
-        its highest independent clusters, times the events that a cluster makes under the rules.
-        """
-        level, peaks, _ = find_clusters(self.rows, self.scores, self.n_rows, self.spacing)
-        split = self._split(peaks, rules)
-        if events >= split * len(peaks):
-            return self._count_down(events, level, rules)
-        law = fit_pareto(peaks - level, len(peaks))
-        return level + law.excess(events / (split * len(peaks)))
-
-    def _split(self, peaks: NDArray[np.float64], rules: Rules) -> float:
-        """How many events a cluster makes, counted at levels between neighbouring peaks."""
-        ranks = np.arange(2, len(peaks))  # below two peaks a count says little
-        if len(ranks) < 2:
-            return 1.0
-        middles = (peaks[ranks - 1] + peaks[ranks]) / 2
-        counted = sum(self.count(float(x), rules) for x in middles)
-        return max(counted, 1) / float(ranks.sum())
-
-    def _count_down(self, events: float, level: float, rules: Rules) -> float:
-        """The highest threshold with at least so many events, from `level` down."""
-        ranked = np.sort(self.scores[self.scores <= level])[::-1]
-        for rank in ranks_below(len(ranked)):
-            if self.count(float(ranked[rank]), rules) >= events:
-                return float(ranked[rank])
-        return float(self.scores.min())

@@ -51,7 +51,7 @@ class LiveModel:
         """
         self._detector, self._budget, self._step, self._rest = detector, budget, step, rest
         try:
-            detector.model_.threshold(budget, None, step)  # refused now, not at the first row
+            detector.model_.threshold(budget, step)  # refused now, not at the first row
         except InputError:
             raise ConfigError(
                 f"alarms.budget is {budget.words}, and the model was fitted on rows without time; "

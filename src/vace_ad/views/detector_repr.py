@@ -70,5 +70,5 @@ def _alarms(detector: VACE) -> str:
     """The default budget, and what its limits rest on."""
     model = detector.model_
     rows = plural(model.alarm.tails.n_rows, "training row")
-    words = model.threshold(Budget(), None).words
+    words = model.threshold(Budget()).words
     return f"{words}; limits from {rows} judged as if they were new"

@@ -16,14 +16,14 @@ from vace_ad.fleet.runner import per_machine, run_fleet
 from vace_ad.fleet.task import Job
 from vace_ad.frames.read_options import Reading
 
-ROWS = 4000
+ROWS = 2000
 
 
 @pytest.mark.data
 def test_a_keyed_table_gives_the_events_of_its_machines(data_folder: Path, tmp_path: Path) -> None:
-    files = sorted(data_folder.glob("*_SMD_*"))[:3]
-    if len(files) < 3 or files[0].suffix != ".parquet":
-        pytest.skip("no three SMD series as Parquet")
+    files = sorted(data_folder.glob("*_SMD_*"))[:2]
+    if len(files) < 2 or files[0].suffix != ".parquet":
+        pytest.skip("no two SMD series as Parquet")
     config = VACEConfig.from_preset(None, encoders=1)
     budget = Budget(90, "rows")
     tables = [pl.read_parquet(path).head(ROWS) for path in files]
@@ -38,7 +38,7 @@ def test_a_keyed_table_gives_the_events_of_its_machines(data_folder: Path, tmp_p
         training = choose_training(
             loaded, config, share=None, rows=None, until=None, file=None, how=Reading()
         )
-        alone = fit_and_detect(loaded, training, config, Alarming(per_machine(budget, 3)))
+        alone = fit_and_detect(loaded, training, config, Alarming(per_machine(budget, 2)))
         assert found[path.stem].status == "ok", found[path.stem].error
         rows = [(event["start"], event["end"]) for event in found[path.stem].events]
         assert rows == [(event.start, event.end) for event in alone.found.events]

@@ -12,10 +12,6 @@ pytestmark = pytest.mark.data
 LENGTH, SIZE = 50, 15
 
 
-@pytest.mark.xfail(
-    strict=False,
-    reason="the cells are more sensitive than the patterns that accepted stretches are matched by",
-)
 def test_a_planted_maintenance_in_a_real_machine(data_folder) -> None:
     path = next(data_folder.glob("001_Genesis_*.parquet"))
     train = int(path.name.split("_tr_")[1].split("_")[0])
