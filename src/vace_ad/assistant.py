@@ -135,7 +135,7 @@ class Desk:
         )
         n = len(loaded.table)
         if not 0 <= start < end <= n:
-            raise InputError(f"rows {start} to {end} came, the table has rows 0 to {n}")
+            raise InputError(f"got rows {start} to {end}, the table has rows 0 to {n}")
         blame = detector.explain(loaded.table, start, end)
         _, expected = expected_cells(detector.model_, loaded.table, range(len(detector.channels_)))
         suspects = []

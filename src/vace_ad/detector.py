@@ -476,10 +476,7 @@ class VACE:
 
         yield from run(stream, tables(), progress, **how)
         if n_rows < model.reach:
-            raise TooShortError(
-                f"{n_rows} rows came; a score looks at {model.reach}, so at least that many are "
-                "needed"
-            )
+            raise TooShortError(f"got {n_rows} rows; a score needs at least {model.reach}")
 
     def _check_scored(self, scores: Scores, trouble: str | None, idle: int = 0) -> None:
         """Say how many rows have no score and why; refuse an answer that has none at all.
@@ -565,7 +562,7 @@ class VACE:
         shape, table = self._shape(), gathered(data, self.channels_)
         length = shape.config.length
         if len(table) < length:
-            raise TooShortError(f"{len(table)} rows came; a patch has {length}")
+            raise TooShortError(f"got {len(table)} rows; need at least patch_length={length}")
         rows = table.block(0, len(table))
         patches = PatchSet([rows], length, shape.scale)
         found = embed(shape.engine.engine, patches, patches.grid(1), progress)

@@ -268,7 +268,7 @@ class Stream:
         if time is not None:
             stamps = np.atleast_1d(np.asarray(time, "datetime64[ns]"))
             if len(stamps) != len(table):
-                raise InputError(f"{len(stamps)} times came for {len(table)} rows; give one each")
+                raise InputError(f"got {len(stamps)} times for {len(table)} rows; give one each")
             table = replace(table, time=stamps)
         return table
 

@@ -70,7 +70,7 @@ def test_rows_are_learned_from_where_a_condition_holds(tmp_path: Path) -> None:
     assert resampled.table.names == ("a", "b")
     with pytest.raises(InputError, match="no row satisfies where=\"state == 'gone'\""):
         load_table(str(path), Reading(where="state == 'gone'"))
-    with pytest.raises(ConfigError, match="where and long both came"):
+    with pytest.raises(ConfigError, match="where and long cannot be combined"):
         load_table(str(path), Reading(where="a > 1", long="state,a"))
 
 
@@ -109,7 +109,7 @@ def test_several_ranges_and_ranges_left_out(tmp_path: Path) -> None:
         ({"ranges": ["x..y"]}, "train_range 'x' is no time"),
         ({"skip": ["2026-02-01..2026-01-01"]}, "ends before it begins"),
         ({"ranges": ["2027-01-01..2027-02-01"]}, "no row is left to train on"),
-        ({"ranges": ["2026-01-01.."], "rows": 5}, "train_rows and train_range both came"),
+        ({"ranges": ["2026-01-01.."], "rows": 5}, "train_rows and train_range cannot be combined"),
     ],
 )
 def test_ranges_that_say_nothing(tmp_path: Path, ways: dict[str, object], message: str) -> None:

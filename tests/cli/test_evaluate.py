@@ -141,7 +141,7 @@ def test_json_has_no_nan(tmp_path: Path) -> None:
         (["--window=-3"], "--window is '-3'; expected 'auto' or a whole number"),
         (["--window", "wide"], "--window is 'wide'"),
         (["--window", "9", "--series-column", "flow"], "serves --window auto only"),
-        (["--threshold", "1", "--prediction-column", "row"], "both came"),
+        (["--threshold", "1", "--prediction-column", "row"], "cannot be combined"),
         (["--step-seconds", "1"], "without predictions"),
     ],
 )

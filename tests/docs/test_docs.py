@@ -179,7 +179,7 @@ def test_made_pages_name_every_setting_and_option(made):
 def test_made_code_runs(made, capsys):
     (code,) = re.findall(r"```python\n(.*?)```", made["reference/errors.md"], flags=re.S)
     exec(code, {})
-    assert "20 training rows came" in capsys.readouterr().out
+    assert "got 20 training rows" in capsys.readouterr().out
 
 
 def test_the_import_graph_is_the_one_in_contributing(monkeypatch):

@@ -76,7 +76,7 @@ def test_machines_with_few_rows_borrow(fitted: Fleet) -> None:
     one = pl.concat([NORMAL, short.head(1)])
     row = next(row for row in again.detect(one).rows if row.machine == "small")
     assert row.status == "short"
-    assert "1 rows came" in (row.error or "")
+    assert "got 1 rows" in (row.error or "")
 
 
 def test_one_model_for_all() -> None:
@@ -139,9 +139,9 @@ def test_groups_give_the_events_of_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("by", "more", "match"),
     [
-        ("machine", {}, "group='site' came"),
-        (["machine", "line"], {}, "group='site' came"),
-        (["site", "machine"], {"shared": True}, "both came"),
+        ("machine", {}, "group='site': must be"),
+        (["machine", "line"], {}, "group='site': must be"),
+        (["site", "machine"], {"shared": True}, "cannot be combined"),
     ],
 )
 def test_what_is_no_group(by: list[str], more: dict[str, bool], match: str) -> None:

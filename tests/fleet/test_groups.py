@@ -69,7 +69,7 @@ def test_models_of_groups_are_kept(sites: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by", ["machine", "site"])
 def test_a_group_is_one_of_several_keys(sites: Path, tmp_path: Path, by: str) -> None:
-    with pytest.raises(ConfigError, match=r"group='site' came; .* by='site,machine'"):
+    with pytest.raises(ConfigError, match=r"group='site': must be .* by='site,machine'"):
         run_fleet([sites], job(tmp_path / "o", by=by), tmp_path / "o", group="site")
     assert not (tmp_path / "o").exists()
 

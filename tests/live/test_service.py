@@ -121,7 +121,7 @@ def test_a_backtest_of_a_past_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"24 h were asked .* only 66.5 min .* --backtest 66min"):
         backtest(made, DAY, lambda config: FakeCore())
     write(tmp_path, [])
-    with pytest.raises(InputError, match="no row came"):
+    with pytest.raises(InputError, match="the source has no rows"):
         backtest(made, DAY, lambda config: FakeCore())
     write(tmp_path, [{"time": 1_767_614_400, "entity": "p1", "wrong": 1.0}])
     with pytest.raises(InputError, match="1 reading of channels that the model does not know"):

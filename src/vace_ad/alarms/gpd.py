@@ -88,7 +88,7 @@ class Tail:
         sample = sample[np.isfinite(sample)]
         n = len(sample)
         if n < 2:
-            raise InputError(f"{n} calibration scores came; at least 2 finite ones are needed")
+            raise InputError(f"got {n} calibration scores; at least 2 finite ones are needed")
         shares = _SHARES[n * _SHARES >= 1.0]
         knots, first = np.unique(np.quantile(sample, 1.0 - shares), return_index=True)
         shares = shares[first]  # of equal knots the largest share: P(S ≥ s)

@@ -185,8 +185,8 @@ def _with_where(frame: pl.DataFrame, how: Reading) -> pl.DataFrame:
         return frame
     if how.long is not None:
         raise ConfigError(
-            f"{option('where')} and {option('long')} both came; a row of a long table is one "
-            "reading, so a condition on rows has no meaning there"
+            f"{option('where')} and {option('long')} cannot be combined: a row of a long "
+            "table is one reading, so a condition on rows has no meaning there"
         )
     return frame.with_columns(rows_where(frame, how.where).cast(pl.Float64).alias(_WHERE))
 

@@ -67,7 +67,7 @@ def choose_training(
     }
     chosen = [option(name) for name, value in given.items() if value is not None]
     if len(chosen) > 1:
-        raise ConfigError(f"{chosen[0]} and {chosen[1]} both came; give one of them")
+        raise ConfigError(f"{chosen[0]} and {chosen[1]} cannot be combined; give one of them")
     if file is not None:
         other = within(load_table(file, how, loaded.table.names), skip=skip)
         return Training([other], None, f"{_allowed(other)} of {file}")
@@ -143,7 +143,7 @@ def _first_rows(
     else:
         part = DEFAULT_SHARE if share is None else share
         if not 0 < part < 1:
-            raise ConfigError(f"{option('train_share', part)} came; it is a share between 0 and 1")
+            raise ConfigError(f"{option('train_share', part)}: must be a share between 0 and 1")
         count, words = int(part * len(table)), f"first {part:.0%} of rows"
     needed = config.length + config.offset + 1
     if count < needed:

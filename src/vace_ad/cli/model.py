@@ -126,7 +126,7 @@ def score_command(
     alarming, planned = alarms.alarming(), settings.planned()
     if _one_of(model, fleet, how) is None:
         if scores is not None:
-            raise ConfigError("--scores and --by both came; --out keeps each machine's scores")
+            raise ConfigError("--scores and --by cannot be combined; use --out for scores")
         training, config = opt.TrainingOptions(), VACEConfig(**planned)
         many.detect_fleet(paths, how, config, alarming, training, fleet, results, output)
         return
@@ -180,13 +180,13 @@ def inspect_command(
 def _one_of(model: Path | None, fleet: opt.FleetOptions, how: opt.TableOptions) -> Path | None:
     """The one model file, None for a folder of models; refuses what does not go together."""
     if how.by is None and fleet.models is not None:
-        raise ConfigError("--models came without --by; say which column names the machine")
+        raise ConfigError("--models needs --by; say which column names the machine")
     if how.by is not None and fleet.models is None:
         raise ConfigError("--by needs --models, a folder for a model of each machine")
     if how.by is None and model is None:
         raise ConfigError("no model was named; give --model FILE, or --by with --models FOLDER")
     if model is not None and fleet.models is not None:
-        raise ConfigError("--model and --models both came; give one of them")
+        raise ConfigError("--model and --models cannot be combined; give one of them")
     return model
 
 

@@ -132,7 +132,7 @@ class AlarmOptions:
         chosen = [name for name in names if getattr(self, name) is not None]
         if len(chosen) > 1:
             first, second = (f"--{name.replace('_', '-')}" for name in chosen[:2])
-            raise ConfigError(f"{first} and {second} both came; give one of them")
+            raise ConfigError(f"{first} and {second} cannot be combined; give one of them")
         if self.false_alarm_rate is not None:
             budget = Budget(self.false_alarm_rate, "share")
         elif self.threshold is not None:
@@ -278,7 +278,7 @@ class FleetOptions:
         """They mean nothing for one table."""
         for name in ("shared", "group", "address"):
             if getattr(self, name):
-                raise ConfigError(f"--{name} came without --by; say which column names the machine")
+                raise ConfigError(f"--{name} needs --by; say which column names the machine")
 
 
 DetectFleet = Annotated[FleetOptions, Without(("models",))]

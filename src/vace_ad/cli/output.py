@@ -207,7 +207,7 @@ def check_excel(results: ResultOptions, how: Reading) -> None:
     if results.out is None:
         raise ConfigError("--excel needs --out, the folder to write into")
     if how.by is not None:
-        raise ConfigError("--excel and --by both came; a fleet's events are written as CSV only")
+        raise ConfigError("--excel and --by cannot be combined; a fleet's events are CSV")
     with needs("openpyxl", "excel", "writing an Excel workbook"):
         import openpyxl  # noqa: F401
 

@@ -74,7 +74,7 @@ def retrain_command(
     from vace_ad.frames.zones import time_words
 
     if not 0.1 <= share <= 0.9:
-        raise ConfigError(f"--share {share} came; it lies between 0.1 and 0.9")
+        raise ConfigError(f"--share {share}: must lie between 0.1 and 0.9")
     output = Output.of(shown)
     present = load(existing(model))
     versions = Versions(model)
@@ -85,7 +85,7 @@ def retrain_command(
     cut = int(share * len(table))
     if len(table) - cut < present.model_.reach:
         raise TooShortError(
-            f"{len(table):,} rows came, of which {len(table) - cut:,} would judge; at least "
+            f"got {len(table):,} rows, of which {len(table) - cut:,} would judge; at least "
             f"{present.model_.reach} are needed for that: give more rows, or a smaller --share"
         )
     with output.progress() as progress:
@@ -136,7 +136,7 @@ def models_command(
     from vace_ad.app.versions import Versions
 
     if back and use is not None:
-        raise ConfigError("--back and --use both came; give one of them")
+        raise ConfigError("--back and --use cannot be combined; give one of them")
     output = Output.of(shown)
     versions = Versions(existing(model))
     if back or use is not None:

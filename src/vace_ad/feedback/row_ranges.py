@@ -53,7 +53,7 @@ def make_verdict(
             if found is not None and "channels" not in fields:
                 fields["channels"] = found.channels[:MOST_NAMED]
     elif start is None:
-        raise FeedbackError("rows came without their table; give the table, or times")
+        raise FeedbackError("row numbers need their table; give the table, or times")
     return Verdict.new(cast(What, verdict), **fields)
 
 
@@ -157,8 +157,7 @@ def _times(what: Any, zone: str | None) -> tuple[np.datetime64 | None, np.dateti
         return what.start_time, what.end_time
     if not isinstance(what, tuple | list) or len(what) != 2:
         raise FeedbackError(
-            f"{type(what).__name__} came; say what it is about by an Event, or by (start, end) as "
-            "rows or times"
+            f"got {type(what).__name__}; give an Event, or a pair (start, end) of rows or times"
         )
     if all(isinstance(x, int | np.integer) for x in what):
         return None, None
@@ -180,7 +179,7 @@ def _rows(
             )
         return found
     if start is not None and not isinstance(what, Event):
-        raise FeedbackError("times came, but the table has none; give rows")
+        raise FeedbackError("got times, but the table has no time column; give row numbers")
     low, high = (what.start, what.end) if isinstance(what, Event) else map(int, what)
     if not 0 <= low < high <= len(table):
         raise FeedbackError(

@@ -263,7 +263,7 @@ class Fleet:
 
     def _check(self) -> None:
         if self.shared and self.group is not None:
-            raise ConfigError(f"shared=True and group={self.group!r} both came; give one of them")
+            raise ConfigError(f"shared=True and group={self.group!r} cannot be combined; give one")
         group_column(self.group, self.by)  # refuses what is no group
 
     def _job(

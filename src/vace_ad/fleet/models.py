@@ -101,7 +101,7 @@ def group_column(group: str | None, by: Sequence[str]) -> int | None:
         return None
     if group not in by or len(by) < 2:
         raise ConfigError(
-            f"{option('group', group)} came; it is one of several columns that name machines: "
+            f"{option('group', group)}: must be one of several columns that name machines: "
             f"{option('by', f'{group},machine')} names {group} too"
         )
     return by.index(group)

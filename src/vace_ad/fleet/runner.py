@@ -164,7 +164,7 @@ def _as_polars(data: Any) -> pl.DataFrame:
         frame: pl.DataFrame = nw.from_native(data, eager_only=True).to_polars()
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"a {type(data).__name__} came; a fleet is a pandas, polars or Arrow table, a Ray "
+            f"got a {type(data).__name__}; a fleet is a pandas, polars or Arrow table, a Ray "
             "Dataset, or paths, with a column that names the machine"
         ) from error
     return frame

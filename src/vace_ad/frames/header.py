@@ -52,7 +52,7 @@ def find_head(
     """
     if header_row is not None and not 1 <= header_row < len(rows):
         raise InputError(
-            f"{option('header_row', header_row)} came; the table has only {len(rows):,} rows"
+            f"{option('header_row', header_row)}: the table has only {len(rows):,} rows"
         )
     if header is False:
         return Head((), (), 0)

@@ -138,7 +138,7 @@ def placed_parts(
         longest = max(map(len, tables))
         gaps = " without a gap" if longest >= needed else ""
         raise TooShortError(
-            f"{longest} training rows came; {needed} in a row{gaps} are needed (patch_length "
+            f"got {longest} training rows; {needed} in a row{gaps} are needed (patch_length "
             f"{config.length} + velocity offset {config.offset} + 1); give more rows or a "
             "smaller patch_length"
         )

@@ -115,7 +115,7 @@ class RowBuffer:
         """Take back a state."""
         rows, width = state["rows"], self._space.shape[1]
         if rows.ndim != 2 or rows.shape[1] != width:
-            raise ValueError(f"rows of the shape {rows.shape} came, not of {width} columns")
+            raise ValueError(f"got rows of shape {rows.shape}; expected {width} columns")
         self.refill(rows.copy())
         self._skip = int(state["skip"][0])
 
