@@ -116,7 +116,9 @@ class VACEConfig(_Checked):
     # training rows where they repeat themselves, else 96
     stride: int | None = None  # every how many rows a patch is scored, at most: see grid_stride;
     # None: a sixth of a patch
-    shape: Literal["auto", "always"] = "auto"  # auto: patches count where training has a rhythm,
+    shape: Literal["auto", "always"] = (
+        "auto"  # auto: patches count where training has a seasonality,
+    )
     # or where their length is given; elsewhere they tell nothing that windows do not
     encoders: int = 2  # independently seeded encoders whose evidence is averaged
     amplitude: bool = True  # whether anything but the shape of patches counts

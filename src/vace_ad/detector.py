@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.budget import Budget, Threshold
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.detection import Judged, borne, find_events
+from vace_ad.alarms.detection import StreamResult, find_events, tolerance
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.expected import expected_cells, explain_rows
 from vace_ad.alarms.fixed_threshold import ScoreFeed
@@ -31,9 +31,9 @@ from vace_ad.feedback import (
     Feedback,
     Verdict,
     make_verdict,
+    merge_matches,
     named_stretches,
-    sorted_out,
-    with_named,
+    split_by_feedback,
     with_ratio,
 )
 from vace_ad.frames.columns import clean_frame
@@ -45,7 +45,7 @@ from vace_ad.frames.write import frame_like
 from vace_ad.model import Model
 from vace_ad.progress import Progress, shown, silent
 from vace_ad.settings import option
-from vace_ad.signals.row_buffer import added
+from vace_ad.signals.row_buffer import ordered_sum
 from vace_ad.signals.shape import Shape
 from vace_ad.stream import Added, Stream, run
 from vace_ad.views import detector_repr
@@ -553,7 +553,7 @@ class VACE:
         shape = self.model_.shape
         if shape is None:
             raise ConfigError(
-                "this detector has no encoders, since its training rows show no rhythm that a "
+                "this detector has no encoders, since its training rows show no period that a "
                 "patch could follow; fit one with shape='always', or give patch_length"
             )
         return shape
@@ -606,7 +606,7 @@ class VACE:
         stream = Stream(
             model, budget=Budget.of(budget), rules=rules, step=step, live=False, alarms=True
         )
-        bear = borne(accepted, len(table), model.config.length)
+        bear = tolerance(accepted, len(table), model.config.length)
         with shown(progress) as report, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", VaceWarning)
             parts = list(self._run(stream, table, report, first=first, bear=bear))
@@ -615,14 +615,14 @@ class VACE:
             }
             scores = next(iter(signals.values()))
             self._check_scored(scores, stream.trouble, _count_idle(parts))
-        judged = Judged(
+        judged = StreamResult(
             [change for part in parts for change in part.changes],
             np.concatenate([part.evidence for part in parts]),
             np.concatenate([part.surprise for part in parts]),
         )
         if not len(judged.evidence):  # a person gave the threshold
             judged = _by_score(
-                model, table, added(signals.values()), stream.threshold, rules, first
+                model, table, ordered_sum(signals.values()), stream.threshold, rules, first
             )
         found = find_events(
             model, table, signals, judged, stream.threshold, first=first, accepted=accepted
@@ -715,14 +715,14 @@ class VACE:
 
         Takes time for the new rows alone. Levels, swings, relations, spikes, forecast residuals,
         distances, surges, shapes, the drift range of channels and the calibration of alarms come
-        from old and new together; units of channels, the regressions, the rhythm and the encoders
+        from old and new together; units of channels, the regressions, the period and the encoders
         stay. New rows count by their number, at most as much as the old ones. Stretches that were
         accepted count in full, however short; those marked as faults are left out.
         """
         model = self.model_
         tables, _ = training_tables(data, self.config, sort=False, expected=model.channels)
         tables = [table.aligned(model.channels) for table in tables]
-        normal, accepted = sorted_out(tables, self.feedback.active, model.config)
+        normal, accepted = split_by_feedback(tables, self.feedback.active, model.config)
         self._take(model.updated(normal, accepted, progress))
         return self
 
@@ -741,7 +741,7 @@ class VACE:
         recogniser = self.model_.recogniser(patterns)
         steps = StepTracker(self.model_.step_rule).add(table.time, len(table))
         rows, _, found = recogniser.add(table.block(0, len(table)), steps.cuts())
-        return replace(table, values=rows), with_named(found + recogniser.finish(), named)
+        return replace(table, values=rows), merge_matches(found + recogniser.finish(), named)
 
     # ------------------------------------------------------------------- files
 
@@ -762,12 +762,14 @@ def _by_score(
     threshold: Threshold,
     rules: Rules | None,
     first: int,
-) -> Judged:
+) -> StreamResult:
     """Rows judged by a threshold of the score that a person gave."""
     feed = ScoreFeed(model, threshold.value, rules)
     late = np.where(np.arange(len(scores)) < first, np.nan, scores)
     changes = [*feed.add(table.block(0, len(table)), table.time, late), *feed.finish()]
-    return Judged(changes, scores / threshold.value if threshold.value > 0 else scores, scores)
+    return StreamResult(
+        changes, scores / threshold.value if threshold.value > 0 else scores, scores
+    )
 
 
 def load(path: str | PathLike[str], **computing: Any) -> VACE:

@@ -27,10 +27,10 @@ from vace_ad.model import Model
 from vace_ad.progress import Progress, silent
 from vace_ad.signals.ensemble import Together
 from vace_ad.signals.protocol import prefixed, under
-from vace_ad.signals.row_buffer import added
+from vace_ad.signals.row_buffer import ordered_sum
 
 Array = NDArray[np.float64]
-KIND = tensor_file.Kind("vace-ad stream", 4, "a stream's state")
+KIND = tensor_file.FileKind("vace-ad stream", 4, "a stream's state")
 _NO_SCORES: Array = np.empty(0)
 SLAB = 4096  # rows worked off at a time: few enough to stay in cache
 
@@ -51,7 +51,7 @@ class Added:
     @property
     def scores(self) -> Array:
         """The final scores (m,): the sum of the signals; NaN where a row has none."""
-        return added(self.signals.values())
+        return ordered_sum(self.signals.values())
 
 
 class Stream:
@@ -131,10 +131,10 @@ class Stream:
         """Whether changes come with their rows, so that many rows at once say as much as each."""
         return self._recogniser is None
 
-    def accept(self, patterns: Sequence[Pattern], *, hush: bool = False) -> None:
+    def accept(self, patterns: Sequence[Pattern], *, suppress: bool = False) -> None:
         """Alarm no more on what looks like these, from the next row on; none undoes it all.
 
-        `hush` says that the alarm that is open now, if any, is normal too.
+        `suppress` says that the alarm that is open now, if any, is normal too.
         """
         if not self._live:
             raise ConfigError("only live streams take patterns; give a table to VACE.detect")
@@ -144,8 +144,8 @@ class Stream:
             self._recogniser.begin(self._n_rows)
         self._recogniser.replace(patterns)
         feed = self._feed or self._score_feed
-        if hush and feed is not None:
-            feed.hush()
+        if suppress and feed is not None:
+            feed.suppress()
 
     def add(self, rows: Any, time: Any = None) -> Added:
         """Take one row or many: an array (n_channels,) or (n, n_channels), or a table."""
@@ -198,7 +198,7 @@ class Stream:
         else:
             done, newest = self._signals.extend(self.model.to_score(piece.rows))
         if self._feed is not None:
-            scores = added(newest) if self._ahead and piece.rows is not None else None
+            scores = ordered_sum(newest) if self._ahead and piece.rows is not None else None
             judged.append(self._feed.take(piece, scores))
         return done, newest
 
@@ -212,7 +212,7 @@ class Stream:
             now = [*now, self._signals.nothing(self._segments.n_held)]
         lines = _end_to_end(now, self._signals.nothing(0))
         lines = lines[:, lines.shape[1] - n :]
-        scores = added(lines)
+        scores = ordered_sum(lines)
         if waiting is not None:
             place = np.maximum.accumulate(np.where(waiting > 0, -1, np.arange(n)))
             scores = np.where(place < 0, self._latest, scores[place])

@@ -13,12 +13,12 @@ from vace_ad import VACE
 from vace_ad.alarms import Budget
 from vace_ad.app.loading import load_frame
 from vace_ad.app.run import Alarming, detect_with
-from vace_ad.app.training_rows import Training
+from vace_ad.app.training_rows import TrainingRows
 from vace_ad.errors import ConfigError, InputError, NotFittedError
 from vace_ad.fleet.fleet import Fleet
 from vace_ad.fleet.runner import run_fleet
 from vace_ad.frames.read import ReadReport
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 
 NORMAL, NEW = fleet(faulty=()), fleet(faulty=(1, 2))
 
@@ -45,8 +45,8 @@ def test_the_same_events_as_one_by_one(fitted: Fleet) -> None:
     for i in range(4):
         alone = VACE(**QUICK).fit(machine(i))
         report = ReadReport("alone", "table", 0, 0, "")
-        loaded = load_frame(machine(i, fault=i in (1, 2)), report, Reading())
-        run = detect_with(alone, loaded, Training([], None, ""), Alarming(Budget(1, "week")))
+        loaded = load_frame(machine(i, fault=i in (1, 2)), report, ReadOptions())
+        run = detect_with(alone, loaded, TrainingRows([], None, ""), Alarming(Budget(1, "week")))
         rows = [(event["start"], event["end"]) for event in found[f"m{i}"].events]
         assert rows == [(event.start, event.end) for event in run.found.events]
 

@@ -180,7 +180,7 @@ class FakeModel:
         vars(stream).update(state)
         return stream
 
-    def accept(self, stream, own, *, hush=False):
+    def accept(self, stream, own, *, suppress=False):
         stream._own = [name for name, _ in own]
 
     def mark_fault(self, alarm, entity, stretch):

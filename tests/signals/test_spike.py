@@ -14,7 +14,7 @@ from vace_ad.config import VACEConfig
 from vace_ad.signals import Training
 from vace_ad.signals import spike as module
 from vace_ad.signals.baseline_model import Normal
-from vace_ad.signals.seasonality import Rhythm
+from vace_ad.signals.seasonality import Seasonality
 from vace_ad.signals.spike import Spike, stand_out
 
 
@@ -98,7 +98,7 @@ def test_the_edge_without_a_block_does_not_know_its_spikes():
 
 def test_a_training_as_short_as_one_row():
     row = [waves(1)]
-    tiny, without = Spike.fit(Training(row, *Normal.fit(row), Rhythm(0, 0.0), VACEConfig()))
+    tiny, without = Spike.fit(Training(row, *Normal.fit(row), Seasonality(0, 0.0), VACEConfig()))
     assert tiny.edge.tolist() == [1, 1, 1]
     assert [each.edge.tolist() for each in without] == 4 * [[1, 1, 1]]
 

@@ -14,7 +14,7 @@ from vace_ad import VACE
 from vace_ad.alarms import Budget
 from vace_ad.detection import Detection
 from vace_ad.frames.table import as_table
-from vace_ad.views.diagnostics import rhythm_words, trust
+from vace_ad.views.diagnostics import seasonality_words, trust
 from vace_ad.views.report import report_data
 
 TRAIN = 2400
@@ -40,7 +40,7 @@ def test_the_page_gets_curves_near_misses_other_limits_and_trust(fitted: Fitted)
     event = max(data.events, key=lambda event: event.severity)
     curve = data.expected["b"]
     inside = (frame["b"] > curve.lower) & (frame["b"] < curve.upper)
-    assert inside[TRAIN:2990].mean() > 0.95  # it follows the rhythm, whose range is 4
+    assert inside[TRAIN:2990].mean() > 0.95  # it follows the seasonality, whose range is 4
     assert np.nanmax((curve.upper - curve.lower)[TRAIN:2990]) < 2
     assert not inside[3000:3025].any()
     assert np.nanmin(curve.nats[3000:3025]) > np.nanquantile(curve.nats[TRAIN:2990], 0.99)
@@ -83,14 +83,17 @@ def test_trust_says_what_speaks_against_it(fitted: Fitted) -> None:
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({"rhythm": {"period": 288, "rise": 0.5}, "step_seconds": 300.0}, "about 24 hours."),
-        ({"rhythm": {"period": 60, "rise": 0.5}, "step_seconds": 1.0}, "about 60 seconds."),
-        ({"rhythm": {"period": 60, "rise": 0.5}, "rows": 600}, "about 60 rows, seen 10 times."),
-        ({"rhythm": {"period": 0, "rise": 0.0}}, "no clear repeating pattern"),
+        ({"seasonality": {"period": 288, "rise": 0.5}, "step_seconds": 300.0}, "about 24 hours."),
+        ({"seasonality": {"period": 60, "rise": 0.5}, "step_seconds": 1.0}, "about 60 seconds."),
+        (
+            {"seasonality": {"period": 60, "rise": 0.5}, "rows": 600},
+            "about 60 rows, seen 10 times.",
+        ),
+        ({"seasonality": {"period": 0, "rise": 0.0}}, "no clear repeating pattern"),
     ],
 )
 def test_the_rhythm_in_words(facts: dict[str, object], said: str) -> None:
-    assert said in rhythm_words(facts)
+    assert said in seasonality_words(facts)
 
 
 def test_a_detection_writes_its_report_with_and_without_its_model(

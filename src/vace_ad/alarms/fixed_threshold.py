@@ -84,7 +84,7 @@ class ScoreFeed:
         kept = kept[: len(kept) - later]
         start = max(len(kept) - event.rows, 0)
         model = self._model
-        found = suspicion(kept, start, len(kept), model.normal, model.wander)
+        found = suspicion(kept, start, len(kept), model.normal, model.drift_range)
         named = blame(model.channels, np.where(model.alarm.watched, found, 0.0))
         return event.with_blame(named.top(len(named.names)))
 
@@ -92,7 +92,7 @@ class ScoreFeed:
         """Resolve what is open at the end."""
         return tuple(self._over()) if self._open is not None else ()
 
-    def hush(self) -> None:
+    def suppress(self) -> None:
         """What is open is normal: it says no more."""
         self._open = None
 

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.errors import ConfigError, VaceWarning
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 from vace_ad.settings import spelt
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _OF_FITS = ("where", "labels")
 _KEYWORDS = [
-    each for each in fields(Reading) if "help" in each.metadata and each.name not in _OF_FITS
+    each for each in fields(ReadOptions) if "help" in each.metadata and each.name not in _OF_FITS
 ]
 
 
@@ -49,7 +49,7 @@ def read(places: Any, **how: Any) -> pl.DataFrame:
             raise ConfigError(
                 f"{name!r} is not a way to read a table; there are {', '.join(known)}"
             )
-    reading = Reading(**how)
+    reading = ReadOptions(**how)
     if reading.by is not None:
         from vace_ad.app.groups import read_keyed
 

@@ -57,7 +57,7 @@ def fit_command(
     vace fit fleet/ --by machine --models models/ --jobs 4
     """
     from vace_ad.app.loading import load_tables
-    from vace_ad.app.training_rows import Training, fit_detector, within
+    from vace_ad.app.training_rows import TrainingRows, fit_detector, within
     from vace_ad.frames.idle import word_columns
 
     output = Output.of(shown)
@@ -73,7 +73,9 @@ def fit_command(
     tables = [within(loaded, skip=skip) for loaded in load_tables(paths, how)]
     rows = sum(len(loaded.table) for loaded in tables)
     with output.progress() as progress:
-        detector, notes = fit_detector(config, Training(tables, None, f"{rows:,} rows"), progress)
+        detector, notes = fit_detector(
+            config, TrainingRows(tables, None, f"{rows:,} rows"), progress
+        )
     save(detector, model)
     notes = [note for loaded in tables for note in loaded.notes] + notes
     output.say(f"{model}: {rows:,} rows × {len(detector.channels_)} channels learned", "bold")
@@ -116,7 +118,7 @@ def score_command(
     from vace_ad.app.loading import load_table
     from vace_ad.app.results import check_out
     from vace_ad.app.run import detect_with
-    from vace_ad.app.training_rows import Training
+    from vace_ad.app.training_rows import TrainingRows
     from vace_ad.config import VACEConfig
     from vace_ad.detector import load
 
@@ -139,7 +141,7 @@ def score_command(
     if detector.feedback.active:
         output.say(f"  with {len(detector.feedback.active)} verdicts of {detector.feedback.path}")
     loaded = load_table(paths, how, detector.channels_)
-    learned = Training([], None, f"{detector.facts_['rows']:,} rows, in {model}")
+    learned = TrainingRows([], None, f"{detector.facts_['rows']:,} rows, in {model}")
     with output.progress() as progress:
         run = detect_with(
             detector,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type
 import typer
 
 from vace_ad.errors import ConfigError, VaceError
-from vace_ad.frames.read_options import PLANT, Names, Reading, names_of
+from vace_ad.frames.read_options import PLANT, Names, ReadOptions, names_of
 from vace_ad.settings import setting
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ class Without(tuple[str, ...]):
 
 
 @dataclass(frozen=True)
-class TableOptions(Reading):
+class TableOptions(ReadOptions):
     """How to read a table, as the options of a command say."""
 
     options: bool = True
@@ -380,5 +380,5 @@ def _option(each: Any, group: Any) -> Any:
         *flag.split(","),
         help=words["help"],
         metavar=words["metavar"],
-        rich_help_panel=words["panel"] or (_READING if issubclass(group, Reading) else None),
+        rich_help_panel=words["panel"] or (_READING if issubclass(group, ReadOptions) else None),
     )

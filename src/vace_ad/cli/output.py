@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vace_ad.alarms.forewarning import Forewarning
     from vace_ad.app.run import Run
     from vace_ad.frames.idle import Stretch
-    from vace_ad.frames.read_options import Reading
+    from vace_ad.frames.read_options import ReadOptions
 
 _BLOCKS, _PLAIN_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 _MOST_EVENTS = 20  # rows of the table on a terminal
@@ -200,7 +200,7 @@ def _facts(event: Event, units: Mapping[str, str]) -> list[str]:
     return facts
 
 
-def check_excel(results: ResultOptions, how: Reading) -> None:
+def check_excel(results: ResultOptions, how: ReadOptions) -> None:
     """Refuse --excel where it could not be followed, before any work is done."""
     if not results.excel:
         return

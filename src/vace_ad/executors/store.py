@@ -19,7 +19,7 @@ _FILE = "rows.jsonl"
 _LOCK = "rows.lock"
 
 
-class Line(Protocol):
+class ResultLine(Protocol):
     """A result that is kept as a line."""
 
     @property
@@ -30,7 +30,7 @@ class Line(Protocol):
         """One line of JSON, without its end."""
 
 
-R = TypeVar("R", bound=Line)
+R = TypeVar("R", bound=ResultLine)
 FromJson = Callable[[bytes], R]
 
 

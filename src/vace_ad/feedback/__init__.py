@@ -3,10 +3,10 @@
 from vace_ad.feedback.journal import Feedback, feedback_path
 from vace_ad.feedback.row_ranges import (
     make_verdict,
+    merge_matches,
     named_stretches,
     rows_of,
-    sorted_out,
-    with_named,
+    split_by_feedback,
     with_ratio,
 )
 from vace_ad.feedback.verdict import FAULT, NORMAL, UNDO, Verdict
@@ -19,9 +19,9 @@ __all__ = [
     "Verdict",
     "feedback_path",
     "make_verdict",
+    "merge_matches",
     "named_stretches",
     "rows_of",
-    "sorted_out",
-    "with_named",
+    "split_by_feedback",
     "with_ratio",
 ]

@@ -47,7 +47,7 @@ def make_verdict(
         if verdict == NORMAL:
             ratio = what.ratio if isinstance(what, Event) else float("nan")
             found = Pattern.of(
-                "new", table.values, rows, table.names, model.normal, model.wander, ratio
+                "new", table.values, rows, table.names, model.normal, model.drift_range, ratio
             )
             fields["pattern"] = found
             if found is not None and "channels" not in fields:
@@ -98,7 +98,7 @@ def named_stretches(lines: Sequence[Verdict], table: Table) -> list[Stretch]:
     return found
 
 
-def with_named(found: Sequence[Stretch], named: Sequence[Stretch]) -> list[Stretch]:
+def merge_matches(found: Sequence[Stretch], named: Sequence[Stretch]) -> list[Stretch]:
     """Recognised stretches and named ones; where they are the same, as one."""
     whole = []
     for one in named:
@@ -114,7 +114,7 @@ def with_named(found: Sequence[Stretch], named: Sequence[Stretch]) -> list[Stret
     return [*found, *whole]
 
 
-def sorted_out(
+def split_by_feedback(
     tables: Sequence[Table], lines: Sequence[Verdict], config: VACEConfig
 ) -> tuple[list[Table], list[Table]]:
     """Tables without the rows of faults, and pieces of them around what was accepted."""

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class Runs(Protocol):
+class AnyExecutor(Protocol):
     """Something that does tasks."""
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Outcome]]:

@@ -20,15 +20,15 @@ from vace_ad.app.results import writing
 from vace_ad.atomic import whole_file
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.fleet.dataset import dataset_machines, is_dataset
-from vace_ad.fleet.entities import Entity, find_entities, machines_in
-from vace_ad.fleet.executor import DatasetExecutor, Executor, Runs
+from vace_ad.fleet.entities import Machine, find_entities, machines_in
+from vace_ad.fleet.executor import AnyExecutor, DatasetExecutor, Executor
 from vace_ad.fleet.incidents import Incident, find_incidents
-from vace_ad.fleet.models import MACHINES, Models, group_column
+from vace_ad.fleet.models import MACHINES, FleetModels, group_column
 from vace_ad.fleet.passes import Passes, row_store
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.task import Job
 from vace_ad.fleet.threshold import LEAST, kept_to_budget
-from vace_ad.frames.read_options import Reading, names_of
+from vace_ad.frames.read_options import ReadOptions, names_of
 from vace_ad.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class FleetRun:
     rows: list[MachineRow]  # the most severe first, then those that failed
     incidents: list[Incident]
     notes: list[str] = field(default_factory=list)
-    models: Models = field(default_factory=Models)  # that were learned
+    models: FleetModels = field(default_factory=FleetModels)  # that were learned
 
     def count(self, status: str) -> int:
         """How many machines ended so."""
@@ -72,7 +72,7 @@ def run_fleet(
     executor: Executor | None = None,
     shared: bool = False,
     group: str | None = None,
-    models: Models | None = None,
+    models: FleetModels | None = None,
     train: Any = None,
     progress: Progress = silent,
 ) -> FleetRun:
@@ -109,10 +109,12 @@ def run_fleet(
         kind = "all" if shared else group or "each"
         if folder is not None:
             _same_settings(folder, machines, job, kind, models, normal)
-        doing: Runs = DatasetExecutor(data, by) if is_dataset(data) else executor or Executor()
+        doing: AnyExecutor = (
+            DatasetExecutor(data, by) if is_dataset(data) else executor or Executor()
+        )
         store = stack.enter_context(row_store(folder))
         work = Passes(machines, job, doing, store, progress, at, normal)
-        learned = Models()
+        learned = FleetModels()
         if models is not None:
             work.score(models)
         elif job.alarming is None:
@@ -133,8 +135,8 @@ def ranked(rows: Sequence[MachineRow]) -> list[MachineRow]:
 
 
 def machines_of(
-    data: Any, how: Reading, folder: Path, fetch: int | None = None
-) -> tuple[list[Entity], list[str]]:
+    data: Any, how: ReadOptions, folder: Path, fetch: int | None = None
+) -> tuple[list[Machine], list[str]]:
     """The machines of paths, a table or a Ray Dataset, and notes.
 
     With `fetch`, the key that makes groups or -1, the largest machines of a Dataset have their
@@ -183,11 +185,11 @@ def _check_out(out: Path) -> None:
 
 def _same_settings(
     out: Path,
-    entities: Sequence[Entity],
+    entities: Sequence[Machine],
     job: Job,
     kind: str,
-    models: Models | None,
-    normal: dict[str, Entity] | None,
+    models: FleetModels | None,
+    normal: dict[str, Machine] | None,
 ) -> None:
     """One folder, one run: results of two settings or of two sets of data would be mixed."""
     facts: dict[str, Any] = {
@@ -212,7 +214,7 @@ def _same_settings(
         draft.write_text(json.dumps({"settings": digest, "command": job.command}, indent=1))
 
 
-def _sizes(entity: Entity) -> list[int]:
+def _sizes(entity: Machine) -> list[int]:
     if entity.sorted:
         return []
     return [Path(place).stat().st_size for place, _ in entity.parts if Path(place).is_file()]

@@ -113,7 +113,7 @@ class Serving(Settings):
     connections: int = key(100, "most open connections", low=1, high=100_000)
 
 
-class Limits(Settings):
+class NetworkLimits(Settings):
     """Bounds on what the network can create."""
 
     entities: int = key(20_000, "readings of further entities are dropped", low=1, high=10**7)
@@ -126,12 +126,12 @@ SECTIONS: dict[str, type[Settings]] = {
     "alarms": AlarmSettings,
     "state": State,
     "server": Serving,
-    "limits": Limits,
+    "limits": NetworkLimits,
 }
 
 
 @dataclass(frozen=True)
-class Part:
+class PluginSection:
     """A source or a sink: its kind and its checked settings."""
 
     kind: str
@@ -143,14 +143,14 @@ class Part:
 class Config:
     """The whole configuration of a watch."""
 
-    source: Part
+    source: PluginSection
     align: Align
     model: ModelSettings
     alarms: AlarmSettings
     state: State
     server: Serving
-    limits: Limits
-    sinks: tuple[Part, ...] = ()
+    limits: NetworkLimits
+    sinks: tuple[PluginSection, ...] = ()
     path: Path | None = None
 
     @property
@@ -211,7 +211,7 @@ def make_config(data: Mapping[str, Any], file: Path | None = None) -> Config:
     return config
 
 
-def _part(given: Any, group: str, where: str, folder: Path | None) -> Part:
+def _part(given: Any, group: str, where: str, folder: Path | None) -> PluginSection:
     known = kinds(group)
     if not isinstance(given, Mapping) or "kind" not in given:
         raise ConfigError(f"{where}.kind is missing: one of {', '.join(known)}")
@@ -221,18 +221,18 @@ def _part(given: Any, group: str, where: str, folder: Path | None) -> Part:
             f"{where}.kind = {kind!r}: must be one of {', '.join(known)}{hint(kind, known)}"
         )
     rest = {name: value for name, value in given.items() if name != "kind"}
-    return Part(str(kind), read_settings(known[kind].load().SETTINGS, rest, where, folder))
+    return PluginSection(str(kind), read_settings(known[kind].load().SETTINGS, rest, where, folder))
 
 
-def _sinks(given: Any, folder: Path | None) -> tuple[Part, ...]:
+def _sinks(given: Any, folder: Path | None) -> tuple[PluginSection, ...]:
     if not isinstance(given, list):
         raise ConfigError("sink must be a list of tables: [[sink]]")
-    parts: list[Part] = []
+    parts: list[PluginSection] = []
     for i, one in enumerate(given, start=1):
         part = _part(one, "sink", f"sink[{i}]", folder)
         same = sum(other.kind == part.kind for other in parts)
         name = f"{part.kind}-{same + 1}" if same else part.kind
-        parts.append(Part(part.kind, part.settings, name))
+        parts.append(PluginSection(part.kind, part.settings, name))
     return tuple(parts)
 
 

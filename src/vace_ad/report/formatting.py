@@ -11,7 +11,7 @@ import numpy as np
 from vace_ad.alarms.events import reading_words
 from vace_ad.frames.zones import offset_words
 from vace_ad.report.data import ReportData, ReportEvent
-from vace_ad.report.time_axis import Clock
+from vace_ad.report.time_axis import TimeAxis
 from vace_ad.wording import plural
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -105,7 +105,7 @@ def duration(ms: float) -> str:
     raise AssertionError(f"{seconds} s is a minute or more")
 
 
-def stamp(data: ReportData, row: int, clock: Clock) -> str:
+def stamp(data: ReportData, row: int, clock: TimeAxis) -> str:
     """Return when a row was, e.g. "14 Mar 2026 03:20+01:00", as finely as the table is sampled."""
     if data.time is None:
         return f"row {row:,}"
@@ -121,7 +121,7 @@ def stamp(data: ReportData, row: int, clock: Clock) -> str:
     return text + (f".{when.microsecond // 1000:03d}" if clock.step < 100 else "") + offset
 
 
-def length(event: ReportEvent, data: ReportData, clock: Clock) -> str:
+def length(event: ReportEvent, data: ReportData, clock: TimeAxis) -> str:
     """Return how long an event lasts: in time where there is time, else in rows."""
     rows = event.end - event.start
     if data.time is None:

@@ -24,13 +24,13 @@ from vace_ad.report.formatting import (
     stamp,
 )
 from vace_ad.report.tile_selection import Embedding
-from vace_ad.report.time_axis import Clock
+from vace_ad.report.time_axis import TimeAxis
 from vace_ad.wording import plural
 
 NAMED = 0.1  # share of the blame that names a second suspect in the table
 
 
-def headline(data: ReportData, clock: Clock) -> str:
+def headline(data: ReportData, clock: TimeAxis) -> str:
     """Return the answer in a sentence: how many events, and the strongest of them."""
     anomalies = [event for event in data.events if event.kind == "anomaly"]
     gaps = len(data.events) - len(anomalies)
@@ -49,7 +49,7 @@ def headline(data: ReportData, clock: Clock) -> str:
     return escape(text + ".")
 
 
-def summary(data: ReportData, clock: Clock) -> str:
+def summary(data: ReportData, clock: TimeAxis) -> str:
     """Return the line of basic facts under the headline."""
     parts = [f"{data.n_rows:,} rows × {plural(len(data.channels), 'channel')}"]
     if data.time is not None:
@@ -62,7 +62,7 @@ def summary(data: ReportData, clock: Clock) -> str:
     return "".join(f"<li>{escape(part)}</li>" for part in parts)
 
 
-def events_table(data: ReportData, clock: Clock, events: Sequence[ReportEvent]) -> str:
+def events_table(data: ReportData, clock: TimeAxis, events: Sequence[ReportEvent]) -> str:
     """Return the body of the table of events or near misses, one row each."""
     return "\n".join(_event_row(i, e, data, clock) for i, e in enumerate(events))
 
@@ -102,14 +102,14 @@ def facts(data: ReportData) -> str:
     )
 
 
-def _extent(data: ReportData, clock: Clock) -> str:
+def _extent(data: ReportData, clock: TimeAxis) -> str:
     channels = plural(len(data.channels), "channel")
     if data.time is None:
         return f"{plural(data.n_rows, 'row')} of {channels}"
     return f"{duration(float(clock.at[-1]) + clock.step)} of {channels}"
 
 
-def _event_row(i: int, event: ReportEvent, data: ReportData, clock: Clock) -> str:
+def _event_row(i: int, event: ReportEvent, data: ReportData, clock: TimeAxis) -> str:
     start = max(0, event.start - 1) if event.start == event.end else event.start
     chance = rarity(event.probability, event.normal_rows)
     severe = np.isfinite(event.severity)

@@ -16,7 +16,7 @@ GAP_STEPS = 10.0  # a step this many times the usual one breaks the curve
 
 
 @dataclass(frozen=True)
-class Clock:
+class TimeAxis:
     """Row to position on the axis: milliseconds after the first row, or the row itself."""
 
     rows: NDArray[np.int64]  # (k,) increasing
@@ -26,11 +26,11 @@ class Clock:
     gap: float  # a distance above this is a gap
 
 
-def make_clock(time: NDArray[np.datetime64] | None, n_rows: int) -> Clock:
+def make_clock(time: NDArray[np.datetime64] | None, n_rows: int) -> TimeAxis:
     """Return the axis of a table with these time stamps (n,), or of its row numbers."""
     if time is None:
         rows = np.unique(np.array([0, n_rows - 1], dtype=np.int64))
-        return Clock(rows, rows.astype(np.float64), None, 1.0, GAP_STEPS)
+        return TimeAxis(rows, rows.astype(np.float64), None, 1.0, GAP_STEPS)
     stamps = time.astype("datetime64[ns]").view(np.int64)  # (n,)
     at = (stamps - stamps[0]) / 1e6  # (n,) ms
     steps = np.diff(at)
@@ -38,7 +38,7 @@ def make_clock(time: NDArray[np.datetime64] | None, n_rows: int) -> Clock:
     step = float(np.median(positive)) if len(positive) else 1.0
     gap = GAP_STEPS * step
     rows = _knots(np.diff(stamps), steps > gap)
-    return Clock(rows, at[rows], float(stamps[0]) / 1e6, step, gap)
+    return TimeAxis(rows, at[rows], float(stamps[0]) / 1e6, step, gap)
 
 
 def _knots(steps: NDArray[np.int64], is_gap: NDArray[np.bool_]) -> NDArray[np.int64]:

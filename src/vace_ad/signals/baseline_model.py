@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.signals.folds import FOLDS
-from vace_ad.signals.row_buffer import product
+from vace_ad.signals.row_buffer import blocked_matmul
 
 Array = NDArray[np.float64]
 
@@ -95,7 +95,7 @@ class Normal:
 
     def residuals(self, scaled: Array) -> Array:
         """What the other channels do not predict, in its usual deviations, (n, n_channels)."""
-        return product(within(scaled, self.farthest_related), self.matrix)
+        return blocked_matmul(within(scaled, self.farthest_related), self.matrix)
 
     def rebuild(self, rows: Array, first: int) -> Array:
         """Rows (n, n_channels) with NaN replaced by what the other channels lead to expect.

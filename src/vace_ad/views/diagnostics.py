@@ -24,7 +24,7 @@ def trust(model: Model, table: Table, found: Detection) -> list[str]:
     sentences = [
         _length(model.facts),
         *_data(model.facts),
-        rhythm_words(model.facts),
+        seasonality_words(model.facts),
         _coverage(model, table, found),
         _scored(found),
         *_threshold(model, found),
@@ -61,14 +61,14 @@ def _data(facts: Any) -> list[str]:
     ]
 
 
-def rhythm_words(facts: Any) -> str:
-    """Return the rhythm of training, e.g. "Training shows a pattern of about 24 hours"."""
+def seasonality_words(facts: Any) -> str:
+    """Return the period of training in words, e.g. "Training shows a pattern of about 24 hours"."""
     from vace_ad.signals.seasonality import CLEAR
 
-    rhythm = facts.get("rhythm")
-    if rhythm is None:
+    seasonality = facts.get("seasonality")
+    if seasonality is None:
         return ""
-    period, rise = rhythm["period"], rhythm["rise"]
+    period, rise = seasonality["period"], seasonality["rise"]
     if not period or rise < CLEAR:
         return "Training shows no clear repeating pattern, so shapes of curves count for less."
     times = f", seen {facts['rows'] // period:,} times" if facts.get("rows") else ""
