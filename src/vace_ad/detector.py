@@ -63,145 +63,151 @@ class VACE:
     >>> VACE(random_state=0).fit(normal[:400]).score(normal[400:]).shape
     (200,)
 
-    Learned by `fit`: `model_`, and of it `channels_`, `geometry_` (diagnostics of the embeddings),
-    `calibration_scores_` (of training rows, each scored by statistics that did not see it) and
-    `facts_` (what happened in the fit). `config` are the settings with what the fit decided.
+    Attributes that `fit` sets: `model_`, `channels_`, `geometry_` (diagnostics of the embeddings),
+    `calibration_scores_` (held-out scores of the training rows) and `facts_` (details of the fit).
+    After a fit, `config` holds the settings with the values that the fit chose.
 
     Parameters
     ----------
     preset
-        None for the default, "paper" for the paper's text, "released" for what its authors' code
-        does. Settings given beside it are changed.
+        None for the default settings, "paper" for the paper's text, "released" for its authors'
+        code. Other keywords override the preset.
     patch_length
-        Rows that a patch covers. None: one period of the training rows where they repeat
-        themselves, else 96.
+        Number of rows in a patch. None: the period of the training rows where they have one,
+        otherwise 96.
     stride
-        Every how many rows a patch is scored, at most. None: a sixth of a patch.
+        Largest number of rows between two scored patches. None: a sixth of `patch_length`.
     shape
-        "auto": patches count where training repeats itself, or where their length is given;
-        elsewhere they tell nothing that windows do not. "always": they count in any case.
+        "auto": use patches where the training rows have a period, or where `patch_length` is given.
+        "always": use them for every series.
     encoders
-        Independently seeded encoders whose evidence is averaged.
+        Number of encoders with different random seeds whose evidence is averaged.
     amplitude
-        Whether anything but the shape of patches counts.
+        Whether other evidence than the shape of patches is used.
     drift_half_life
-        Rows in which a level that stays becomes half normal.
+        Half-life of the baseline, in rows: after so many rows at a new level, half of the
+        difference counts as normal.
     adapt
-        Whether limits of alarms follow what is seen: each line learns from its excursions.
+        Whether the limits of alarms adapt to the scored rows.
     new_normal_after
-        Rows after which an alarm ends because what stays off becomes the new normal; the event says
-        so. 0: never.
+        Number of rows after which a lasting change is accepted as the new normal and its alarm ends
+        (`Event.lasting`). 0: never.
     robust
-        Whether training stretches that are unlike all others are left out of the fit, where they
-        are at most a twentieth of the rows.
+        Whether to fit without the training rows that are unlike all others, where these are at most
+        a twentieth of the rows.
     extra_signals
-        Names of signals that installed packages add to the score, by the entry point
-        `vace_ad.signals`.
+        Names of signals from installed packages (entry points of the group `vace_ad.signals`) that
+        are added to the score.
     off
-        The condition under which the machine stands still, such as "pump_speed < 5 or status ==
-        'stopped'": those rows are neither learned nor scored, and never "no data".
+        Condition under which the machine is switched off, for example "pump_speed < 5 or status ==
+        'stopped'". These rows are neither trained on nor scored, and are not reported as "no data".
     run_up
-        Rows after it stood still that count as off too.
+        Number of rows after the machine was off that also count as off.
     run_down
-        Rows before it stands still that raise no alarm. Every alarm waits so long, if `off` is
-        given.
+        Number of rows before the machine is off that raise no alarm. With `off`, every alarm is
+        delayed by as many rows.
     context
-        Columns that explain others and are never blamed: ambient conditions, set points, product
-        codes. Columns of text become a channel of 0 and 1 for each of their values.
+        Columns that explain others and are never suspects: ambient conditions, set points, product
+        codes. A text column becomes one channel of 0 and 1 for each of its values.
     watch
-        The only channels that alarm; all others are context.
+        The only channels that raise alarms; all others are context.
     maintenance
-        Planned windows, each "FROM..TO" as in "2026-03-01T06:00..2026-03-01T14:00": their rows
+        Planned windows, each "FROM..TO" as in "2026-03-01T06:00..2026-03-01T14:00"; their rows
         count as off. May be changed after the fit.
     max_gap
-        Missing rows of a channel that are interpolated; longer ones are rebuilt from the others.
+        Longest run of missing rows of a channel that is interpolated; longer ones are estimated
+        from the other channels.
     max_missing
-        Share of channels above which a row has no score.
+        Largest share of missing channels with which a row is still scored.
     max_fit_rows
-        Longer training parts are thinned to evenly spaced pieces.
+        Largest number of training rows; of more, evenly spaced pieces are used.
     max_fit_patches
-        The training stride grows until at most so many patches enter.
+        Largest number of training patches; the training stride grows to keep it.
     engine
-        What computes embeddings: "openvino", "torch", "numpy", or "auto" for the first there is.
+        Library that computes embeddings: "openvino", "torch", "numpy", or "auto" for the first one
+        that is installed.
     precision
-        Of the embeddings: "float32", "bfloat16", or "auto" for what the machine does fast.
+        Precision of the embeddings: "float32", "bfloat16", or "auto" for the faster one on this
+        machine.
     device
-        Of the torch engine and of training, such as "cpu" or "cuda".
+        Device of the torch engine and of training, for example "cpu" or "cuda".
     random_state
-        The random seed.
+        Random seed.
 
     Other Parameters
     ----------------
-    The switches of the paper, its ablations and its released code; symbols are the paper's.
+    Settings of the paper, its ablations and its released code; symbols are the paper's.
 
     fit_stride
-        Every how many rows a training patch enters the statistics, at least.
+        Smallest number of rows between two training patches.
     variance_floor
         ε of the patch normalisation: "absolute", 1e-5 in squared units of the data, or "relative"
         to each channel's training variance.
     encoder
         "channel": depthwise then pointwise, or "shared": one kernel for all channels.
     channel_expansion
-        Filters a channel, c_e.
+        Number of filters per channel, c_e.
     widths
-        Of the encoder's stages 2 to 5; the last is d_z.
+        Widths of the encoder's stages 2 to 5; the last is the embedding size d_z.
     batch_norm
-        Whether the encoder normalises batches.
+        Whether the encoder uses batch normalisation.
     batch_norm_statistics
         "calibrated" by a pass over training patches, or the "running" averages of training.
     batch_norm_blend
         α: calibrated statistics are (1 − α)·(0, 1) + α·data.
     iterations
-        Of the velocity pretext, T_iter; 0 trains nothing.
+        Number of training iterations of the velocity pretext, T_iter; 0: no training.
     pretext
-        False: the iterations only feed the batch normalisation.
+        False: the iterations only update the batch normalisation.
     pretext_offset
-        δ in training; None is `velocity_offset`.
+        Offset δ in training; None: `velocity_offset`.
     missing_neighbour
-        Patches without one are no anchors ("skip"), or get a patch of zeros ("zero").
+        Patches without a neighbour are no anchors ("skip"), or get a patch of zeros ("zero").
     last_iteration
-        λ ends at 1/T_iter ("gradient"), or at 0 ("batch_norm").
+        Whether λ ends at 1/T_iter ("gradient") or at 0 ("batch_norm").
     checkpoint
-        The weights kept: the "last", or those of the "lowest" λ·loss.
+        Weights to keep: those of the "last" iteration, or of the "lowest" λ·loss.
     batch_size
-        Anchors an iteration.
+        Number of anchors per iteration.
     learning_rate
-        Of the first iteration.
+        Learning rate of the first iteration.
     final_learning_rate
-        Of the last, reached by cosine.
+        Learning rate of the last iteration, reached by a cosine schedule.
     weight_decay
-        Of the optimiser.
+        Weight decay of the optimiser.
     position
-        "mahalanobis", a Gaussian, or a "memory" bank.
+        Model of the embeddings: "mahalanobis", a Gaussian, or "memory", a memory bank.
     position_distance
         The Mahalanobis distance, "squared" or its "root".
     regularisation
         ε added to the eigenvalues of the covariance.
     direction
-        Whether the direction of motion counts.
+        Whether the direction of motion is used.
     direction_weight
-        Its weight w.
+        Weight w of the direction.
     velocity_offset
-        δ in scoring; None is half a patch.
+        Offset δ in scoring; None: half of `patch_length`.
     velocity
-        Scored from a patch on ("forward"), or up to it ("backward").
+        Velocity that is scored: from a patch to the next ("forward") or to it ("backward").
     prototypes
-        K at most.
+        Largest number of prototypes, K.
     prototype_share
-        Of the training patches, if that is less than K.
+        Number of prototypes as a share of the training patches, if that is less than K.
     prototype_neighbours
-        Nearest prototypes k_np.
+        Number of nearest prototypes, k_np.
     prototype_method
         "spherical" k-means by cosine, or scikit-learn's "minibatch" k-means.
     prototype_seed
-        Of the k-means; None takes `random_state`.
+        Random seed of the k-means; None: `random_state`.
     missing_direction
-        Of patches without a velocity: the median of "training", or the "mean" of the scored series.
+        Score of patches without a velocity: the median of "training", or the "mean" of the scored
+        series.
     normalisation
-        Of both signals: in units of held-out "training" scores, or over the scored series by
-        "zscore" or "minmax".
+        Unit of both signals: held-out "training" scores, or the scored series by "zscore" or
+        "minmax".
     active_dimension
-        Of the diagnostics: above a "share" of 1/d_z, or an "eigenvalue" above 1e-10.
+        Dimensions that the diagnostics count as active: with a "share" of variance above 1/d_z, or
+        with an "eigenvalue" above 1e-10.
     """
 
     def __init__(
