@@ -1,7 +1,7 @@
 """Every setting of the detector, in one frozen object, and the named presets.
 
-What a user may want is flat. The switches of the paper, its ablations and its released code are
-apart, in :class:`Reproduction`; by keyword, `VACE(widths=…)` reaches them all the same.
+The settings of the paper, its ablations and its released code are in :class:`Reproduction`;
+`VACE(widths=…)` takes them as keywords like all others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Checked:
 
 @dataclass(frozen=True)
 class Reproduction(_Checked):
-    """The paper's switches; symbols in comments are the paper's."""
+    """The settings of the paper; symbols in comments are the paper's."""
 
     fit_stride: int = 1  # every how many rows a training patch enters the statistics, at least
     variance_floor: Literal["absolute", "relative"] = "relative"  # ε of the patch normalisation:
@@ -165,7 +165,7 @@ class VACEConfig(_Checked):
 
     @property
     def window(self) -> int:
-        """Rows of the longest window: a patch, or the usual length where patches are long."""
+        """Rows of the longest window: a patch, or the default length where patches are long."""
         return self.length if self.length <= FOLLOWED else LENGTH
 
     @property
@@ -210,7 +210,7 @@ class VACEConfig(_Checked):
         return cls(**chosen, reproduction=Reproduction(**paper))
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as plain values, all on one level, for JSON and `from_preset`."""
+        """Return the settings as one flat dictionary, for JSON and `from_preset`."""
         own = {name: getattr(self, name) for name in _names(type(self)) if name != "reproduction"}
         return {**own, **{name: getattr(self.reproduction, name) for name in _names(Reproduction)}}
 
@@ -233,7 +233,7 @@ class Default:
 
 
 def default(value: T) -> T:
-    """A keyword's default that can be told from the same value when it is given."""
+    """A keyword's default that differs from the same value given by the caller."""
     return cast(T, Default(value))
 
 
@@ -310,7 +310,7 @@ PRESETS = MappingProxyType({"paper": _PAPER, "released": _RELEASED})
 
 
 def _check_type(name: str, value: Any, hint: Any) -> None:
-    """Refuse a value of another type than the field's, in words."""
+    """Raise ConfigError for a value of another type than the field's."""
     if hint is Reproduction:
         if not isinstance(value, Reproduction):
             raise ConfigError(f"{name}={value!r}: must be a Reproduction")

@@ -279,19 +279,19 @@ class VACE:
 
     @property
     def config(self) -> VACEConfig:
-        """The settings; of a fitted detector with what the fit decided."""
+        """The settings; after a fit, with the values that the fit chose."""
         model: Model | None = getattr(self, "_model", None)
         return self._asked if model is None or self._changed(model) else model.config
 
     @property
     def settings_text(self) -> str:
-        """The settings that differ from the default, as one would write them."""
+        """The settings that differ from the default, as Python code."""
         defaults = VACEConfig().to_dict()
         changed = [f"{k}={v!r}" for k, v in self._asked.to_dict().items() if v != defaults[k]]
         return f"VACE({', '.join(changed)})"
 
     def __repr__(self) -> str:
-        """The settings, and what was learned from them."""
+        """The settings, and a summary of the fitted model."""
         return detector_repr.text(self) if self._is_fitted() else self.settings_text
 
     def _repr_html_(self) -> str:
@@ -305,7 +305,7 @@ class VACE:
             return False
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Every setting by name as it was asked for, as scikit-learn's tools expect."""
+        """Return the settings as they were given, as in scikit-learn."""
         return self._asked.to_dict()
 
     def set_params(self, **settings: Any) -> Self:
@@ -326,9 +326,9 @@ class VACE:
         labels: Any = None,
         progress: Progress | bool = False,
     ) -> Self:
-        """Learn normal operation from one table or the path of a Parquet file, or a list of them.
+        """Fit on normal operation: a table, the path of a Parquet file, or a list of these.
 
-        Nothing reaches across the border between two tables, or a jump in time. Of a file with
+        No patch or window spans two tables or a jump in time. Of a file with
         more than `max_fit_rows` rows, only evenly spaced pieces are read. Columns of a table that
         cannot be channels (text, row counters, labels) are left out with a warning. `sort` puts
         rows in order of time and averages those of the same time. `labels` are past faults, whose
@@ -351,10 +351,10 @@ class VACE:
 
     @property
     def model_(self) -> Model:
-        """What was learned, frozen."""
+        """The fitted model, frozen."""
         model: Model | None = getattr(self, "_model", None)
         if model is None:
-            raise NotFittedError("this detector has learned nothing yet: call fit first")
+            raise NotFittedError("this detector is not fitted yet: call fit first")
         for name, then, now in self._changed(model):
             raise NotFittedError(
                 f"{name} was changed from {then!r} to {now!r} after the fit: call fit again"
@@ -362,7 +362,7 @@ class VACE:
         return model
 
     def _changed(self, model: Model) -> list[tuple[str, Any, Any]]:
-        """Settings that were changed after the fit; what is None was left to it."""
+        """Settings that were changed after the fit; None leaves the choice to the fit."""
         now, then = self._asked.to_dict(), model.config.to_dict()
         return [
             (name, then[name], value)
@@ -377,17 +377,17 @@ class VACE:
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
-        """The names of the channels, as scikit-learn's tools ask for them."""
+        """The names of the channels, under scikit-learn's name."""
         return np.asarray(self.channels_, dtype=object)
 
     @property
     def n_features_in_(self) -> int:
-        """How many channels there are."""
+        """Number of channels."""
         return len(self.channels_)
 
     @property
     def facts_(self) -> Mapping[str, Any]:
-        """What happened in the fit."""
+        """Details of the fit."""
         return self.model_.facts
 
     @property
@@ -398,18 +398,18 @@ class VACE:
 
     @property
     def calibration_scores_(self) -> Scores:
-        """Scores of training rows by statistics that did not see them."""
+        """Held-out scores of the training rows."""
         return self.model_.calibration_scores
 
     @cached_property
     def calibration_(self) -> Calibration:
-        """How scores are distributed in normal operation, from `calibration_scores_`."""
+        """Distribution of scores in normal operation, from `calibration_scores_`."""
         return self.model_.calibration
 
     # ----------------------------------------------------------------- scoring
 
     def score(self, data: Any, *, sort: bool = False, progress: Progress | bool = False) -> Scores:
-        """How anomalous each row is, float64 (n_rows,); NaN where a row has no score.
+        """Return an anomaly score for each row, float64 (n_rows,); NaN where a row has no score.
 
         `data` is a table, an iterator of tables that follow each other, or the path of a Parquet
         file; the last two are worked off piece by piece and give the same scores. `sort` takes
@@ -430,9 +430,9 @@ class VACE:
         return scores
 
     def signals(self, data: Any, *, progress: Progress | bool = False) -> dict[str, Scores]:
-        """The evidence that adds up to the score, row by row, (n_rows,) each.
+        """Return the signals that add up to the score, (n_rows,) each.
 
-        "position" and "direction" speak of shape; "level", "scale", "spike", "relation",
+        "position" and "direction" measure shape; "level", "scale", "spike", "relation",
         "forecast", "distance" and "surge" of what patch normalisation removes or hides. Takes
         what `score` takes.
         """
@@ -445,9 +445,9 @@ class VACE:
         return found
 
     def score_chunks(self, chunks: Iterable[Any]) -> Iterator[Scores]:
-        """The scores of a series that comes in tables of any size, as rows become complete.
+        """Yield the scores of a series given as tables of any size, as rows become complete.
 
-        What is kept in memory does not grow with the series.
+        Memory does not grow with the length of the series.
         """
         for found in self._run(Stream(self.model_, live=False), iter(chunks), silent):
             yield found.scores
@@ -459,10 +459,10 @@ class VACE:
         rules: Rules | None = None,
         step: int | None = None,
     ) -> Stream:
-        """A stream of rows that come one by one or many at a time; see :class:`Stream`.
+        """Return a stream that scores rows as they arrive; see :class:`Stream`.
 
-        `budget`, `rules` and `step` are those of `detect`. What looks like an accepted stretch does
-        not alarm.
+        `budget`, `rules` and `step` are those of `detect`. Rows that match an accepted
+        pattern raise no alarm.
         """
         accepted = self.feedback.patterns
         return Stream(
@@ -521,14 +521,14 @@ class VACE:
     # -------------------------------------------------------------- the method
 
     def position_scores(self, data: Any) -> Scores:
-        """The position signal of each patch, (n_patches,), mean over encoders."""
+        """Return the position signal of each patch, (n_patches,), mean over encoders."""
         learned = self._shape().learned
         z = self._trajectory(data)  # (n_patches, n_encoders, d_z)
         each = [evidence.position.score(z[:, k]) for k, evidence in enumerate(learned)]
         return np.asarray(np.mean(each, axis=0))
 
     def direction_scores(self, data: Any) -> Scores:
-        """The direction signal of each patch, (n_patches,), mean over encoders.
+        """Return the direction signal of each patch, (n_patches,), mean over encoders.
 
         A patch without the neighbour that its velocity needs has the training's median.
         """
@@ -547,7 +547,7 @@ class VACE:
         return total / len(learned)
 
     def embed(self, data: Any, *, progress: Progress | bool = False) -> NDArray[np.float32]:
-        """The trajectory Z: the embedding of every patch, (n_patches, n_encoders · d_z).
+        """Return the trajectory Z: the embedding of each patch, (n_patches, n_encoders · d_z).
 
         Patches that hold a missing value are NaN.
         """
@@ -591,9 +591,9 @@ class VACE:
         sort: bool = False,
         progress: Progress | bool = False,
     ) -> Detection:
-        """The events of a table: when, how rare, which signal, which channels.
+        """Find the events of a table: when, how rare, which signal, which channels.
 
-        `budget` says how many false alarms a person tolerates on normal data: "1 per week", "1 in
+        `budget` is the number of false alarms to accept on normal data: "1 per week", "1 in
         10000 rows" or a :class:`Budget`; by default one a week where the model's rows have a time,
         else one in 10,000 rows. `rules` say what makes one event.
         Rows before `first`, such as those of the training, make no events. `step` is the time
@@ -636,7 +636,7 @@ class VACE:
         return Detection.of(found, kept, [str(warning.message) for warning in caught], model)
 
     def expect(self, data: Any) -> Any:
-        """What every channel should be, given the others: a table of the caller's kind.
+        """Return the expected value of every channel, given the others, as a table.
 
         For each channel the columns `name`, `name expected`, `name lower` and `name upper`, with an
         interval of three standard deviations of what is left; NaN where a row has no score.
@@ -652,19 +652,19 @@ class VACE:
         return frame_like(data, columns)
 
     def predict(self, data: Any, *, budget: Budget | str | None = None) -> NDArray[np.int8]:
-        """1 for each row of an event, 0 for all others, (n_rows,)."""
+        """Return 1 for each row of an event, 0 for all others, (n_rows,)."""
         return self.detect(data, budget=budget).predictions
 
     def fit_predict(
         self, data: Any, y: Any = None, *, budget: Budget | str | None = None
     ) -> NDArray[np.int8]:
-        """`fit`, then `predict` of the same rows; `y` is ignored."""
+        """Fit on `data`, then predict the same rows; `y` is ignored."""
         return self.fit(data).predict(data, budget=budget)
 
     def decision_function(
         self, data: Any, *, budget: Budget | str | None = None
     ) -> NDArray[np.float64]:
-        """How far the evidence of each row is above its limit, (n_rows,).
+        """Return by how much the evidence of each row exceeds its limit, (n_rows,).
 
         Above 0 there is an alarm; `predict` says 1 for all rows of its event, which begins before.
         `vace_ad.compat.sklearn` has scikit-learn's opposite sign. NaN where a row has no evidence.
@@ -672,7 +672,7 @@ class VACE:
         return self.detect(data, budget=budget).evidence - 1
 
     def explain(self, data: Any, start: int, end: int) -> Blame:
-        """Each channel's share of what happened in rows [start, end)."""
+        """Return each channel's share in what happened in rows [start, end)."""
         table = gathered(data, self.channels_)
         return explain_rows(self.model_, table, start, end, self.model_.period)
 
@@ -680,7 +680,7 @@ class VACE:
 
     @property
     def feedback(self) -> Feedback:
-        """What people said of events; kept beside the model once that has a file."""
+        """Feedback on events; written beside the model file once there is one."""
         found: Feedback = self.__dict__.setdefault("_feedback", Feedback())
         return found
 
@@ -693,12 +693,12 @@ class VACE:
         note: str = "",
         who: str = "",
     ) -> Verdict:
-        """Say that something was normal, or with verdict="fault" that it was a fault.
+        """Mark an event or a range as normal, or with verdict="fault" as a fault.
 
         `what` is an event, or (start, end) as rows or as times, the end of times included; `data`
-        the table, or the Detection, that it is in. What looks like it does not alarm again from
-        now on, and `update` makes it part of normal; rows of a fault never become normal. Without
-        `data` it counts for `update` alone. The verdict's `id` is what `undo` takes.
+        the table, or the Detection, that it is in. Similar rows raise no alarm from now on, and
+        `update` trains on the marked rows; rows of a fault are never trained on. Without `data`,
+        only `update` uses the feedback. `undo` takes the `id` of the returned verdict.
         """
         if isinstance(data, Detection):
             data = data.data
@@ -717,12 +717,12 @@ class VACE:
         return line
 
     def update(self, data: Any, *, progress: Progress = silent) -> Self:
-        """Learn more normal rows, from one table or a list, without the rows of the fit.
+        """Update the model with more normal rows; the rows of the fit are not needed.
 
-        Takes time for the new rows alone. Levels, swings, relations, spikes, forecast residuals,
+        The time depends on the new rows alone. Levels, swings, relations, spikes, forecast residuals,
         distances, surges, shapes, the drift range of channels and the calibration of alarms come
         from old and new together; units of channels, the regressions, the period and the encoders
-        stay. New rows count by their number, at most as much as the old ones. Stretches that were
+        stay. New rows count by their number, at most as much as the old ones. Ranges that were
         accepted count in full, however short; those marked as faults are left out.
         """
         model = self.model_
@@ -733,11 +733,11 @@ class VACE:
         return self
 
     def undo(self, id: str) -> Verdict:
-        """Take back what `accept` said under this id."""
+        """Remove the feedback with this id."""
         return self.feedback.undo(id)
 
     def _without_accepted(self, table: Table) -> tuple[Table, list[Stretch]]:
-        """The table without what accepted patterns explain, and where that was."""
+        """The table without the rows that match accepted patterns, and where these were."""
         if not self.feedback.active:
             return table, []
         named = named_stretches(self.feedback.active, table)
@@ -752,7 +752,7 @@ class VACE:
     # ------------------------------------------------------------------- files
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted detector to one file, and feedback, if there is any, beside it."""
+        """Save the fitted detector to a file, and feedback, if there is any, beside it."""
         self.model_.save(path)
         self.feedback.move(path)
 
@@ -769,7 +769,7 @@ def _by_score(
     rules: Rules | None,
     first: int,
 ) -> StreamResult:
-    """Rows judged by a threshold of the score that a person gave."""
+    """Alarms of rows by a given threshold of the score."""
     feed = ScoreFeed(model, threshold.value, rules)
     late = np.where(np.arange(len(scores)) < first, np.nan, scores)
     changes = [*feed.add(table.block(0, len(table)), table.time, late), *feed.finish()]
@@ -779,7 +779,7 @@ def _by_score(
 
 
 def load(path: str | PathLike[str], **computing: Any) -> VACE:
-    """Read a detector from its file; `engine`, `precision` and `device` may be chosen anew.
+    """Load a detector from a file; `engine`, `precision` and `device` may differ from the fit.
 
     Feedback in the file beside it, `pump.feedback.jsonl` for `pump.vace`, is read too.
     """

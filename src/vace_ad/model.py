@@ -138,7 +138,7 @@ class Model(LearnedAlone):
     ) -> Self:
         """The model with new normal rows; `accepted` are pieces that count in full.
 
-        What is measured stays: units, regressions, seasonality, encoders. What is usual of it is
+        Units, regressions, seasonality and encoders stay. Their statistics are
         learned from old and new together, without the old rows.
         """
         watch, config = Stopwatch(), self.config
@@ -220,7 +220,7 @@ class Model(LearnedAlone):
 
     @property
     def period(self) -> int:
-        """Rows after which training plainly repeats itself; 0 where it does not."""
+        """Period of the training rows, in rows; 0 where there is none."""
         seasonality = Seasonality(**self.facts["seasonality"])
         return seasonality.period if seasonality.clear else 0
 

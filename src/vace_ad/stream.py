@@ -37,7 +37,7 @@ SLAB = 4096  # rows worked off at a time: few enough to stay in cache
 
 @dataclass(frozen=True)
 class Added:
-    """What a stream says after some rows."""
+    """The scores and alarms that `Stream.add` returns."""
 
     first: int  # number of the first row below, counted from the stream's first
     signals: Mapping[str, Array]  # final evidence of rows that became complete, (m,) each
@@ -55,7 +55,7 @@ class Added:
 
 
 class Stream:
-    """Scores of a series as it comes, in memory and time a row that do not grow with it.
+    """Scores a series as rows arrive; memory and time per row do not grow with its length.
 
     Every row gets a provisional score at once, from the rows up to it alone, and its final score
     once all patches that cover it are known: the score that the whole table would give, bit for
@@ -73,7 +73,7 @@ class Stream:
         alarms: bool | None = None,
         accepted: Sequence[Pattern] = (),
     ) -> None:
-        """Alarms keep to `budget`.
+        """Create a stream whose alarms keep to `budget`.
 
         `step` is the time between rows in nanoseconds where the model's had no time. `live` streams
         give provisional scores and events, tables neither, unless `alarms` says so. `accepted`
@@ -114,7 +114,7 @@ class Stream:
 
     @property
     def n_rows(self) -> int:
-        """Rows added so far."""
+        """Number of rows added so far."""
         return self._n_rows
 
     @property
@@ -123,7 +123,7 @@ class Stream:
         return None if self._score_feed is None else self._score_feed.threshold
 
     def latest(self, n: int) -> Latest | None:
-        """The last n rows with their evidence and what was expected; None without a budget."""
+        """Return the last n rows with their evidence and expected values; None without a budget."""
         return None if self._feed is None else self._feed.latest(n)
 
     @property
@@ -132,7 +132,7 @@ class Stream:
         return self._recogniser is None
 
     def accept(self, patterns: Sequence[Pattern], *, suppress: bool = False) -> None:
-        """Alarm no more on what looks like these, from the next row on; none undoes it all.
+        """Suppress alarms on rows that match these patterns, from the next row on; none clears all.
 
         `suppress` says that the alarm that is open now, if any, is normal too.
         """
@@ -148,7 +148,7 @@ class Stream:
             feed.suppress()
 
     def add(self, rows: Any, time: Any = None) -> Added:
-        """Take one row or many: an array (n_channels,) or (n, n_channels), or a table."""
+        """Add one row or many: an array (n_channels,) or (n, n_channels), or a table."""
         return self._add(self._table(rows, time))
 
     def _add(self, table: Table, bear: Array | None = None) -> Added:
@@ -225,7 +225,7 @@ class Stream:
             self._restarted.append(self._feed.restart())
 
     def finish(self) -> Added:
-        """The rows that are left when the series ends."""
+        """End the series and return the remaining rows."""
         lines: list[Array] = []
         judged: list[Taken] = []
         for piece in self._segments.finish():
@@ -274,18 +274,18 @@ class Stream:
 
     @property
     def threshold(self) -> Threshold:
-        """What alarms are held against, in words."""
+        """The limit of alarms, with its description."""
         return self.model.threshold(self._budget, self._rules, self._step)
 
     @property
     def trouble(self) -> str | None:
-        """Why the last rows can have no score, and what to do; None where nothing is wrong."""
+        """Why the last rows have no score, and what to do; None where nothing is wrong."""
         return self._steps.trouble
 
     # ------------------------------------------------------------------- state
 
     def to_bytes(self) -> bytes:
-        """All that this stream knows of the rows so far, as the bytes of a safe file."""
+        """Return the state of the stream as the bytes of a safetensors file."""
         arrays = {
             "counts": np.array([self._n_rows, self._n_final]),
             "real": self._real.astype(np.uint8),
@@ -312,12 +312,12 @@ class Stream:
         return tensor_file.pack(KIND, description, arrays)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Keep the stream in a file, whole or not at all; `resume` goes on from there."""
+        """Save the state to a file, atomically; `resume` continues from it."""
         tensor_file.write(path, self.to_bytes())
 
     @classmethod
     def resume(cls, path: str | PathLike[str], model: Any) -> Self:
-        """Go on where a stream of the same model stopped, as if nothing had happened."""
+        """Restore a stream of the same model; it continues as if it had not been stopped."""
         try:
             data = Path(path).read_bytes()
         except OSError as wrong:

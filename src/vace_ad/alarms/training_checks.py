@@ -1,4 +1,4 @@
-"""The training rows, looked at: what about them may make a detector deaf, loud or blind."""
+"""Checks of the training rows: contamination, length, coverage and drift."""
 
 from __future__ import annotations
 
