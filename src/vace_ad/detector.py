@@ -719,7 +719,7 @@ class VACE:
     def update(self, data: Any, *, progress: Progress = silent) -> Self:
         """Update the model with more normal rows; the rows of the fit are not needed.
 
-        The time depends on the new rows alone. Levels, swings, relations, spikes, forecast residuals,
+        Only the new rows take time. Levels, swings, relations, spikes, forecast residuals,
         distances, surges, shapes, the drift range of channels and the calibration of alarms come
         from old and new together; units of channels, the regressions, the period and the encoders
         stay. New rows count by their number, at most as much as the old ones. Ranges that were
