@@ -127,7 +127,7 @@ def test_a_table_in_memory_is_read_as_a_file_is(kind: str, tmp_path: Path) -> No
 def test_the_command_line_says_how_to_learn_from_one_state_alone(tmp_path: Path) -> None:
     state = pl.Series("state", ["run", "stop"]).gather(np.arange(200) // 100)
     wide().with_columns(state).write_csv(tmp_path / "t.csv")
-    advice = "--where \"state == 'run'\" would learn from some rows alone"
+    advice = "--where \"state == 'run'\" would train on some rows only"
     assert load_table(tmp_path / "t.csv", ReadOptions(options=True)).notes[-1] == advice
     assert advice not in load_table(tmp_path / "t.csv", ReadOptions()).notes
     chosen = load_table(tmp_path / "t.csv", ReadOptions(options=True, where="state == 'run'"))

@@ -238,7 +238,7 @@ def test_what_an_event_means_is_said_in_sentences(show: Open, plant: ReportData)
     assert f"{first} and {partner} stopped going together." in said
     choose(page, 5)
     said = page.js("document.querySelector('.lead').textContent")
-    assert "It ended because what stayed became the new normal." in said
+    assert "It ended because a lasting change became the new normal." in said
 
 
 def test_paper_has_a_page_for_each_event_and_no_title_page(show: Open, plant: ReportData) -> None:

@@ -156,7 +156,7 @@ def choose_threshold(
     value = calibration.threshold_for(expected, rules)
     note = _caution(calibration, expected < _FAR)
     if expected > calibration.count(float(calibration.scores.min()), rules) >= 1:
-        note = f"normal rows hardly make more events than this: {budget.words} is many"
+        note = f"normal rows rarely make more events than this: {budget.words} is many"
     return Threshold(value, budget.words, note)
 
 

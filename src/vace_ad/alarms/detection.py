@@ -152,7 +152,7 @@ def _outside(model: Learned, table: Table, first: int) -> list[str]:
     if not n:
         return []
     words = model.conditions.words(rows, model.channels, model.watched)
-    return [f"conditions outside training in {n:,} rows: {words}; alarms there are told apart"]
+    return [f"conditions outside training in {n:,} rows: {words}; alarms there are marked"]
 
 
 def near_misses(evidence: Array, runs: NDArray[np.intp], apart: int) -> NDArray[np.intp]:

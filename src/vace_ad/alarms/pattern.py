@@ -116,7 +116,9 @@ class Pattern:
             raise FeedbackError(f"a pattern must name 1 to {MOST_CHANNELS:,} channels")
         for name, line in lines.items():
             if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
-                raise FeedbackError(f"a pattern's channel has no name of 1 to {LONGEST_NAME} signs")
+                raise FeedbackError(
+                    f"a pattern's channel has no name of 1 to {LONGEST_NAME} characters"
+                )
             if not isinstance(line, list) or not 1 <= len(line) <= min(POINTS, length):
                 raise FeedbackError(f"the pattern of {name!r} must be 1 to {POINTS} numbers")
             if not all(_is_number(x) for x in line):

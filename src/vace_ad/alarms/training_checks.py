@@ -82,7 +82,7 @@ class TrainingAudit:
         if condition is None:
             return None
         words = (
-            f"the machine seems to stand still where {condition}: those rows are learned and "
+            f"the machine seems to be off where {condition}: those rows are learned and "
             f"judged like all others; off={condition!r} leaves them out"
         )
         return TrainingNote("off", words)
@@ -154,7 +154,7 @@ class TrainingAudit:
         listed = ", ".join(map(repr, moved[:3])) + (", …" if len(moved) > 3 else "")
         words = (
             f"{len(moved)} of {len(names)} channels drift through the training ({listed}): its "
-            "first and last quarter differ; train on newer rows alone if the old ones are past"
+            "first and last quarter differ; train on newer rows if the old ones are out of date"
         )
         return TrainingNote("drift", words, tuple(places) if self.whole else ())
 

@@ -154,7 +154,7 @@ def load_frame(
     notes += notes_in_words(found.notes)
     states = [note.condition for note in found.notes if note.condition is not None]
     if states and how.options and how.where is None:
-        notes.append(f'--where "{states[0]}" would learn from some rows alone')
+        notes.append(f'--where "{states[0]}" would train on some rows only')
     values, names = found.values, found.names
     if where is not None:  # one more column, so that it is sorted and averaged as the others are
         values, names = np.column_stack([values, where]), (*names, _WHERE)
@@ -240,7 +240,7 @@ def _known_channels(frame: pl.DataFrame, channels: Sequence[str]) -> tuple[list[
     if missing:
         raise ChannelMismatchError(missing, [])
     extra = [name for name in frame.columns if name not in channels and name != _WHERE]
-    notes = [f"columns that the model does not know are left out: {', '.join(extra)}"]
+    notes = [f"columns that are not in the model are left out: {', '.join(extra)}"]
     return list(channels), notes if extra else []
 
 

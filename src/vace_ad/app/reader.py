@@ -47,7 +47,7 @@ def read(places: Any, **how: Any) -> pl.DataFrame:
             )
         if name not in known:
             raise ConfigError(
-                f"{name!r} is not a way to read a table; there are {', '.join(known)}"
+                f"{name!r} is not an option of read; the options are {', '.join(known)}"
             )
     reading = ReadOptions(**how)
     if reading.by is not None:

@@ -196,7 +196,7 @@ def _facts(event: Event, units: Mapping[str, str]) -> list[str]:
     if event.partner and event.shares:
         facts.append(f"{event.shares[0][0]} and {event.partner} stopped going together")
     if event.lasting:
-        facts.append("ended because what stayed became the new normal")
+        facts.append("ended because a lasting change became the new normal")
     return facts
 
 

@@ -48,7 +48,7 @@ class Alarm:
     shares: list[tuple[str, float]] = field(default_factory=list)
     readings: list[list[Any]] = field(default_factory=list)  # channel, value, low, high at the peak
     partner: str | None = None  # the channel that the first suspect no longer goes with
-    lasting: bool = False  # ended because what stayed became the new normal
+    lasting: bool = False  # ended because a lasting change became the new normal
     patterns: list[Any] = field(default_factory=list)  # of its events that have ended
     reason: str | None = None  # why rows have no score, and what to do
 
@@ -305,7 +305,7 @@ def summary(alarm: Alarm) -> str:
         if alarm.reason:
             what += f" ({alarm.reason})"
         if alarm.lasting:
-            what += ", ended because what stayed became the new normal"
+            what += ", ended because a lasting change became the new normal"
     end = "" if alarm.resolved is None else f", resolved {iso(alarm.resolved)}"
     return f"{who}: {what}, since {iso(alarm.onset)}{end}"
 

@@ -88,7 +88,7 @@ def read_name(value: Any, what: str) -> str:
     name = value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
     if not name or len(name) > LONGEST_NAME or _CONTROL.search(name):
         raise BadRecordError(
-            f"{_short(value)} is no name of {what}: 1 to {LONGEST_NAME} printable signs"
+            f"{_short(value)} is no name of {what}: 1 to {LONGEST_NAME} printable characters"
         )
     return name
 

@@ -50,7 +50,7 @@ class ReportEvent:
     normal_rows: int | None = None  # that the probability is learned from
     ratio: float = float("nan")  # highest evidence over its limit
     partner: str | None = None  # the channel that the first suspect no longer goes with
-    lasting: bool = False  # ended because what stayed became the new normal
+    lasting: bool = False  # ended because a lasting change became the new normal
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,12 @@ UNITS = ((86_400.0, "day"), (3_600.0, "h"), (60.0, "min"), (1.0, "s"))
 DIAGNOSTICS = {
     "effective_rank_pr": (
         "Effective rank",
-        "How many directions the embedding really uses, as a share of all it has, counted so "
+        "Number of directions that the embedding uses, as a share of all, weighted so "
         "that strong directions dominate. Near 0 everything lies on one line.",
     ),
     "effective_rank_entropy": (
         "Effective rank, by entropy",
-        "The same count, giving weak directions more say; always at least as large.",
+        "The same with more weight on weak directions; always at least as large.",
     ),
     "active_dims": (
         "Directions in use",
@@ -147,14 +147,14 @@ def readings(event: ReportEvent, data: ReportData) -> dict[str, str]:
 def what_it_means(event: ReportEvent, data: ReportData) -> str:
     """Return what an event is in sentences: what it was, how rare, and what became of it."""
     if event.kind == "no data":
-        return "Silence is often a fault of its own."
+        return "Missing data is often a fault itself."
     said = []
     first = next(iter(readings(event, data).values()), "")
     if first:
         said.append(f"At the peak: {first}.")
     if event.near_miss:
         share = f" ({event.ratio:.0%} of it)" if math.isfinite(event.ratio) else ""
-        said.append(f"It stayed below the limit{share}, so it is no event.")
+        said.append(f"It stayed below the limit{share}, so it is not an event.")
     if event.partner and event.shares:
         said.append(f"{event.shares[0][0]} and {event.partner} stopped going together.")
     elif event.signal:
@@ -163,5 +163,5 @@ def what_it_means(event: ReportEvent, data: ReportData) -> str:
         said.append(f"Severity {event.severity:.0f} of 100.")
     said.append(rarity_sentence(event.probability, event.normal_rows))
     if event.lasting:
-        said.append("It ended because what stayed became the new normal.")
+        said.append("It ended because a lasting change became the new normal.")
     return " ".join(sentence for sentence in said if sentence)

@@ -145,14 +145,14 @@ def _event_row(i: int, event: ReportEvent, data: ReportData, clock: TimeAxis) ->
 
 def _detail(data: ReportData, embedding: Embedding, watched: Sequence[int]) -> str:
     if embedding.share_of_rows == 1:
-        return "Every row of the table is in this file: zoom in as far as you like."
+        return "Every row of the table is in this file."
     spans = [(event.start, event.end) for event in data.events]
     everyone = range(len(embedding.tiles))
     coarse = f"the lowest and highest value of every {embedding.finest_complete:,} rows"
     if spans and embedding.has_rows_of(spans, everyone):
         where = "around every event"
     elif spans and embedding.has_rows_of(spans, watched):
-        where = "of the score and the most blamed channels around every event"
+        where = "of the score and the most suspected channels around every event"
     else:
         where = f"of {embedding.share_of_rows:.0%} of the curves"
     return (

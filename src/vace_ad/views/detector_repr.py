@@ -69,6 +69,6 @@ def _seasonality(detector: VACE) -> str:
 def _alarms(detector: VACE) -> str:
     """The default budget, and what its limits rest on."""
     model = detector.model_
-    rows = plural(model.alarm.tails.n_rows, "training row")
+    rows = plural(model.alarm.tails.n_rows, "held-out training row")
     words = model.threshold(Budget(), None).words
-    return f"{words}; limits from {rows} judged as if they were new"
+    return f"{words}; limits from {rows}"

@@ -70,7 +70,7 @@ def seasonality_words(facts: Any) -> str:
         return ""
     period, rise = seasonality["period"], seasonality["rise"]
     if not period or rise < CLEAR:
-        return "Training shows no clear repeating pattern, so shapes of curves count for less."
+        return "Training has no clear period, so the shape of curves is not used much."
     times = f", seen {facts['rows'] // period:,} times" if facts.get("rows") else ""
     return f"Training shows a pattern of about {_span(period, facts.get('step_seconds'))}{times}."
 
@@ -124,11 +124,10 @@ def _scored(found: Detection) -> str:
 
 def _threshold(model: Model, found: Detection) -> list[str]:
     if found.threshold.given:
-        return [f"The threshold was given by a person ({found.threshold.words})."]
+        return [f"The threshold was set by the user ({found.threshold.words})."]
     n_rows = model.alarm.tails.n_rows
     words = [
-        f"The limits ({found.threshold.words}) rest on {plural(n_rows, 'row')} of training that "
-        "were judged as if they were new."
+        f"The limits ({found.threshold.words}) come from {plural(n_rows, 'held-out training row')}."
     ]
     if found.threshold.note:
         words.append(f"Be careful: {found.threshold.note}.")
@@ -138,9 +137,9 @@ def _threshold(model: Model, found: Detection) -> list[str]:
 def _training(model: Model) -> list[str]:
     """What was seen when the training rows were looked at, and what to do."""
     notes = model.facts.get("training", ())
-    words = [f"Look at the training: {note['words']}." for note in notes]
+    words = [f"Check the training rows: {note['words']}." for note in notes]
     if not any(note["kind"] == "contaminated" for note in notes):
-        words.append("No part of the training stands out as a fault.")
+        words.append("No training rows stand out as a fault.")
     return words
 
 
