@@ -1,4 +1,4 @@
-"""What a fit does with training rows: every signal in turn, and the scores that it gives them."""
+"""Fits every signal on the training rows, and scores these rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The model: all that a fit learned, frozen, whole or not at all, and its safe file."""
+"""The fitted model, frozen, and its file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a model file must hold, and what is refused before it is used."""
+"""The contents of a model file, and checks before it is used."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many alarms in words a person uses: so many a week, a false-alarm rate, a threshold.
+"""False-alarm budgets: alarms per time or rows, a false-alarm rate, or a threshold.
 
 Every door takes the same words and has the same default. The default is one false alarm a week
 where rows have a time, but never more than one in 1,000 rows; and one in 10,000 rows, about a week

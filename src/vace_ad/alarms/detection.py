@@ -1,4 +1,4 @@
-"""What was found in a table: its events, what came near, and the rows behind them."""
+"""The events of a table, its near misses, and the scores behind them."""
 
 from __future__ import annotations
 

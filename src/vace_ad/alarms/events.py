@@ -1,4 +1,4 @@
-"""Events: stretches of rows that a person should look at, and how strong they are."""
+"""Events: ranges of rows to investigate, and their severity."""
 
 from __future__ import annotations
 

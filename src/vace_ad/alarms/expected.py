@@ -1,4 +1,4 @@
-"""What the cells of a table should have been: curves to draw, and the table of `VACE.expect`."""
+"""Expected values of a table: curves to draw, and the table of `VACE.expect`."""
 
 from __future__ import annotations
 

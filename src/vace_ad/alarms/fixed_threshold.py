@@ -1,4 +1,4 @@
-"""Alarms by a plain limit of the score, for people who give the threshold themselves."""
+"""Alarms by a fixed threshold of the score."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How rare a score is: counted inside the calibration sample, a Pareto tail beyond it.
+"""Tail probabilities of scores: empirical, with a generalised Pareto tail beyond the sample.
 
 Excesses over a high level follow, whatever the scores' distribution, nearly a generalised Pareto
 law: P(S > u + y | S > u) = (1 + ξ y / σ)^(−1/ξ), with exp(−y / σ) at ξ = 0 (Pickands, 1975;

@@ -1,4 +1,4 @@
-"""What an accepted stretch looked like: how far each channel that took part left its past.
+"""The pattern of an accepted range: the deviation of each channel from its recent past.
 
 A pattern is kept in the channels' own units, so it outlives the model that it was found with. It
 holds only the channels that left their past farther than any did in training: all others are left

@@ -1,4 +1,4 @@
-"""One pattern, followed along rows: where in its profile the present row may be."""
+"""Tracks one pattern along rows: at which point of its profile the current row may be."""
 
 from __future__ import annotations
 

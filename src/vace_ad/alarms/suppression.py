@@ -1,4 +1,4 @@
-"""Accepted patterns, recognised as rows come and taken out of them.
+"""Suppression: accepted patterns are recognised as rows arrive and removed from them.
 
 A pattern may have begun at any row that leaves its past. From there on each row must lie near a
 place of the pattern's profile, and the places may only go forward, a little faster or slower than

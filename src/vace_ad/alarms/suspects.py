@@ -1,4 +1,4 @@
-"""Which channels an event is due to: how far each left its recent median, relative to training.
+"""Suspected channels of an event: deviations from their recent median, relative to training.
 
 A channel's distance from the median of the rows before the event is held against four yardsticks:
 its deviation, how far it drifts in as many rows in training and in the rows before, and its own

@@ -1,4 +1,4 @@
-"""Tables with the rows of several machines: the columns that tell them apart, checked."""
+"""Tables with rows of several machines: checks of the columns that identify them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read tables as a detector takes them, and say what was recognised on the way."""
+"""Load tables for a detector, with notes on what was recognised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One run: a table through a detector to events, and all that is written about it.
+"""One run: from a table to events and result files.
 
 The detector is met here and in `training` only.
 """

@@ -1,4 +1,4 @@
-"""`--by` on the command line: many machines in one run, and what is said about them."""
+"""`--by` on the command line: many machines in one run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands print and write: progress, a sparkline, a table of events, JSON, results."""
+"""Output of commands: progress, a sparkline, a table of events, JSON, results."""
 
 from __future__ import annotations
 

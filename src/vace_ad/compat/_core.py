@@ -1,4 +1,4 @@
-"""What all adapters share: a fit that adapts to short series, and scores without NaN."""
+"""Shared by all adapters: a fit that adapts to short series, and scores without NaN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Threads for work that comes in independent parts."""
+"""Threads for independent pieces of work."""
 
 from __future__ import annotations
 

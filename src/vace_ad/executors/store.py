@@ -1,4 +1,4 @@
-"""Results, one JSON line each, in a file that only grows.
+"""Results in an append-only file of JSON lines.
 
 A line counts once its end is on disk. A process killed at any moment leaves at most one line
 without an end, which the next writer cuts off; nothing written before can be lost or change.

@@ -1,4 +1,4 @@
-"""What people say of events: kept beside the model, recognised when it recurs, undone."""
+"""Feedback on events: stored beside the model, recognised when they recur, undone."""
 
 from vace_ad.feedback.journal import Feedback, feedback_path
 from vace_ad.feedback.row_ranges import (

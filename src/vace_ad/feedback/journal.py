@@ -1,4 +1,4 @@
-"""What people say of events, in a plain file beside the model: `pump.vace`, `pump.feedback.jsonl`.
+"""The journal of feedback, a text file beside the model: `pump.vace`, `pump.feedback.jsonl`.
 
 Each line is one JSON object: "this was normal", "this was a fault", or the undoing of an earlier
 line. Lines are only ever added, so the file is its own history. It may be read and edited by hand;

@@ -1,4 +1,4 @@
-"""Which rows of a table a verdict is about, and how one is made of an event or a range."""
+"""The rows of a table that a verdict refers to, and verdicts from events or ranges."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where machines are worked on: in this process, in processes here, or on a Ray cluster."""
+"""Executors of a fleet: this process, several processes, or a Ray cluster."""
 
 from __future__ import annotations
 

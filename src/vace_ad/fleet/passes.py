@@ -1,4 +1,4 @@
-"""The passes over a fleet: each machine by itself, then those that borrow a model."""
+"""The passes over a fleet: each machine on its own, then those that borrow a model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A fleet run: which machines there are, which results are there, and the work in between.
+"""A fleet run: finds the machines, skips those with results, and runs the rest.
 
 With a folder, a run killed or finished goes on where it was; without one, it is in memory.
 """

@@ -1,4 +1,4 @@
-"""Several files as one table: the same columns, one below the other, in order of time."""
+"""Concatenates several files into one table, in order of time."""
 
 from __future__ import annotations
 

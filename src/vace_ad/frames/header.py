@@ -1,4 +1,4 @@
-"""What stands above the values of a table: titles, groups of columns, names, units."""
+"""The header of a table: titles, groups of columns, names, units."""
 
 from __future__ import annotations
 

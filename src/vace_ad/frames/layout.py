@@ -1,4 +1,4 @@
-"""The shape of a table: one series, a long table, or the rows of several machines.
+"""The layout of a table: one series, a long table, or the rows of several machines.
 
 A long table has a row for each sensor and time; a keyed one has a row for each machine and time.
 Both read as one series would give confident nonsense, so they are recognised and refused.

@@ -1,4 +1,4 @@
-"""How a text table is written: its encoding, delimiter, decimal sign and header, recognised."""
+"""Detects the encoding, delimiter, decimal sign and header of a text table."""
 
 from __future__ import annotations
 

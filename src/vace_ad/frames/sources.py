@@ -1,4 +1,4 @@
-"""Where tables lie: files, folders, globs, patterns with names in braces, pipes, databases."""
+"""Locations of tables: files, folders, globs, patterns with names in braces, pipes, databases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Answers in the caller's kind of table, and on disk."""
+"""Results as the caller's kind of table, and as files."""
 
 from __future__ import annotations
 

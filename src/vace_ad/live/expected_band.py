@@ -1,4 +1,4 @@
-"""What every channel should be while rows come, as `VACE.expect` says of a table."""
+"""Expected values of every channel as rows arrive, as `VACE.expect` for a table."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the measures accept: 0/1 labels and finite scores of one length, and a window of rows."""
+"""Input checks of the measures: 0/1 labels, finite scores of the same length, a window."""
 
 from __future__ import annotations
 

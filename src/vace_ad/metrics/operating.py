@@ -1,4 +1,4 @@
-"""Operating measures: what alarms at a budget were worth to the person who got them.
+"""Operating measures: quality of the alarms at a budget.
 
 A labelled stretch is found if an event lies within 48 rows of it. An event near no labelled
 stretch is a false alarm. Rows more than 48 rows from any label are normal; those inside events are

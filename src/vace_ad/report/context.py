@@ -1,4 +1,4 @@
-"""What surrounds an event: how much to show of before and after, and what changed."""
+"""The context of an event: rows shown before and after, and what changed."""
 
 from __future__ import annotations
 

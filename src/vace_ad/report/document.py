@@ -1,4 +1,4 @@
-"""What the scripts of the page need to know, as one JSON document and a few packed arrays."""
+"""Data of the page's scripts: one JSON document and packed arrays."""
 
 from __future__ import annotations
 

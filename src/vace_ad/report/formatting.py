@@ -1,4 +1,4 @@
-"""Numbers, times and diagnostics in words that a person uses."""
+"""Formats numbers, times and diagnostics as text."""
 
 from __future__ import annotations
 

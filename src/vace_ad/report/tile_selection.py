@@ -1,4 +1,4 @@
-"""Which tiles go into the file, when not all of them fit.
+"""Selects the tiles of the report when not all fit into the file.
 
 Coarse levels first, for every series; then finer ones, in the order in which a reader will
 look: around the events before elsewhere, scores before channels, blamed channels before others.

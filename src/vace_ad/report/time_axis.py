@@ -1,4 +1,4 @@
-"""The time axis, as few points between which it is a straight line.
+"""The time axis as a piecewise linear function with few knots.
 
 A table sampled every minute needs two points, one with three gaps needs eight; only a table of
 irregular stamps needs many, and those are thinned beyond a limit (the ends of gaps never are).

@@ -1,4 +1,4 @@
-"""What normal rows look like: units of the channels, and how channels hang together.
+"""Per-channel scaling and cross-channel ridge regression.
 
 A missing cell is rebuilt from the channels that are there, plus the noise that the channel has in
 normal operation, so that signals see nothing unusual where nothing was measured.

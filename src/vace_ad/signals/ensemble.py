@@ -1,4 +1,4 @@
-"""All kinds of evidence of the same rows, in step."""
+"""All signals of the same rows, synchronised."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Forecast: rows that their own recent past did not lead to expect, sharp in time and causal.
+"""Forecast: large one-step forecast residuals; causal.
 
 Each channel is predicted from its own last six rows and those of the main common movements of all
 channels, by ridge regression. What counts is how far a residual lies beyond what held-out training

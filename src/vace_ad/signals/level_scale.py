@@ -1,4 +1,4 @@
-"""Level and scale: channels outside their range, and swings wider or narrower than usual.
+"""Level and scale: means outside the training range, and deviations above or below it.
 
 This is what the patch normalisation removes. A mean below or above its envelope is level, a
 deviation that is too large or too small is scale; the shortest window is there for short bursts.

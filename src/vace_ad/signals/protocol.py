@@ -1,4 +1,4 @@
-"""What a kind of evidence must bring: one signal, one module, one line in `signals.KINDS`.
+"""The interface of a signal: one module each, listed in `signals.KINDS`.
 
 A `Signal` is what was learned from training rows; it is frozen. `Signal.begin` starts an
 `Evidence`, which takes rows as they come and gives one or more lines of evidence, row by row. A

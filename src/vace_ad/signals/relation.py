@@ -1,4 +1,4 @@
-"""Relation: how channels move together, which each channel on its own cannot tell.
+"""Relation: residuals of each channel given the others.
 
 Every channel is predicted, row by row, from all the others by a ridge regression of training. What
 is left swings more where a channel goes its own way, even within its usual range and seasonality.

@@ -1,4 +1,4 @@
-"""Rows as they come: a buffer, lines in step, and means over the windows that cover a row.
+"""A buffer of rows, synchronised lines, and means over the windows that cover a row.
 
 Each class gives the same bits whatever the chunks, and its state can be kept as arrays.
 """

@@ -1,4 +1,4 @@
-"""Evidence that is found row by row and spread over the rows around: what such signals share."""
+"""Smoothing of row-wise evidence over neighbouring rows, shared by several signals."""
 
 from __future__ import annotations
 

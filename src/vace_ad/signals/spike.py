@@ -1,4 +1,4 @@
-"""Spikes: rows that stand out from the rows around them, which longer windows blur.
+"""Spikes: single rows that differ from their neighbours.
 
 A row stands out by its distance from the median of the nine rows around it, in each channel. So a
 level that drifts or jumps is no spike, nor is a pulse of more than four rows: those are for the

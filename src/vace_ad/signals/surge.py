@@ -1,4 +1,4 @@
-"""Surge: rows in which many channels at once are farther from their mean than recently.
+"""Surge: many channels deviate at once, relative to the recent mean.
 
 The other signals average over time, because one row of a few channels says little. One row of
 hundreds of channels is an average in itself: its length hardly varies in normal operation, and a

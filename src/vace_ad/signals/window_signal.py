@@ -1,4 +1,4 @@
-"""A signal of windows: what it sees of the rows, held against a training envelope."""
+"""A signal of windows: features of the rows, compared with a training envelope."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a fitted detector learned, at a glance: a few lines of text, a table for notebooks."""
+"""The repr of a fitted detector: text, and a table for notebooks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a detector can be trusted on a table, in sentences for a person."""
+"""Diagnostics of a detector on a table, as sentences."""
 
 from __future__ import annotations
 

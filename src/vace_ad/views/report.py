@@ -1,4 +1,4 @@
-"""Fill the report with what a run gave."""
+"""Fills the report with the results of a run."""
 
 from __future__ import annotations
 

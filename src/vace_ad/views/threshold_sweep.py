@@ -1,4 +1,4 @@
-"""What higher and lower limits would have given."""
+"""Number of events at higher and lower limits."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What one encoder learned about training: where embeddings lie, where they move, and units."""
+"""Statistics of one encoder's training embeddings: position, direction and units."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Statistics of embeddings that learn new patches; the encoders stay."""
+"""Updates the statistics of embeddings with new patches; the encoders stay."""
 
 from __future__ import annotations
 
