@@ -128,11 +128,11 @@ class VACEConfig(_Checked):
     robust: bool = True  # whether training stretches that are unlike all others are left out of the
     # fit, where they are at most a twentieth of the rows
     extra_signals: tuple[str, ...] = ()  # of installed packages, by name; they add to the score
-    off: str | None = None  # the condition under which the machine stands still: no row of it is
+    off: str | None = None  # the condition under which the machine is off: none of these rows is
     # learned, scored or missing
-    run_up: int = 5  # rows after it stood still that count as off too
-    run_down: int = 5  # rows before it stands still that raise no alarm; alarms wait so long
-    context: tuple[str, ...] = ()  # columns that explain others and are never blamed themselves
+    run_up: int = 5  # rows after it was off that also count as off
+    run_down: int = 5  # rows before it is off that raise no alarm; alarms are delayed as long
+    context: tuple[str, ...] = ()  # columns that explain others and are never suspects
     watch: tuple[str, ...] = ()  # the only channels that alarm; all others are context
     maintenance: tuple[str, ...] = ()  # planned windows, FROM..TO each, whose rows count as off
     max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt

@@ -10,7 +10,7 @@ VaceError
 ├── StateError             a stream's state that is damaged, or of another model
 ├── FeedbackError          feedback that cannot be read, or that names nothing
 ├── MissingExtraError      an optional dependency that is not installed
-└── NotFittedError         a detector that has learned nothing yet
+└── NotFittedError         a detector that is not fitted
 
 VaceWarning (a UserWarning) is for what works, but should be known.
 

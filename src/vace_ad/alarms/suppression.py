@@ -65,7 +65,7 @@ class Recogniser:
         channels: Sequence[str],
         normal: Normal,
         drift_range: DriftRange,
-        period: int,  # rows after which channels do the like again
+        period: int,  # period of the channels, in rows
     ) -> None:
         self._channels, self._normal, self._drift_range = tuple(channels), normal, drift_range
         self._period = period

@@ -26,7 +26,7 @@ def read(places: Any, **how: Any) -> pl.DataFrame:
     `places` is a path, a folder, a glob, a pattern such as ``data/{machine}.csv``, a connection
     string, or a list of them; the format is told from the content. It may also be a pandas, polars
     or Arrow table: an irregular one is evened out by ``read(table, resample="1min")``, as on the
-    command line. Odd columns, gaps and the like are reported as
+    command line. Columns that are left out, gaps and similar findings are reported as
     :class:`vace_ad.errors.VaceWarning`. Keywords are the options of `vace detect`.
 
     With ``by``, the columns that identify a machine stay in the table, for

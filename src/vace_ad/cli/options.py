@@ -172,32 +172,36 @@ class DetectorOptions:
     )
     off: str | None = setting(
         None,
-        'The machine stands still under this condition, for example "pump_speed < 5": those rows '
-        "are neither learned nor judged.",
+        'Condition under which the machine is off, for example "pump_speed < 5"; these rows are '
+        "neither trained on nor scored.",
         "CONDITION",
         flag="--off-when,--off",
         panel=PLANT,
     )
     run_up: int | None = setting(
-        None, "Number of rows after a standstill that count as off too. Default: 5.", panel=PLANT
+        None,
+        "Number of rows after the machine was off that also count as off. Default: 5.",
+        panel=PLANT,
     )
     run_down: int | None = setting(
-        None, "Number of rows before a standstill that raise no alarm. Default: 5.", panel=PLANT
+        None,
+        "Number of rows before the machine is off that raise no alarm. Default: 5.",
+        panel=PLANT,
     )
     context: Names = setting(
         None,
-        "Columns that explain others and are never blamed: ambient conditions, set points, "
+        "Columns that explain others and are never suspects: ambient conditions, set points, "
         "product codes, also as text.",
         "A,B,…",
         panel=PLANT,
     )
     watch: Names = setting(
-        None, "Watch these columns alone; the others explain them.", "A,B,…", panel=PLANT
+        None, "The only columns that raise alarms; the others explain them.", "A,B,…", panel=PLANT
     )
     maintenance: str | None = setting(
         None,
-        "Planned windows, as CSV of start,end or iCalendar: their rows are neither learned nor "
-        "judged.",
+        "Planned windows, as CSV of start,end or iCalendar; their rows are neither trained on nor "
+        "scored.",
         "FILE",
         panel=PLANT,
     )

@@ -24,7 +24,7 @@ SHARE = 0.7  # of the recent rows that the new model learns from; the others jud
 
 
 class Worth(NamedTuple):
-    """What a model was worth on the rows that judge it."""
+    """The evaluation of a model on held-out rows."""
 
     found: int  # faults
     faults: int
@@ -41,20 +41,21 @@ class Worth(NamedTuple):
 def retrain_command(
     model: Model,
     paths: Annotated[
-        list[str], typer.Argument(metavar="TABLE…", help="Recent rows, as one table.")
+        list[str], typer.Argument(metavar="TABLE…", help="Recent rows, read as one table.")
     ],
     *,
     share: Annotated[
-        float, typer.Option(help="Of the rows that the new model learns from; the rest judges.")
+        float,
+        typer.Option(help="Share of the rows used for training; the rest is used for evaluation."),
     ] = SHARE,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Judge both, and change nothing.")
+        bool, typer.Option("--dry-run", help="Evaluate both models, and change nothing.")
     ] = False,
     alarms: opt.BudgetOption,
     how: opt.RecentTable,
     shown: opt.OutputOptions,
 ) -> None:
-    """Fit a new model on recent rows, and take it only if it is not worse than the present one.
+    """Fit a new model on recent rows, and use it only if it is not worse than the current one.
 
     Both alarm on the last rows, which the new one did not learn from: it is taken if it finds as
     many of the faults in --labels, and of those that feedback named, with no more false alarms. The

@@ -36,7 +36,7 @@ class Feedback:
 
     @property
     def active(self) -> tuple[Verdict, ...]:
-        """What holds: neither undone nor an undo, in the order in which it was said."""
+        """Active feedback: neither undone nor an undo, in order."""
         found: dict[str, Verdict] = {}
         for line in self.lines:
             if line.verdict == UNDO:

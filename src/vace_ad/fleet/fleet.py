@@ -195,7 +195,7 @@ class Fleet:
         goes on where it was.
         """
         if not hasattr(self, "_fitted"):
-            raise NotFittedError("this fleet has learned nothing yet: call fit first")
+            raise NotFittedError("this fleet is not fitted yet: call fit first")
         job = self._job(budget, rules, step, score_format, command)
         models = self._fitted
         run = run_fleet(

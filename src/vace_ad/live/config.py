@@ -55,10 +55,14 @@ class ModelSettings(Settings):
         None, "or: train a model for each entity on its first rows, for this long", '"14d"'
     )
     random_state: int = key(0, "random seed of the training", low=0, high=2**31 - 1)
-    off: Text | None = key(None, "with learn: the machine stands still", '"pump_speed < 5"')
-    run_up: int = key(5, "with learn: rows after that which are off too", low=0, high=100_000)
+    off: Text | None = key(
+        None, "with learn: condition under which the machine is off", '"pump_speed < 5"'
+    )
+    run_up: int = key(5, "with learn: rows after that which also count as off", low=0, high=100_000)
     run_down: int = key(5, "with learn: rows before that without alarms", low=0, high=4_096)
-    context: Texts | None = key(None, "with learn: explain others, never blamed", '["ambient"]')
+    context: Texts | None = key(
+        None, "with learn: columns that explain others, never suspects", '["ambient"]'
+    )
     watch: Texts | None = key(None, "with learn: the only channels that alarm", '["flow"]')
     maintenance: FilePath | None = key(
         None, "planned windows: CSV of start,end or iCalendar", '"windows.csv"'

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_KNOTS = 100_000
-GAP_STEPS = 10.0  # a step this many times the usual one breaks the curve
+GAP_STEPS = 10.0  # a step this many times the median one breaks the curve
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class TimeAxis:
     rows: NDArray[np.int64]  # (k,) increasing
     at: NDArray[np.float64]  # (k,) never decreasing
     origin_ms: float | None  # the first row in ms since 1970, None where there is no time
-    step: float  # the usual distance of two rows
+    step: float  # the median distance of two rows
     gap: float  # a distance above this is a gap
 
 

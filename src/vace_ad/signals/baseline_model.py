@@ -1,7 +1,7 @@
 """Per-channel scaling and cross-channel ridge regression.
 
 A missing cell is rebuilt from the channels that are there, plus the noise that the channel has in
-normal operation, so that signals see nothing unusual where nothing was measured.
+normal operation, so that signals see nothing anomalous where nothing was measured.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class Normal:
         return within(scaled, self.farthest)
 
     def residuals(self, scaled: Array) -> Array:
-        """What the other channels do not predict, in its usual deviations, (n, n_channels)."""
+        """Standardised residuals of each channel given the others, (n, n_channels)."""
         return blocked_matmul(within(scaled, self.farthest_related), self.matrix)
 
     def rebuild(self, rows: Array, first: int) -> Array:

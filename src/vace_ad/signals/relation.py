@@ -1,7 +1,7 @@
 """Relation: residuals of each channel given the others.
 
 Every channel is predicted, row by row, from all the others by a ridge regression of training. What
-is left swings more where a channel goes its own way, even within its usual range and seasonality.
+is left swings more where a channel goes its own way, even within its normal range and seasonality.
 """
 
 from __future__ import annotations

@@ -25,7 +25,7 @@ from vace_ad.signals.shape.prototypes import unit
 Array = NDArray[np.float64]
 
 # The weight of accepted stretches, however short. The squared distance of what is a share w of a
-# Gaussian is 1 / w (1 − w) at most along the way to it: 6, where about 64 is usual.
+# Gaussian is 1 / w (1 − w) at most along the way to it: 6, where about 64 is typical.
 NAMED = 0.2
 
 
