@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from os import PathLike
@@ -131,11 +132,16 @@ class Stream:
         """Whether changes come with their rows, so that many rows at once say as much as each."""
         return self._recogniser is None
 
-    def accept(self, patterns: Sequence[Pattern], *, suppress: bool = False) -> None:
+    def accept(
+        self, patterns: Sequence[Pattern], *, suppress: bool = False, hush: bool | None = None
+    ) -> None:
         """Suppress alarms on rows that match these patterns, from the next row on; none clears all.
 
-        `suppress` says that the alarm that is open now, if any, is normal too.
+        `suppress` also marks the open alarm, if any, as normal. `hush` is its deprecated name.
         """
+        if hush is not None:
+            warnings.warn("hush is now suppress", DeprecationWarning, stacklevel=2)
+            suppress = hush
         if not self._live:
             raise ConfigError("only live streams take patterns; give a table to VACE.detect")
         if self._recogniser is None:

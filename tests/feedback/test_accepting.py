@@ -162,6 +162,14 @@ def test_an_open_alarm_that_is_called_normal_says_no_more(fitted: VACE) -> None:
     assert not [c for c in changes if c.what == "resolve" and near([c.event], SERVICES[1])]
 
 
+def test_the_old_keyword_of_accept_works_with_a_warning(fitted: VACE, monkeypatch) -> None:
+    stream, called = fitted.stream(), []
+    monkeypatch.setattr(stream._feed, "suppress", lambda: called.append(True))
+    with pytest.warns(DeprecationWarning, match="hush is now suppress"):
+        stream.accept((), hush=True)
+    assert called == [True]
+
+
 def test_what_left_no_level_is_kept_and_said_to_come_again(detector: VACE) -> None:
     table = frame(plant(), TRAIN)
     with pytest.warns(VaceWarning, match="cannot be recognised"):
