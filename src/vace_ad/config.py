@@ -129,16 +129,16 @@ class VACEConfig(_Checked):
     # fit, where they are at most a twentieth of the rows
     extra_signals: tuple[str, ...] = ()  # of installed packages, by name; they add to the score
     off: str | None = None  # the condition under which the machine is off: none of these rows is
-    # learned, scored or missing
+    # trained on, scored or reported as missing
     run_up: int = 5  # rows after it was off that also count as off
     run_down: int = 5  # rows before it is off that raise no alarm; alarms are delayed as long
     context: tuple[str, ...] = ()  # columns that explain others and are never suspects
-    watch: tuple[str, ...] = ()  # the only channels that alarm; all others are context
+    watch: tuple[str, ...] = ()  # the only channels that raise alarms; the others are context
     maintenance: tuple[str, ...] = ()  # planned windows, FROM..TO each, whose rows count as off
-    max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt
-    max_missing: float = 0.5  # share of channels above which a row has no score
-    max_fit_rows: int = 100_000  # longer training parts are thinned to evenly spaced pieces
-    max_fit_patches: int = 2_000  # the training stride grows, up to δ, until at most so many enter
+    max_gap: int = 5  # longest run of missing rows of a channel that is interpolated
+    max_missing: float = 0.5  # largest share of missing channels with which a row is scored
+    max_fit_rows: int = 100_000  # training rows at most; of more, evenly spaced pieces are used
+    max_fit_patches: int = 2_000  # training patches at most; the training stride grows, up to δ
     engine: Literal["auto", "openvino", "torch", "numpy"] = "auto"
     precision: Literal["auto", "float32", "bfloat16"] = "auto"
     device: str = "cpu"  # of the torch engine and of training

@@ -165,7 +165,7 @@ def test_made_pages_name_every_setting_and_option(made):
     for kind in (VACEConfig, Reproduction):
         for name in kind.__dataclass_fields__.keys() - {"reproduction"}:
             assert f"| `{name}` |" in settings
-    assert "one period of the training rows where they repeat themselves, else 96" in settings
+    assert "the period of the training rows where they have one, otherwise 96" in settings
     for words in ("## vace detect", "## vace bench run", "--budget", "--fail-on-events"):
         assert words in made["reference/cli.md"]
     assert (
