@@ -73,10 +73,8 @@ class Recogniser:
         self._past = np.empty((0, len(self._channels)))  # the last rows, patterns taken out
         self._last = normal.mean.copy()  # known values, for cells that are missing
         self._middle = normal.mean.copy()  # of the last rows
-        self._relax_rows, self._relax_factor = (
-            0,
-            1.0,
-        )  # rows after a match with a relaxed limit; the factor
+        self._relax_rows = 0  # rows after a match with a relaxed limit
+        self._relax_factor = 1.0  # of the limit there
         self._held = 0  # rows for which a pattern may have been beginning
         self._followers: list[Follower] = []
         self.replace(patterns)
