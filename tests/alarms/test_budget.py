@@ -69,7 +69,7 @@ def test_words_and_cautions(calibration: Calibration) -> None:
     assert "extrapolated" in str(yearly.note)
     often = choose_threshold(Budget(1000, "day"), calibration, RULES, MINUTE)
     assert often.value < weekly.value
-    assert "hardly make more" in str(often.note)
+    assert "rarely make more" in str(often.note)
     assert choose_threshold(Budget(), calibration, RULES).words == (
         "about one false alarm in 10,000 rows"
     )

@@ -185,7 +185,7 @@ def test_init_takes_the_kind_of_the_source(tmp_path, monkeypatch):
     run = CliRunner().invoke(app, ["watch", "a.toml", "--init", "prometeus"])
     assert "did you mean 'prometheus'?" in str(run.exception)
     run = CliRunner().invoke(app, ["watch", "a.toml", "prometheus"])
-    assert "a kind goes with --init" in str(run.exception)
+    assert "needs --init" in str(run.exception)
 
 
 def test_standard_input_needs_a_model():

@@ -113,8 +113,8 @@ def test_a_detection_writes_its_report_with_and_without_its_model(
 
 def test_a_threshold_of_a_person_is_not_said_to_rest_on_training(fitted: Fitted) -> None:
     detector, frame, found = fitted
-    assert any("rest on" in line for line in trust(detector.model_, as_table(frame), found))
+    assert any("held-out" in line for line in trust(detector.model_, as_table(frame), found))
     given = detector.detect(frame, budget=Budget(50.0, "threshold"), first=TRAIN)
     lines = trust(detector.model_, as_table(frame), given)
     assert "The threshold was set by the user (scores above 50)." in lines
-    assert not any("rest on" in line for line in lines)
+    assert not any("held-out" in line for line in lines)
