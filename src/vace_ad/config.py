@@ -112,22 +112,22 @@ class Reproduction(_Checked):
 class VACEConfig(_Checked):
     """The settings of :class:`vace_ad.VACE`."""
 
-    patch_length: int | None = None  # P, rows that a patch covers; None: one period of the
-    # training rows where they repeat themselves, else 96
-    stride: int | None = None  # every how many rows a patch is scored, at most: see grid_stride;
-    # None: a sixth of a patch
-    shape: Literal["auto", "always"] = (
-        "auto"  # auto: patches count where training has a seasonality,
+    patch_length: int | None = None  # P, number of rows in a patch; None: the period of the
+    # training rows where they have one, otherwise 96
+    stride: int | None = None  # largest number of rows between two scored patches: see
+    # grid_stride; None: a sixth of a patch
+    shape: Literal["auto", "always"] = "auto"  # auto: use patches where training has a period, or
+    # where patch_length is given; always: for every series
+    encoders: int = 2  # number of encoders with different seeds whose evidence is averaged
+    amplitude: bool = True  # whether other evidence than the shape of patches is used
+    drift_half_life: int = 8000  # half-life of the baseline, in rows
+    adapt: bool = True  # whether the limits of alarms adapt to the scored rows
+    new_normal_after: int = 1_000  # rows after which a lasting change becomes normal; 0: never
+    robust: bool = (
+        True  # whether to fit without the training rows that are unlike all others, where
     )
-    # or where their length is given; elsewhere they tell nothing that windows do not
-    encoders: int = 2  # independently seeded encoders whose evidence is averaged
-    amplitude: bool = True  # whether anything but the shape of patches counts
-    drift_half_life: int = 8000  # rows in which a level that stays becomes half normal
-    adapt: bool = True  # whether limits of alarms follow what is seen
-    new_normal_after: int = 1_000  # rows after which what stays off becomes normal; 0: never
-    robust: bool = True  # whether training stretches that are unlike all others are left out of the
-    # fit, where they are at most a twentieth of the rows
-    extra_signals: tuple[str, ...] = ()  # of installed packages, by name; they add to the score
+    # these are at most a twentieth of the rows
+    extra_signals: tuple[str, ...] = ()  # signals of installed packages, added to the score
     off: str | None = None  # the condition under which the machine is off: none of these rows is
     # trained on, scored or reported as missing
     run_up: int = 5  # rows after it was off that also count as off
