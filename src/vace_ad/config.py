@@ -123,9 +123,7 @@ class VACEConfig(_Checked):
     drift_half_life: int = 8000  # half-life of the baseline, in rows
     adapt: bool = True  # whether the limits of alarms adapt to the scored rows
     new_normal_after: int = 1_000  # rows after which a lasting change becomes normal; 0: never
-    robust: bool = (
-        True  # whether to fit without the training rows that are unlike all others, where
-    )
+    robust: bool = True  # whether to fit without the training rows that are unlike all others, if
     # these are at most a twentieth of the rows
     extra_signals: tuple[str, ...] = ()  # signals of installed packages, added to the score
     off: str | None = None  # the condition under which the machine is off: none of these rows is
