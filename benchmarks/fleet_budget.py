@@ -34,7 +34,7 @@ from fleet import SEED, STEP, WEEK
 from vace_ad.alarms import Budget
 from vace_ad.app.loading import load_frame
 from vace_ad.app.run import Alarming, detect_with
-from vace_ad.app.training_rows import Training, fit_detector
+from vace_ad.app.training_rows import TrainingRows, fit_detector
 from vace_ad.config import VACEConfig
 from vace_ad.fleet.incidents import find_incidents
 from vace_ad.fleet.results import MachineRow
@@ -42,7 +42,7 @@ from vace_ad.fleet.runner import per_machine
 from vace_ad.fleet.task import row_of
 from vace_ad.fleet.threshold import kept_to_budget, supported
 from vace_ad.frames.read import ReadReport
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 from vace_ad.progress import silent
 
 CHANNELS, LONG = 3, 60  # channels; rows of a fault
@@ -102,8 +102,8 @@ def study(i: int, machines: int, rows: int, kind: str) -> Found:
     found: Found = {}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        loaded = load_frame(table(x), report, Reading())
-        training = Training([loaded], train, "")
+        loaded = load_frame(table(x), report, ReadOptions())
+        training = TrainingRows([loaded], train, "")
         detector, _ = fit_detector(VACEConfig(), training, silent)
         for fault, share in FAULTS.items():
             if fault != "none" and i >= int(share * machines):
@@ -112,7 +112,7 @@ def study(i: int, machines: int, rows: int, kind: str) -> Found:
             if fault != "none":
                 at = begin(i, rows, fault)
                 y[at : at + LONG, :FAULTY] += 8 * x[:train, :FAULTY].std(axis=0)
-            loaded = load_frame(table(y), report, Reading())
+            loaded = load_frame(table(y), report, ReadOptions())
             for way in WAYS:
                 used = supported(part, train, loaded.clock.step) if way == "together" else part
                 run = detect_with(detector, loaded, training, used)

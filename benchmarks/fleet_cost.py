@@ -33,7 +33,7 @@ from vace_ad.app.training_rows import choose_training
 from vace_ad.config import VACEConfig
 from vace_ad.fleet.fleet import Fleet
 from vace_ad.fleet.runner import per_machine
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 
 BUDGET = Budget(3, "week")
 SORT = """
@@ -50,7 +50,7 @@ print(len(found), resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)
 def one_by_one(folder: Path, machines: int, config: VACEConfig, out: Path) -> None:
     """Each machine from its own file, as a person would do it in a loop."""
     alarming = Alarming(per_machine(BUDGET, machines))
-    how = Reading()
+    how = ReadOptions()
     for path in sorted(folder.glob("*.parquet")):
         loaded = load_table(path, how)
         training = choose_training(

@@ -150,7 +150,7 @@ def test_a_parquet_path_scores_as_the_table(fitted, tmp_path):
 
 
 def test_chunks_too_short_in_all(fitted):
-    with pytest.raises(TooShortError, match="10 rows came"):
+    with pytest.raises(TooShortError, match="got 10 rows"):
         fitted.score(iter([waves(4), waves(6)]))
 
 
@@ -164,7 +164,7 @@ def test_too_few_training_rows():
 
 
 def test_too_few_test_rows(fitted):
-    with pytest.raises(TooShortError, match="15 rows came"):
+    with pytest.raises(TooShortError, match="got 15 rows"):
         fitted.score(waves(15))
     assert fitted.score(waves(16)).shape == (16,)
 

@@ -179,7 +179,7 @@ def test_one_row_many_rows_and_tables(detector):
     assert stream.n_rows == 50
     with pytest.raises(InputError, match="2 channels without names"):
         stream.add(np.zeros((3, 2)))
-    with pytest.raises(InputError, match="2 times came for 3 rows"):
+    with pytest.raises(InputError, match="got 2 times for 3 rows"):
         stream.add(rows[50:53], time=["2026-01-01", "2026-01-02"])
     assert stream.n_rows == 50
 

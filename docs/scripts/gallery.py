@@ -46,7 +46,7 @@ class Piece:
 
 PIECES = (
     Piece("plant", "A pumping station", "",
-          "Twelve simulated sensors of a pumping station with a daily rhythm and six faults."),
+          "Twelve simulated sensors of a pumping station with a daily period and six faults."),
     Piece("chemical", "A chemical plant", "practice/*_TEP_id_1_*",
           "The Tennessee Eastman simulation, 52 measurements, with a step in the feed's mixture."),
     Piece("servers", "A server", "TSB-AD-M/*_SMD_id_7_*",

@@ -90,18 +90,18 @@ class Desk:
         from vace_ad.alarms.budget import Budget
         from vace_ad.app.loading import load_table
         from vace_ad.app.run import Alarming, detect_with, fit_and_detect
-        from vace_ad.app.training_rows import Training, choose_training
+        from vace_ad.app.training_rows import TrainingRows, choose_training
         from vace_ad.config import VACEConfig
-        from vace_ad.frames.read_options import Reading
+        from vace_ad.frames.read_options import ReadOptions
 
         path, alarming = self._file(table), Alarming(Budget.of(budget))
         if model:
             detector = load(self._file(model))
-            loaded = load_table(path, Reading(), detector.channels_)
-            training = Training([], None, f"{detector.facts_['rows']:,} rows, in {model}")
+            loaded = load_table(path, ReadOptions(), detector.channels_)
+            training = TrainingRows([], None, f"{detector.facts_['rows']:,} rows, in {model}")
             run = detect_with(detector, loaded, training, alarming)
         else:
-            how, config = Reading(), VACEConfig()
+            how, config = ReadOptions(), VACEConfig()
             loaded = load_table(path, how)
             training = choose_training(
                 loaded, config, share=train_share, rows=None, until=None, file=None, how=how
@@ -127,15 +127,15 @@ class Desk:
         from vace_ad import load
         from vace_ad.alarms.expected import expected_cells
         from vace_ad.app.loading import load_table
-        from vace_ad.frames.read_options import Reading
+        from vace_ad.frames.read_options import ReadOptions
 
         detector = load(self._file(model))
-        loaded = load_table(self._file(table), Reading(), detector.channels_).only(
+        loaded = load_table(self._file(table), ReadOptions(), detector.channels_).only(
             detector.channels_
         )
         n = len(loaded.table)
         if not 0 <= start < end <= n:
-            raise InputError(f"rows {start} to {end} came, the table has rows 0 to {n}")
+            raise InputError(f"got rows {start} to {end}, the table has rows 0 to {n}")
         blame = detector.explain(loaded.table, start, end)
         _, expected = expected_cells(detector.model_, loaded.table, range(len(detector.channels_)))
         suspects = []
@@ -184,12 +184,12 @@ class Desk:
         """Learn normal operation from a table and write a new model file (*.vace)."""
         from vace_ad import VACE
         from vace_ad.app.loading import load_table
-        from vace_ad.frames.read_options import Reading
+        from vace_ad.frames.read_options import ReadOptions
 
         place = self._inside(model)
         if place.suffix != ".vace" or place.exists():
             raise InputError(f"{model!r}: give a new name that ends in .vace; nothing is replaced")
-        detector = VACE().fit(load_table(self._file(table), Reading()).table)
+        detector = VACE().fit(load_table(self._file(table), ReadOptions()).table)
         detector.save(place)
         return {"model": model, "channels": list(detector.channels_)}
 

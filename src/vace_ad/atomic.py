@@ -1,4 +1,4 @@
-"""Files and folders that appear whole: written beside their place and moved there in one step.
+"""Atomic writes: files and folders are written to a temporary name and renamed.
 
 A draft is locked while its process lives; the system drops the lock with the process. So what has
 the name of a draft and no lock was left by a process that was killed, and the next one to write to

@@ -11,18 +11,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.budget import Threshold
-from vace_ad.alarms.detection import Judged
+from vace_ad.alarms.detection import StreamResult
 from vace_ad.alarms.fixed_threshold import ScoreFeed
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.suppression import Stretch
 from vace_ad.errors import InputError, TooShortError, VaceWarning
-from vace_ad.feedback import Feedback, named_stretches, with_named
+from vace_ad.feedback import Feedback, merge_matches, named_stretches
 from vace_ad.frames.sampling import StepTracker
 from vace_ad.frames.table import Table, as_chunks, as_table
 from vace_ad.model import Model
 from vace_ad.progress import Progress, silent
 from vace_ad.settings import option
-from vace_ad.signals.row_buffer import added
+from vace_ad.signals.row_buffer import ordered_sum
 from vace_ad.stream import SLAB, Added, Stream
 
 Array = NDArray[np.float64]
@@ -33,7 +33,7 @@ class Scored(NamedTuple):
 
     signals: Mapping[str, Array]  # (n_rows,) each
     scores: Array  # (n_rows,), their sum
-    judged: Judged
+    judged: StreamResult
 
 
 def run(
@@ -82,9 +82,9 @@ def run_to_end(
     signals = {
         name: np.concatenate([part.signals[name] for part in parts]) for name in stream.model.lines
     }
-    scores = added(signals.values())
+    scores = ordered_sum(signals.values())
     _check_scored(stream, scores, sum(int(part.idle.sum()) for part in parts))
-    judged = Judged(
+    judged = StreamResult(
         [change for part in parts for change in part.changes],
         np.concatenate([part.evidence for part in parts]),
         np.concatenate([part.surprise for part in parts]),
@@ -103,7 +103,7 @@ def without_accepted(model: Model, feedback: Feedback, table: Table) -> tuple[Ta
     recogniser = model.recogniser(patterns)
     steps = StepTracker(model.step_rule).add(table.time, len(table))
     rows, _, found = recogniser.add(table.block(0, len(table)), steps.cuts())
-    return replace(table, values=rows), with_named(found + recogniser.finish(), named)
+    return replace(table, values=rows), merge_matches(found + recogniser.finish(), named)
 
 
 def judge_scores(
@@ -113,12 +113,14 @@ def judge_scores(
     threshold: Threshold,
     rules: Rules | None,
     first: int,
-) -> Judged:
+) -> StreamResult:
     """Rows judged by a threshold of the score that a person gave."""
     feed = ScoreFeed(model, threshold.value, rules)
     late = np.where(np.arange(len(scores)) < first, np.nan, scores)
     changes = [*feed.add(table.block(0, len(table)), table.time, late), *feed.finish()]
-    return Judged(changes, scores / threshold.value if threshold.value > 0 else scores, scores)
+    return StreamResult(
+        changes, scores / threshold.value if threshold.value > 0 else scores, scores
+    )
 
 
 def _check_scored(stream: Stream, scores: Array, idle: int) -> None:

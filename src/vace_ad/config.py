@@ -1,7 +1,7 @@
 """Every setting of the detector, in one frozen object, and the named presets.
 
-What a user may want is flat. The switches of the paper, its ablations and its released code are
-apart, in :class:`Reproduction`; by keyword, `VACE(widths=…)` reaches them all the same.
+The settings of the paper, its ablations and its released code are in :class:`Reproduction`;
+`VACE(widths=…)` takes them as keywords like all others.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class _Checked:
 
 @dataclass(frozen=True)
 class Reproduction(_Checked):
-    """The paper's switches; symbols in comments are the paper's."""
+    """The settings of the paper; symbols in comments are the paper's."""
 
     fit_stride: int = 1  # every how many rows a training patch enters the statistics, at least
     variance_floor: Literal["absolute", "relative"] = "relative"  # ε of the patch normalisation:
@@ -112,26 +112,26 @@ class Reproduction(_Checked):
 class VACEConfig(_Checked):
     """The settings of :class:`vace_ad.VACE`."""
 
-    patch_length: int | None = None  # P, rows that a patch covers; None: one period of the
-    # training rows where they repeat themselves, else 96
-    stride: int | None = None  # every how many rows a patch is scored, at most: see grid_stride;
-    # None: a sixth of a patch
-    shape: Literal["auto", "always"] = "auto"  # auto: patches count where training has a rhythm,
-    # or where their length is given; elsewhere they tell nothing that windows do not
-    encoders: int = 2  # independently seeded encoders whose evidence is averaged
-    amplitude: bool = True  # whether anything but the shape of patches counts
-    drift_half_life: int = 8000  # rows in which a level that stays becomes half normal
-    adapt: bool = True  # whether limits of alarms follow what is seen
-    new_normal_after: int = 1_000  # rows after which what stays off becomes normal; 0: never
-    robust: bool = True  # whether training stretches that are unlike all others are left out of the
-    # fit, where they are at most a twentieth of the rows
-    extra_signals: tuple[str, ...] = ()  # of installed packages, by name; they add to the score
-    off: str | None = None  # the condition under which the machine stands still: no row of it is
-    # learned, scored or missing
-    run_up: int = 5  # rows after it stood still that count as off too
-    run_down: int = 5  # rows before it stands still that raise no alarm; alarms wait so long
-    context: tuple[str, ...] = ()  # columns that explain others and are never blamed themselves
-    watch: tuple[str, ...] = ()  # the only channels that alarm; all others are context
+    patch_length: int | None = None  # P, number of rows in a patch; None: the period of the
+    # training rows where they have one, otherwise 96
+    stride: int | None = None  # largest number of rows between two scored patches: see
+    # grid_stride; None: a sixth of a patch
+    shape: Literal["auto", "always"] = "auto"  # auto: use patches where training has a period, or
+    # where patch_length is given; always: for every series
+    encoders: int = 2  # number of encoders with different seeds whose evidence is averaged
+    amplitude: bool = True  # whether other evidence than the shape of patches is used
+    drift_half_life: int = 8000  # half-life of the baseline, in rows
+    adapt: bool = True  # whether the limits of alarms adapt to the scored rows
+    new_normal_after: int = 1_000  # rows after which a lasting change becomes normal; 0: never
+    robust: bool = True  # whether to fit without the training rows that are unlike all others, if
+    # these are at most a twentieth of the rows
+    extra_signals: tuple[str, ...] = ()  # signals of installed packages, added to the score
+    off: str | None = None  # the condition under which the machine is off: none of these rows is
+    # trained on, scored or reported as missing
+    run_up: int = 5  # rows after it was off that also count as off
+    run_down: int = 5  # rows before it is off that raise no alarm; alarms are delayed as long
+    context: tuple[str, ...] = ()  # columns that explain others and are never suspects
+    watch: tuple[str, ...] = ()  # the only channels that raise alarms; the others are context
     maintenance: tuple[str, ...] = ()  # planned windows, FROM..TO each, whose rows count as off
     components: tuple[str, ...] = ()  # component/sensor for each channel that belongs to one
     max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt
@@ -164,7 +164,7 @@ class VACEConfig(_Checked):
 
     @property
     def window(self) -> int:
-        """Rows of the longest window: a patch, or the usual length where patches are long."""
+        """Rows of the longest window: a patch, or the default length where patches are long."""
         return self.length if self.length <= FOLLOWED else LENGTH
 
     @property
@@ -209,7 +209,7 @@ class VACEConfig(_Checked):
         return cls(**chosen, reproduction=Reproduction(**paper))
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings as plain values, all on one level, for JSON and `from_preset`."""
+        """Return the settings as one flat dictionary, for JSON and `from_preset`."""
         own = {name: getattr(self, name) for name in _names(type(self)) if name != "reproduction"}
         return {**own, **{name: getattr(self.reproduction, name) for name in _names(Reproduction)}}
 
@@ -232,7 +232,7 @@ class Default:
 
 
 def default(value: T) -> T:
-    """A keyword's default that can be told from the same value when it is given."""
+    """A keyword's default that differs from the same value given by the caller."""
     return cast(T, Default(value))
 
 
@@ -309,7 +309,7 @@ PRESETS = MappingProxyType({"paper": _PAPER, "released": _RELEASED})
 
 
 def _check_type(name: str, value: Any, hint: Any) -> None:
-    """Refuse a value of another type than the field's, in words."""
+    """Raise ConfigError for a value of another type than the field's."""
     if hint is Reproduction:
         if not isinstance(value, Reproduction):
             raise ConfigError(f"{name}={value!r}: must be a Reproduction")

@@ -1,4 +1,4 @@
-"""What was found in a table, as a person meets it: printed, plotted, reported, as a table."""
+"""The result of `VACE.detect`: printed, plotted, as a report, as a table."""
 
 from __future__ import annotations
 
@@ -16,40 +16,40 @@ from vace_ad.views import figure, report
 
 @dataclass(frozen=True, repr=False)
 class Detection(Found):
-    """What was found in a table, and the table."""
+    """The events of a table, and the table."""
 
     data: Any = field(default=None, compare=False)  # as the caller gave it
     model: Model | None = field(default=None, compare=False)  # that it was found with
 
     @classmethod
     def of(cls, found: Found, data: Any, notes: Sequence[str], model: Model) -> Self:
-        """With the table, the model, and what else there is to say."""
+        """A result with its table, its model and further notes."""
         given = {each.name: getattr(found, each.name) for each in fields(found)}
         return cls(**{**given, "notes": (*notes, *found.notes)}, data=data, model=model)
 
     def to_frame(self) -> Any:
-        """The events as a table of the caller's kind: pandas, polars or Arrow."""
+        """Return the events as a table of the same kind as the data: pandas, polars or Arrow."""
         return frame_like(self.data, event_columns(self.events))
 
     def plot(self, ax: Any = None) -> Any:
         """Draw evidence, its limit and events; takes and returns matplotlib axes.
 
-        Without `ax` a new figure has the most suspected channels below, with what was expected of
-        them.
+        Without `ax`, a new figure also shows the channels with the largest shares and their
+        expected values.
         """
         return figure.plot(self, ax)
 
     def report(self, path: str | PathLike[str], *, first: int = 0) -> None:
-        """Write the report page.
+        """Write the HTML report.
 
         Rows before `first` are those of the training, as in `detect`.
         """
         report.write_detection(self, path, first=first)
 
     def __repr__(self) -> str:
-        """What was found, in a few lines."""
+        """A summary in a few lines."""
         return figure.text(self)
 
     def _repr_html_(self) -> str:
-        """The same with a small picture, for notebooks."""
+        """The same with a small plot, for notebooks."""
         return figure.html(self)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.budget import Budget
-from vace_ad.alarms.detection import borne, find_events
+from vace_ad.alarms.detection import find_events, tolerance
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.expected import expected_cells, explain_rows
 from vace_ad.alarms.runs import Rules
@@ -26,7 +26,7 @@ from vace_ad.feedback import (
     Feedback,
     Verdict,
     make_verdict,
-    sorted_out,
+    split_by_feedback,
     with_ratio,
 )
 from vace_ad.frames.columns import clean_frame
@@ -69,9 +69,9 @@ class VACE(Estimator):
     >>> VACE(random_state=0).fit(normal[:400]).score(normal[400:]).shape
     (200,)
 
-    Learned by `fit`: `model_`, and of it `channels_`, `geometry_` (diagnostics of the embeddings),
-    `calibration_scores_` (of training rows, each scored by statistics that did not see it) and
-    `facts_` (what happened in the fit). `config` are the settings with what the fit decided.
+    Attributes that `fit` sets: `model_`, `channels_`, `geometry_` (diagnostics of the embeddings),
+    `calibration_scores_` (held-out scores of the training rows) and `facts_` (details of the fit).
+    After a fit, `config` holds the settings with the values that the fit chose.
 
     `fit` takes a list of tables as series that do not follow each other. Of such a list `score`,
     `signals`, `detect`, `predict`, `decision_function` and `expect` give a list of answers.
@@ -80,7 +80,7 @@ class VACE(Estimator):
     """
 
     def __repr__(self) -> str:
-        """The settings, and what was learned from them."""
+        """The settings, and a summary of the fitted model."""
         return detector_repr.text(self) if self._is_fitted() else self.settings_text
 
     def _repr_html_(self) -> str:
@@ -96,9 +96,9 @@ class VACE(Estimator):
         labels: Any = None,
         progress: Progress | bool = False,
     ) -> Self:
-        """Learn normal operation from one table or the path of a Parquet file, or a list of them.
+        """Fit on normal operation: a table, the path of a Parquet file, or a list of these.
 
-        Nothing reaches across the border between two tables, or a jump in time. Of a file with
+        No patch or window spans two tables or a jump in time. Of a file with
         more than `max_fit_rows` rows, only evenly spaced pieces are read. Columns of a table that
         cannot be channels (text, row counters, labels) are left out with a warning. `sort` puts
         rows in order of time and averages those of the same time. `labels` are past faults, whose
@@ -117,7 +117,7 @@ class VACE(Estimator):
 
     @_of_each
     def score(self, data: Any, *, sort: bool = False, progress: Progress | bool = False) -> Scores:
-        """How anomalous each row is, float64 (n_rows,); NaN where a row has no score.
+        """Return an anomaly score for each row, float64 (n_rows,); NaN where a row has no score.
 
         `data` is a table, an iterator of tables that follow each other, or the path of a Parquet
         file; the last two are worked off piece by piece and give the same scores. `sort` takes
@@ -135,9 +135,9 @@ class VACE(Estimator):
 
     @_of_each
     def signals(self, data: Any, *, progress: Progress | bool = False) -> dict[str, Scores]:
-        """The evidence that adds up to the score, row by row, (n_rows,) each.
+        """Return the signals that add up to the score, (n_rows,) each.
 
-        "position" and "direction" speak of shape; "level", "scale", "spike", "relation",
+        "position" and "direction" measure shape; "level", "scale", "spike", "relation",
         "forecast", "distance" and "surge" of what patch normalisation removes or hides. Takes
         what `score` takes.
         """
@@ -145,9 +145,9 @@ class VACE(Estimator):
             return dict(run_to_end(Stream(self.model_, live=False), data, report).signals)
 
     def score_chunks(self, chunks: Iterable[Any]) -> Iterator[Scores]:
-        """The scores of a series that comes in tables of any size, as rows become complete.
+        """Yield the scores of a series given as tables of any size, as rows become complete.
 
-        What is kept in memory does not grow with the series.
+        Memory does not grow with the length of the series.
         """
         for found in run(Stream(self.model_, live=False), iter(chunks)):
             yield found.scores
@@ -159,10 +159,10 @@ class VACE(Estimator):
         rules: Rules | None = None,
         step: int | None = None,
     ) -> Stream:
-        """A stream of rows that come one by one or many at a time; see :class:`Stream`.
+        """Return a stream that scores rows as they arrive; see :class:`Stream`.
 
-        `budget`, `rules` and `step` are those of `detect`. What looks like an accepted stretch does
-        not alarm.
+        `budget`, `rules` and `step` are those of `detect`. Rows that match an accepted
+        pattern raise no alarm.
         """
         accepted = self.feedback.patterns
         return Stream(
@@ -176,14 +176,14 @@ class VACE(Estimator):
         return patch_scores.position_scores(self._shape(), gathered(data, self.channels_))
 
     def direction_scores(self, data: Any) -> Scores:
-        """The direction signal of each patch, (n_patches,), mean over encoders.
+        """Return the direction signal of each patch, (n_patches,), mean over encoders.
 
         A patch without the neighbour that its velocity needs has the training's median.
         """
         return patch_scores.direction_scores(self._shape(), gathered(data, self.channels_))
 
     def embed(self, data: Any, *, progress: Progress | bool = False) -> NDArray[np.float32]:
-        """The trajectory Z: the embedding of every patch, (n_patches, n_encoders · d_z).
+        """Return the trajectory Z: the embedding of each patch, (n_patches, n_encoders · d_z).
 
         Patches that hold a missing value are NaN.
         """
@@ -196,7 +196,7 @@ class VACE(Estimator):
         shape = self.model_.shape
         if shape is None:
             raise ConfigError(
-                "this detector has no encoders, since its training rows show no rhythm that a "
+                "this detector has no encoders, since its training rows show no period that a "
                 "patch could follow; fit one with shape='always', or give patch_length"
             )
         return shape
@@ -215,9 +215,9 @@ class VACE(Estimator):
         sort: bool = False,
         progress: Progress | bool = False,
     ) -> Detection:
-        """The events of a table: when, how rare, which signal, which channels.
+        """Find the events of a table: when, how rare, which signal, which channels.
 
-        `budget` says how many false alarms a person tolerates on normal data: "1 per week", "1 in
+        `budget` is the number of false alarms to accept on normal data: "1 per week", "1 in
         10000 rows" or a :class:`Budget`; by default one a week where the model's rows have a time,
         else one in 10,000 rows. `rules` say what makes one event.
         Rows before `first`, such as those of the training, make no events. `step` is the time
@@ -236,7 +236,7 @@ class VACE(Estimator):
         stream = Stream(
             model, budget=Budget.of(budget), rules=rules, step=step, live=False, alarms=True
         )
-        bear = borne(accepted, len(table), model.config.length)
+        bear = tolerance(accepted, len(table), model.config.length)
         with shown(progress) as report, warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always", VaceWarning)
             scored = run_to_end(stream, table, report, first=first, bear=bear)
@@ -250,7 +250,7 @@ class VACE(Estimator):
 
     @_of_each
     def expect(self, data: Any) -> Any:
-        """What every channel should be, given the others: a table of the caller's kind.
+        """Return the expected value of every channel, given the others, as a table.
 
         For each channel the columns `name`, `name expected`, `name lower` and `name upper`, with an
         interval of three standard deviations of what is left; NaN where a row has no score.
@@ -267,20 +267,20 @@ class VACE(Estimator):
 
     @_of_each
     def predict(self, data: Any, *, budget: Budget | str | None = None) -> NDArray[np.int8]:
-        """1 for each row of an event, 0 for all others, (n_rows,)."""
+        """Return 1 for each row of an event, 0 for all others, (n_rows,)."""
         return self.detect(data, budget=budget).predictions
 
     def fit_predict(
         self, data: Any, y: Any = None, *, budget: Budget | str | None = None
     ) -> NDArray[np.int8]:
-        """`fit`, then `predict` of the same rows; `y` is ignored."""
+        """Fit on `data`, then predict the same rows; `y` is ignored."""
         return self.fit(data).predict(data, budget=budget)
 
     @_of_each
     def decision_function(
         self, data: Any, *, budget: Budget | str | None = None
     ) -> NDArray[np.float64]:
-        """How far the evidence of each row is above its limit, (n_rows,).
+        """Return by how much the evidence of each row exceeds its limit, (n_rows,).
 
         Above 0 there is an alarm; `predict` says 1 for all rows of its event, which begins before.
         `vace_ad.compat.sklearn` has scikit-learn's opposite sign. NaN where a row has no evidence.
@@ -288,7 +288,7 @@ class VACE(Estimator):
         return self.detect(data, budget=budget).evidence - 1
 
     def explain(self, data: Any, start: int, end: int) -> Blame:
-        """Each channel's share of what happened in rows [start, end)."""
+        """Return each channel's share in what happened in rows [start, end)."""
         table = gathered(data, self.channels_)
         return explain_rows(self.model_, table, start, end, self.model_.period)
 
@@ -296,7 +296,7 @@ class VACE(Estimator):
 
     @property
     def feedback(self) -> Feedback:
-        """What people said of events; kept beside the model once that has a file."""
+        """Feedback on events; written beside the model file once there is one."""
         found: Feedback = self.__dict__.setdefault("_feedback", Feedback())
         return found
 
@@ -309,12 +309,12 @@ class VACE(Estimator):
         note: str = "",
         who: str = "",
     ) -> Verdict:
-        """Say that something was normal, or with verdict="fault" that it was a fault.
+        """Mark an event or a range as normal, or with verdict="fault" as a fault.
 
         `what` is an event, or (start, end) as rows or as times, the end of times included; `data`
-        the table, or the Detection, that it is in. What looks like it does not alarm again from
-        now on, and `update` makes it part of normal; rows of a fault never become normal. Without
-        `data` it counts for `update` alone. The verdict's `id` is what `undo` takes.
+        the table, or the Detection, that it is in. Similar rows raise no alarm from now on, and
+        `update` trains on the marked rows; rows of a fault are never trained on. Without `data`,
+        only `update` uses the feedback. `undo` takes the `id` of the returned verdict.
         """
         if isinstance(data, Detection):
             data = data.data
@@ -333,29 +333,29 @@ class VACE(Estimator):
         return line
 
     def update(self, data: Any, *, progress: Progress = silent) -> Self:
-        """Learn more normal rows, from one table or a list, without the rows of the fit.
+        """Update the model with more normal rows; the rows of the fit are not needed.
 
-        Takes time for the new rows alone. Levels, swings, relations, spikes, forecast residuals,
+        Only the new rows take time. Levels, swings, relations, spikes, forecast residuals,
         distances, surges, shapes, the drift range of channels and the calibration of alarms come
-        from old and new together; units of channels, the regressions, the rhythm and the encoders
-        stay. New rows count by their number, at most as much as the old ones. Stretches that were
+        from old and new together; units of channels, the regressions, the period and the encoders
+        stay. New rows count by their number, at most as much as the old ones. Ranges that were
         accepted count in full, however short; those marked as faults are left out.
         """
         model = self.model_
         tables, _ = training_tables(data, self.config, sort=False, expected=model.channels)
         tables = [table.aligned(model.channels) for table in tables]
-        normal, accepted = sorted_out(tables, self.feedback.active, model.config)
+        normal, accepted = split_by_feedback(tables, self.feedback.active, model.config)
         self._take(model.updated(normal, accepted, progress))
         return self
 
     def undo(self, id: str) -> Verdict:
-        """Take back what `accept` said under this id."""
+        """Remove the feedback with this id."""
         return self.feedback.undo(id)
 
     # ------------------------------------------------------------------- files
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted detector to one file, and feedback, if there is any, beside it."""
+        """Save the fitted detector to a file, and feedback, if there is any, beside it."""
         self.model_.save(path)
         self.feedback.move(path)
 
@@ -366,7 +366,7 @@ def _are_rows(data: Any, n_channels: int) -> bool:
 
 
 def load(path: str | PathLike[str], **computing: Any) -> VACE:
-    """Read a detector from its file; `engine`, `precision` and `device` may be chosen anew.
+    """Load a detector from a file; `engine`, `precision` and `device` may differ from the fit.
 
     Feedback in the file beside it, `pump.feedback.jsonl` for `pump.vace`, is read too.
     """

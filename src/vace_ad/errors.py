@@ -1,4 +1,4 @@
-"""What can go wrong, as a tree.
+"""The exceptions, as a tree.
 
 VaceError
 ├── ConfigError            a setting outside what is allowed, or of an unknown name
@@ -10,11 +10,11 @@ VaceError
 ├── StateError             a stream's state that is damaged, or of another model
 ├── FeedbackError          feedback that cannot be read, or that names nothing
 ├── MissingExtraError      an optional dependency that is not installed
-└── NotFittedError         a detector that has learned nothing yet
+└── NotFittedError         a detector that is not fitted
 
 VaceWarning (a UserWarning) is for what works, but should be known.
 
-Every message says what came, what was expected and what to do.
+Every message says what was given, what was expected and what to do.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def needs(module: str, extra: str, purpose: str, package: str = "vace-ad") -> It
 
 
 class NotFittedError(VaceError, ValueError, AttributeError):
-    """A detector that has learned nothing yet."""
+    """A detector that is not fitted."""
 
 
 class VaceWarning(UserWarning):

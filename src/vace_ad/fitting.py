@@ -1,4 +1,4 @@
-"""What a fit does with training rows: every signal in turn, and the scores that it gives them."""
+"""Fits every signal on the training rows, and scores these rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.frames.training_data import Part
+from vace_ad.frames.training_data import TrainingPart
 from vace_ad.progress import Progress
 from vace_ad.signals import Fitted, Signal, Training, kinds
 from vace_ad.signals.baseline_model import Normal
@@ -23,10 +23,10 @@ LEAD = 10  # lengths of rows by which a stream of held-out rows begins earlier
 PIECES = 16  # that scores of a part are thinned to
 
 
-class Learned(NamedTuple):
+class FitResult(NamedTuple):
     """What training rows gave: signals, and scores of rows by signals that did not see them."""
 
-    parts: list[Part]  # that were long enough
+    parts: list[TrainingPart]  # that were long enough
     training: Training
     signals: list[Signal]
     held: Array  # (n,)
@@ -34,12 +34,12 @@ class Learned(NamedTuple):
 
 
 def learn(
-    parts: Sequence[Part],
+    parts: Sequence[TrainingPart],
     config: VACEConfig,
     progress: Progress,
     watch: Stopwatch,
     scored: NDArray[np.bool_],
-) -> Learned:
+) -> FitResult:
     """Fit every signal on these parts, and on the channels (n_channels,) that are `scored`."""
     rows = [part.rows for part in parts]
     if not scored.all():
@@ -57,7 +57,7 @@ def learn(
     watch.stamp("calibration")
     signals = [found.signal for found in fitted]
     final, now = [each[0] for each in held], [each[1] for each in held]
-    return Learned(list(parts), training, signals, np.concatenate(final), now)
+    return FitResult(list(parts), training, signals, np.concatenate(final), now)
 
 
 def held_out(

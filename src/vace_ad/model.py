@@ -1,4 +1,4 @@
-"""The model: all that a fit learned, frozen, whole or not at all, and its safe file."""
+"""The fitted model, frozen, and its file."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.pattern import Pattern
 from vace_ad.alarms.suppression import Recogniser
-from vace_ad.alarms.suspects import Wander
-from vace_ad.alarms.training_checks import Looked, outlying, without
+from vace_ad.alarms.suspects import DriftRange
+from vace_ad.alarms.training_checks import TrainingAudit, outlying, without
 from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import CHANGEABLE, VACEConfig
 from vace_ad.errors import ConfigError, ModelFileError
@@ -39,11 +39,11 @@ from vace_ad.signals import Signal
 from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.incremental import Update
 from vace_ad.signals.protocol import LearnedAlone, prefixed, under
-from vace_ad.signals.seasonality import Rhythm
+from vace_ad.signals.seasonality import Seasonality
 from vace_ad.signals.shape import Shape
 
 Array = NDArray[np.float64]
-KIND = tensor_file.Kind("vace-ad model", 3, "a model")
+KIND = tensor_file.FileKind("vace-ad model", 3, "a model")
 FAR = 0.3  # alarms expected among the training rows: for fewer, they say little about limits
 
 
@@ -57,7 +57,7 @@ class Model(LearnedAlone):
     scored: Normal  # of what signals see: the context is constant there
     signals: tuple[Signal, ...]
     calibration_scores: Array  # (n,), of training rows, by streams that did not learn from them
-    wander: Wander  # of channels in training, by which rows are blamed on them
+    drift_range: DriftRange  # of channels in training, by which rows are blamed on them
     alarm: AlarmModel  # what every channel should be, and how surprising it is where it is not
     conditions: Conditions  # the range of every channel
     facts: Mapping[str, Any] = field(default_factory=dict)  # what happened in the fit
@@ -91,11 +91,11 @@ class Model(LearnedAlone):
         kept = without(parts, unlike, config.least_rows) if config.robust else None
         learned = learn(kept or parts, config, progress, watch, mine)
         step = None if rule.step is None else rule.step / 1e9
-        looked = Looked(
+        looked = TrainingAudit(
             tables,
             parts,
             learned.training.config.length,
-            learned.training.rhythm,
+            learned.training.seasonality,
             step,
             whole=sum(map(len, tables)) == n_rows,
             off=config.off,
@@ -113,7 +113,7 @@ class Model(LearnedAlone):
             "pace_seconds": None if step is None else [each / 1e9 for each in rule.pace],
             "training": [note.to_plain() for note in notes],
             "data": looked.sheet(notes).to_plain(),
-            "rhythm": training.rhythm._asdict(),
+            "seasonality": training.seasonality._asdict(),
             "engine": "none",
             "seconds": watch.seconds,
         }
@@ -126,7 +126,7 @@ class Model(LearnedAlone):
             training.normal,
             tuple(signals),
             held,
-            Wander.fit(used),
+            DriftRange.fit(used),
             alarm,
             Conditions.fit(used),
             facts,
@@ -137,7 +137,7 @@ class Model(LearnedAlone):
     ) -> Self:
         """The model with new normal rows; `accepted` are pieces that count in full.
 
-        What is measured stays: units, regressions, rhythm, encoders. What is usual of it is
+        Units, regressions, seasonality and encoders stay. Their statistics are
         learned from old and new together, without the old rows.
         """
         watch, config = Stopwatch(), self.config
@@ -160,7 +160,9 @@ class Model(LearnedAlone):
             self,
             signals=tuple(found.signal for found in fitted),
             calibration_scores=thinned([self.calibration_scores, *final], config.max_fit_rows),
-            wander=self.wander.merged(Wander.fit([*all_parts, *all_named]), update.weight),
+            drift_range=self.drift_range.merged(
+                DriftRange.fit([*all_parts, *all_named]), update.weight
+            ),
             alarm=self.alarm.updated([*all_parts, *all_named], now),
             conditions=self.conditions.merged([*all_parts, *all_named]),
             facts=facts,
@@ -217,9 +219,9 @@ class Model(LearnedAlone):
 
     @property
     def period(self) -> int:
-        """Rows after which training plainly repeats itself; 0 where it does not."""
-        rhythm = Rhythm(**self.facts["rhythm"])
-        return rhythm.period if rhythm.clear else 0
+        """Period of the training rows, in rows; 0 where there is none."""
+        seasonality = Seasonality(**self.facts["seasonality"])
+        return seasonality.period if seasonality.clear else 0
 
     @property
     def step(self) -> int | None:
@@ -253,7 +255,9 @@ class Model(LearnedAlone):
 
     def recogniser(self, patterns: Sequence[Pattern] = ()) -> Recogniser:
         """Who takes accepted patterns out of rows."""
-        return Recogniser(patterns, self.channels, self.normal, self.wander, self.config.length)
+        return Recogniser(
+            patterns, self.channels, self.normal, self.drift_range, self.config.length
+        )
 
     # -------------------------------------------------------------------- file
 
@@ -281,7 +285,7 @@ class Model(LearnedAlone):
         arrays |= prefixed("normal", self.normal.arrays())
         if self.scored is not self.normal:
             arrays |= prefixed("scored", self.scored.arrays())
-        arrays |= prefixed("wander", self.wander.arrays())
+        arrays |= prefixed("drift_range", self.drift_range.arrays())
         arrays |= prefixed("alarm", self.alarm.arrays())
         arrays |= prefixed("conditions", self.conditions.arrays())
         for signal in self.signals:
@@ -316,7 +320,7 @@ class Model(LearnedAlone):
                 scored,
                 restored(arrays, scored, config, constants),
                 arrays["calibration_scores"],
-                Wander(**under("wander", arrays)),
+                DriftRange(**under("drift_range", arrays)),
                 AlarmModel.restored(under("alarm", arrays)),
                 Conditions(**under("conditions", arrays)),
                 description["facts"],

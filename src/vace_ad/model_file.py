@@ -1,4 +1,4 @@
-"""What a model file must hold, and what is refused before it is used."""
+"""The contents of a model file, and checks before it is used."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vace_ad.frames.idle import watched
 from vace_ad.signals import Signal, kinds
 from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.protocol import under
-from vace_ad.signals.seasonality import Rhythm
+from vace_ad.signals.seasonality import Seasonality
 
 
 def settings(description: Mapping[str, Any]) -> tuple[VACEConfig, tuple[str, ...]]:
@@ -35,8 +35,10 @@ def layout(description: dict[str, Any]) -> tensor_file.Layout:
     d = len(channels)
     wanted: tensor_file.Layout = {
         "calibration_scores": ("F64", (None,)),
-        "wander.usual": ("F64", (len(LENGTHS), d)),
-        **dict.fromkeys(("wander.deviation", "conditions.low", "conditions.high"), ("F64", (d,))),
+        "drift_range.largest": ("F64", (len(LENGTHS), d)),
+        **dict.fromkeys(
+            ("drift_range.deviation", "conditions.low", "conditions.high"), ("F64", (d,))
+        ),
         **{f"alarm.{name}": shape for name, shape in AlarmModel.layout(d).items()},
     }
     for name in ("normal",) if watched(config, channels).all() else ("normal", "scored"):
@@ -64,7 +66,7 @@ def restored(
 
 
 def rehearse(normal: Normal, signals: tuple[Signal, ...], n: int) -> None:
-    """Refuse numbers that give `n` usual rows no finite score; best with a plain engine."""
+    """Refuse numbers that give `n` ordinary rows no finite score; best with a plain engine."""
     noise = np.resize(np.clip(normal.noise, -3, 3), (n, normal.n_channels))
     rows = normal.mean + normal.scale * noise
     with np.errstate(all="ignore"):
@@ -74,7 +76,7 @@ def rehearse(normal: Normal, signals: tuple[Signal, ...], n: int) -> None:
             if len(lines[0]) != len(signal.lines):
                 raise ValueError(f"its {signal.key} has {len(lines[0])} lines of evidence")
             if not np.isfinite(np.concatenate(lines, axis=1)).all():
-                raise ValueError(f"usual rows get no finite score from its {signal.key}")
+                raise ValueError(f"ordinary rows get no finite score from its {signal.key}")
 
 
 def check(arrays: Mapping[str, NDArray[Any]], facts: Any) -> None:
@@ -113,11 +115,13 @@ def _check_facts(facts: Any) -> None:
         raise ValueError("the pace of its rows is no pair of numbers")
     if not all(_is_number(facts.get(name, 0), int) for name in ("rows_used", "updates")):
         raise ValueError("its facts do not say how many rows it used")
-    rhythm = facts.get("rhythm")
-    if not isinstance(rhythm, Mapping) or set(rhythm) != set(Rhythm._fields):
-        raise ValueError("its rhythm is none")
-    if not _is_number(rhythm["period"], int) or not isinstance(rhythm["rise"], (int, float)):
-        raise ValueError("its rhythm is none")
+    seasonality = facts.get("seasonality")
+    if not isinstance(seasonality, Mapping) or set(seasonality) != set(Seasonality._fields):
+        raise ValueError("its seasonality must be a period and a rise")
+    if not _is_number(seasonality["period"], int) or not isinstance(
+        seasonality["rise"], (int, float)
+    ):
+        raise ValueError("its seasonality must be a period and a rise")
     notes = facts.get("training", [])
     if not isinstance(notes, list) or not all(
         isinstance(note, Mapping) and isinstance(note.get("words"), str) for note in notes

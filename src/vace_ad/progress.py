@@ -1,4 +1,4 @@
-"""How long work says where it stands: a callable that takes a stage's name, done and total.
+"""Progress callbacks: a callable that takes a stage's name, done and total.
 
 Who passes `progress=True` sees bars: in a notebook as part of the cell, on a terminal by rich.
 """

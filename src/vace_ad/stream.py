@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
@@ -25,7 +26,7 @@ from vace_ad.frames.segments import Piece, Segments
 from vace_ad.frames.table import Table, as_table
 from vace_ad.model import Model
 from vace_ad.signals.ensemble import Together
-from vace_ad.signals.row_buffer import added
+from vace_ad.signals.row_buffer import ordered_sum
 
 Array = NDArray[np.float64]
 _NO_SCORES: Array = np.empty(0)
@@ -34,7 +35,7 @@ SLAB = 4096  # rows worked off at a time: few enough to stay in cache
 
 @dataclass(frozen=True)
 class Added:
-    """What a stream says after some rows."""
+    """The scores and alarms that `Stream.add` returns."""
 
     first: int  # number of the first row below, counted from the stream's first
     signals: Mapping[str, Array]  # final evidence of rows that became complete, (m,) each
@@ -48,11 +49,11 @@ class Added:
     @property
     def scores(self) -> Array:
         """The final scores (m,): the sum of the signals; NaN where a row has none."""
-        return added(self.signals.values())
+        return ordered_sum(self.signals.values())
 
 
 class Stream:
-    """Scores of a series as it comes, in memory and time a row that do not grow with it.
+    """Scores a series as rows arrive; memory and time per row do not grow with its length.
 
     Every row gets a provisional score at once, from the rows up to it alone, and its final score
     once all patches that cover it are known: the score that the whole table would give, bit for
@@ -70,7 +71,7 @@ class Stream:
         alarms: bool | None = None,
         accepted: Sequence[Pattern] = (),
     ) -> None:
-        """Alarms keep to `budget`.
+        """Create a stream whose alarms keep to `budget`.
 
         `step` is the time between rows in nanoseconds where the model's had no time. `live` streams
         give provisional scores and events, tables neither, unless `alarms` says so. `accepted`
@@ -111,7 +112,7 @@ class Stream:
 
     @property
     def n_rows(self) -> int:
-        """Rows added so far."""
+        """Number of rows added so far."""
         return self._n_rows
 
     @property
@@ -120,7 +121,7 @@ class Stream:
         return None if self._score_feed is None else self._score_feed.threshold
 
     def latest(self, n: int) -> Latest | None:
-        """The last n rows with their evidence and what was expected; None without a budget."""
+        """Return the last n rows with their evidence and expected values; None without a budget."""
         return None if self._feed is None else self._feed.latest(n)
 
     @property
@@ -128,11 +129,16 @@ class Stream:
         """Whether changes come with their rows, so that many rows at once say as much as each."""
         return self._recogniser is None
 
-    def accept(self, patterns: Sequence[Pattern], *, hush: bool = False) -> None:
-        """Alarm no more on what looks like these, from the next row on; none undoes it all.
+    def accept(
+        self, patterns: Sequence[Pattern], *, suppress: bool = False, hush: bool | None = None
+    ) -> None:
+        """Suppress alarms on rows that match these patterns, from the next row on; none clears all.
 
-        `hush` says that the alarm that is open now, if any, is normal too.
+        `suppress` also marks the open alarm, if any, as normal. `suppress` is its deprecated name.
         """
+        if hush is not None:
+            warnings.warn("hush is now suppress", DeprecationWarning, stacklevel=2)
+            suppress = hush
         if not self._live:
             raise ConfigError("only live streams take patterns; give a table to VACE.detect")
         if self._recogniser is None:
@@ -141,8 +147,8 @@ class Stream:
             self._recogniser.begin(self._n_rows)
         self._recogniser.replace(patterns)
         feed = self._feed or self._score_feed
-        if hush and feed is not None:
-            feed.hush()
+        if suppress and feed is not None:
+            feed.suppress()
 
     def add(self, rows: Any, time: Any = None) -> Added:
         """Take one row or many: an array (n_channels,) or (n, n_channels), or a table."""
@@ -196,7 +202,7 @@ class Stream:
         else:
             done, newest = self._signals.extend(self.model.to_score(piece.rows))
         if self._feed is not None:
-            scores = added(newest) if self._ahead and piece.rows is not None else None
+            scores = ordered_sum(newest) if self._ahead and piece.rows is not None else None
             judged.append(self._feed.take(piece, scores))
         return done, newest
 
@@ -210,7 +216,7 @@ class Stream:
             now = [*now, self._signals.nothing(self._segments.n_held)]
         lines = _end_to_end(now, self._signals.nothing(0))
         lines = lines[:, lines.shape[1] - n :]
-        scores = added(lines)
+        scores = ordered_sum(lines)
         if waiting is not None:
             place = np.maximum.accumulate(np.where(waiting > 0, -1, np.arange(n)))
             scores = np.where(place < 0, self._latest, scores[place])
@@ -234,7 +240,7 @@ class Stream:
             self._feed.rest_after(rows)
 
     def finish(self) -> Added:
-        """The rows that are left when the series ends."""
+        """End the series and return the remaining rows."""
         lines: list[Array] = []
         judged: list[Taken] = []
         for piece in self._segments.finish():
@@ -277,7 +283,7 @@ class Stream:
         if time is not None:
             stamps = np.atleast_1d(np.asarray(time, "datetime64[ns]"))
             if len(stamps) != len(table):
-                raise InputError(f"{len(stamps)} times came for {len(table)} rows; give one each")
+                raise InputError(f"got {len(stamps)} times for {len(table)} rows; give one each")
             table = replace(table, time=stamps)
         return table
 
@@ -288,7 +294,7 @@ class Stream:
 
     @property
     def trouble(self) -> str | None:
-        """Why the last rows can have no score, and what to do; None where nothing is wrong."""
+        """Why the last rows have no score, and what to do; None where nothing is wrong."""
         return self._steps.trouble
 
     # ------------------------------------------------------------------- state
@@ -298,12 +304,12 @@ class Stream:
         return stream_file.pack(self)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Keep the stream in a file, whole or not at all; `resume` goes on from there."""
+        """Save the state to a file, atomically; `resume` continues from it."""
         tensor_file.write(path, self.to_bytes())
 
     @classmethod
     def resume(cls, path: str | PathLike[str], model: Any) -> Self:
-        """Go on where a stream of the same model stopped, as if nothing had happened."""
+        """Restore a stream of the same model; it continues as if it had not been stopped."""
         try:
             data = Path(path).read_bytes()
         except OSError as wrong:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vace_ad.stream import Stream
 
 S = TypeVar("S", bound="Stream")
-KIND = tensor_file.Kind("vace-ad stream", 4, "a stream's state")
+KIND = tensor_file.FileKind("vace-ad stream", 4, "a stream's state")
 
 
 def pack(stream: Stream) -> bytes:

@@ -31,7 +31,7 @@ _LARGEST_DESCRIPTION = 64 * 2**20  # bytes
 
 
 @dataclass(frozen=True)
-class Kind:
+class FileKind:
     """A kind of file."""
 
     format: str  # its mark
@@ -39,7 +39,9 @@ class Kind:
     words: str  # for messages, "a model"
 
 
-def pack(kind: Kind, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]) -> bytes:
+def pack(
+    kind: FileKind, description: Mapping[str, Any], arrays: Mapping[str, NDArray[Any]]
+) -> bytes:
     """The bytes of a file."""
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     full = {
@@ -62,7 +64,7 @@ def write(path: str | PathLike[str], data: bytes) -> None:
             os.fsync(file.fileno())
 
 
-def is_kind(path: str | PathLike[str], kind: Kind) -> bool:
+def is_kind(path: str | PathLike[str], kind: FileKind) -> bool:
     """Whether a file bears the mark of a kind; it may still be damaged."""
     try:
         with safe_open(path, framework="numpy") as file:
@@ -73,7 +75,7 @@ def is_kind(path: str | PathLike[str], kind: Kind) -> bool:
 
 def read(
     path: str | PathLike[str],
-    kind: Kind,
+    kind: FileKind,
     layout: Callable[[dict[str, Any]], Layout],
 ) -> tuple[dict[str, Any], Arrays]:
     """The description and the arrays of a file.
@@ -101,7 +103,7 @@ def read(
 
 
 def unpack(
-    data: bytes, kind: Kind, name: str, *, error: type[Exception]
+    data: bytes, kind: FileKind, name: str, *, error: type[Exception]
 ) -> tuple[dict[str, Any], Arrays]:
     """The description and the arrays, of any shape, that `pack` put into bytes."""
     try:
@@ -127,7 +129,7 @@ def _forms(arrays: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
 def _description(
     metadata: dict[str, str] | None,
     path: str | PathLike[str],
-    kind: Kind,
+    kind: FileKind,
     error: type[Exception],
 ) -> tuple[dict[str, Any], str, str]:
     """The JSON description with its text and checksum; refuses foreign and other versions."""

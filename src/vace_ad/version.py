@@ -1,3 +1,3 @@
-"""The version, apart from the package's public names, so that every module may say it."""
+"""The version, in a module of its own so that every module can import it."""
 
 __version__ = "0.2.0"

@@ -1,4 +1,4 @@
-"""Text of others as plain text: it moves no cursor and changes no colour."""
+"""Terminal-safe text, plurals and other wording."""
 
 from __future__ import annotations
 

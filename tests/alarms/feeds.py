@@ -13,7 +13,7 @@ from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.feed import AlarmFeed, Change
 from vace_ad.alarms.runs import Rules
-from vace_ad.alarms.suspects import Wander
+from vace_ad.alarms.suspects import DriftRange
 from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import VACEConfig
 from vace_ad.frames.idle import IdleRule
@@ -35,7 +35,7 @@ class Toy:
     def __post_init__(self) -> None:
         self.channels = tuple("abcdefghijkl"[: self.train.shape[1]])
         self.normal, *_ = Normal.fit([self.train])
-        self.wander = Wander.fit([self.train])
+        self.drift_range = DriftRange.fit([self.train])
         self.alarm = AlarmModel.fit([self.train])
         self.idle = IdleRule(self.config, self.channels)
         self.watched = np.ones(len(self.channels), bool)

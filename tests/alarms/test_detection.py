@@ -9,11 +9,11 @@ from vace_ad.alarms.budget import Threshold
 from vace_ad.alarms.detection import (
     NEAR_MISSES,
     Found,
-    Judged,
+    StreamResult,
     accepted_events,
-    borne,
     find_events,
     near_misses,
+    tolerance,
 )
 from vace_ad.alarms.suppression import Stretch
 from vace_ad.frames.table import Table
@@ -41,7 +41,7 @@ def rows(toy: Toy) -> np.ndarray:
 def detect(toy: Toy, table: Table, rows: np.ndarray, **how) -> Found:
     run = run_feed(toy, rows)
     signals = {"one": np.arange(len(rows)) / 2, "two": np.ones(len(rows))}
-    judged = Judged(run.changes, run.evidence, run.surprise)
+    judged = StreamResult(run.changes, run.evidence, run.surprise)
     threshold = Threshold(3.0, "about one", note="be careful")
     return find_events(toy, table, signals, judged, threshold, **how)
 
@@ -126,12 +126,12 @@ def test_near_misses_of_a_table_are_told_with_what_they_had(toy: Toy, rows: np.n
 
 def test_accepted_stretches_bear_evidence_and_are_listed() -> None:
     stretch = Stretch("p", 40, 60, ("a", "c"), 2.5)
-    assert borne((), 100, 10) is None
-    found = borne((stretch, stretch._replace(allowance=1.5)), 100, 10)
+    assert tolerance((), 100, 10) is None
+    found = tolerance((stretch, stretch._replace(allowance=1.5)), 100, 10)
     assert found is not None
     assert set(found[30:70]) == {2.5}
     assert set(np.r_[found[:30], found[70:]]) == {1.0}
-    named = borne((stretch._replace(named=True),), 100, 10)
+    named = tolerance((stretch._replace(named=True),), 100, 10)
     assert named is not None
     assert np.isinf(named[35:65]).all()
     assert np.isfinite(named[:35]).all()

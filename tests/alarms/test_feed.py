@@ -272,7 +272,7 @@ def test_a_hushed_event_ends_as_accepted(toy: Toy) -> None:
     rows = broken(toy, SHIFT)
     alarms, run = feed(toy), Run()
     add(alarms, rows[:930], run)
-    alarms.hush()
+    alarms.suppress()
     add(alarms, rows[930:], run)
     assert [change.what for change in run.changes] == ["open", "accepted"]
     assert run.changes[1].event.kind == "accepted"

@@ -74,7 +74,7 @@ def test_a_hushed_event_says_no_more(toy: Toy) -> None:
     feed = ScoreFeed(toy, LIMIT, Rules())
     (opened,) = feed.add(VALUES[TRAIN : TRAIN + 55], None, scores()[:55])
     assert opened.what == "open"
-    feed.hush()
+    feed.suppress()
     assert feed.add(VALUES[TRAIN + 70 : TRAIN + 90], None, scores()[70:90]) == ()
     assert feed.finish() == ()
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from vace_ad.alarms.pattern import POINTS, Pattern, filled
-from vace_ad.alarms.suspects import Wander
+from vace_ad.alarms.suspects import DriftRange
 from vace_ad.signals.baseline_model import Normal
 
 
@@ -16,7 +16,7 @@ def rows(n: int = 2000) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def learned():
-    return Normal.fit([rows()])[0], Wander.fit([rows()])
+    return Normal.fit([rows()])[0], DriftRange.fit([rows()])
 
 
 def test_a_pattern_holds_the_channels_that_left_and_how_far(learned) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from alarms.plants import KINDS, break_sensor, plant
-from vace_ad.alarms.suspects import FIRST, LENGTHS, Blame, Wander, blame, suspicion
+from vace_ad.alarms.suspects import FIRST, LENGTHS, Blame, DriftRange, blame, suspicion
 from vace_ad.errors import InputError
 from vace_ad.signals.baseline_model import Normal
 
@@ -17,10 +17,10 @@ class Explainer:
     def __init__(self, values: np.ndarray) -> None:
         self.names = [f"sensor {i}" for i in range(values.shape[1])]
         self.normal, *_ = Normal.fit([values[:TRAIN]])
-        self.wander = Wander.fit([values[:TRAIN]])
+        self.drift_range = DriftRange.fit([values[:TRAIN]])
 
     def __call__(self, values: np.ndarray, start: int, end: int) -> Blame:
-        return blame(self.names, suspicion(values, start, end, self.normal, self.wander))
+        return blame(self.names, suspicion(values, start, end, self.normal, self.drift_range))
 
 
 def made(channels: int, seed: int = 0) -> tuple[np.ndarray, Explainer]:
@@ -119,36 +119,36 @@ def test_shares_are_what_lies_above_the_middle_squared() -> None:
 def test_wandering_grows_with_no_gap_between_lengths() -> None:
     """Distances over so many rows, interpolated between the lengths that were measured."""
     rows = np.cumsum(np.random.default_rng(0).normal(size=(4000, 2)), axis=0)
-    wander = Wander.fit([rows, rows[:100]])
-    assert wander.usual.shape == (len(LENGTHS), 2)
+    drift_range = DriftRange.fit([rows, rows[:100]])
+    assert drift_range.largest.shape == (len(LENGTHS), 2)
     both = np.concatenate([rows, rows[:100]])
-    np.testing.assert_allclose(wander.deviation, both.std(axis=0))
+    np.testing.assert_allclose(drift_range.deviation, both.std(axis=0))
     for i, length in enumerate(LENGTHS):
-        np.testing.assert_allclose(wander.over(length), wander.usual[i])
-    between = wander.over(8)
-    low, high = sorted([wander.usual[1, 0], wander.usual[2, 0]])
+        np.testing.assert_allclose(drift_range.over(length), drift_range.largest[i])
+    between = drift_range.over(8)
+    low, high = sorted([drift_range.largest[1, 0], drift_range.largest[2, 0]])
     assert low <= between[0] <= high
-    np.testing.assert_allclose(wander.over(10**6), wander.usual[-1])
+    np.testing.assert_allclose(drift_range.over(10**6), drift_range.largest[-1])
 
 
 def test_suspicion_is_its_formula_where_there_is_no_past() -> None:
     """Distance against deviation, wandering (without a past of its own) and the largest."""
     normal = Normal.units([np.array([[-1.0, 9.0, 99.0], [1.0, 11.0, 101.0]])])
-    wander = Wander(np.tile([0.3, 0.0, 0.1], (len(LENGTHS), 1)), np.array([1.0, 2.0, 0.0]))
+    drift_range = DriftRange(np.tile([0.3, 0.0, 0.1], (len(LENGTHS), 1)), np.array([1.0, 2.0, 0.0]))
     rows = np.array([[0.5, 10.5, 100.0], [-2.0, 9.0, 103.0], [1.0, 10.0, 101.0]])
     wanted = []
     for c, mean in enumerate((0.0, 10.0, 100.0)):
         away = [abs(row[c] - mean) for row in rows]
         floor = 0.01 * max(abs(mean), max(abs(row[c]) for row in rows)) + 1e-9
-        usual = wander.usual[0, c] + floor + 0.02 * wander.deviation[c]
-        spread = np.hypot(wander.deviation[c], floor)
+        usual = drift_range.largest[0, c] + floor + 0.02 * drift_range.deviation[c]
+        spread = np.hypot(drift_range.deviation[c], floor)
         middle = sum(away) / 3
         wanted.append(
             0.7 * np.log(1 + middle / spread)
             + (1 + 1 + 0.9) * np.log(1 + middle / usual)  # the first rows are all rows
             + 0.5 * np.log(1 + max(away) / spread)
         )
-    np.testing.assert_allclose(suspicion(rows, 0, 3, normal, wander), wanted, rtol=1e-9)
+    np.testing.assert_allclose(suspicion(rows, 0, 3, normal, drift_range), wanted, rtol=1e-9)
 
 
 def test_of_two_that_go_as_far_the_first_to_move_is_blamed() -> None:

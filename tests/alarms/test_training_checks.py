@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from vace_ad import VACE, load
-from vace_ad.alarms.training_checks import Looked, without
+from vace_ad.alarms.training_checks import TrainingAudit, without
 from vace_ad.frames.table import Table
-from vace_ad.frames.training_data import Part
+from vace_ad.frames.training_data import TrainingPart
 
 DATA = Path(os.environ.get("VACE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 SETTINGS = {"random_state": 0, "patch_length": 24}
@@ -130,14 +130,17 @@ def test_a_switch_is_no_drift():
 
 
 def test_parts_without_stretches():
-    parts = [Part(10, np.arange(500.0)[:, None]), Part(580, np.arange(300.0)[:, None])]
+    parts = [
+        TrainingPart(10, np.arange(500.0)[:, None]),
+        TrainingPart(580, np.arange(300.0)[:, None]),
+    ]
     kept = without(parts, np.array([[200, 205], [498, 510]]), least=6)
     assert [(part.start, len(part.rows)) for part in kept] == [(10, 200), (215, 293), (590, 290)]
     assert kept[1].rows[0, 0] == 205.0
 
 
 def test_too_much_to_leave_out_is_how_the_training_is():
-    parts = [Part(0, np.zeros((100, 1)))]
+    parts = [TrainingPart(0, np.zeros((100, 1)))]
     assert without(parts, np.array([[20, 26]]), least=6) is None
     assert without(parts, np.array([[20, 24]]), least=30) is None  # what is left is too short
     assert without(parts, np.empty((0, 2), np.int64), least=6) is None
@@ -177,7 +180,7 @@ def test_a_mode_that_training_hardly_shows_is_named():
     modes[:590, 0] = modes[590:, 1] = 1
     modes[:, 2] = rng.normal(size=600)
     channels = ("product=A", "product=B", "x=y")
-    looked = Looked([Table(modes, channels)], [Part(0, modes)], 24, None, None)
+    looked = TrainingAudit([Table(modes, channels)], [TrainingPart(0, modes)], 24, None, None)
     note = looked._rare_mode()
     assert note is not None
     assert "product=B in 10 of 600 rows" in note.words

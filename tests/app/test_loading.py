@@ -11,21 +11,21 @@ from vace_ad.app.groups import refuse_no_key, with_keys
 from vace_ad.app.loading import load_table
 from vace_ad.app.reader import read
 from vace_ad.errors import ConfigError, InputError, VaceWarning
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 
 
 def test_a_long_table_from_a_file(tmp_path: Path) -> None:
     long().write_csv(tmp_path / "long.csv")
     with pytest.raises(InputError, match=r"long='sensor,value'$"):
-        load_table(tmp_path / "long.csv", Reading())
-    loaded = load_table(tmp_path / "long.csv", Reading(long="sensor,value"))
+        load_table(tmp_path / "long.csv", ReadOptions())
+    loaded = load_table(tmp_path / "long.csv", ReadOptions(long="sensor,value"))
     assert loaded.frame().drop("time").equals(wide().drop("time"))
 
 
 def test_rows_are_those_of_the_file(tmp_path: Path) -> None:
     keep = np.delete(np.arange(200), [20, 50, 51, 120])
     wide()[keep].write_csv(tmp_path / "t.csv")
-    loaded = load_table(tmp_path / "t.csv", Reading())
+    loaded = load_table(tmp_path / "t.csv", ReadOptions())
     assert loaded.frame().equals(wide()[keep])
     assert loaded.notes == ["3 gaps in time, the longest 3 min"]
 
@@ -33,17 +33,17 @@ def test_rows_are_those_of_the_file(tmp_path: Path) -> None:
 def test_zones_come_back(tmp_path: Path) -> None:
     local = wide().with_columns(pl.col("time").dt.replace_time_zone("Europe/Berlin"))
     local.write_parquet(tmp_path / "t.parquet")
-    assert load_table(tmp_path / "t.parquet", Reading()).frame().equals(local)
+    assert load_table(tmp_path / "t.parquet", ReadOptions()).frame().equals(local)
     wide().write_csv(tmp_path / "t.csv")
-    loaded = load_table(tmp_path / "t.csv", Reading(time_zone="Europe/Berlin"))
+    loaded = load_table(tmp_path / "t.csv", ReadOptions(time_zone="Europe/Berlin"))
     assert loaded.frame().equals(local)
 
 
 def test_rows_of_the_same_time(tmp_path: Path) -> None:
     pl.concat([wide(), wide()[-3:]]).write_csv(tmp_path / "t.csv")
     with pytest.raises(InputError, match=r"goes backwards.*sort=True"):
-        load_table(tmp_path / "t.csv", Reading())
-    loaded = load_table(tmp_path / "t.csv", Reading(sort=True))
+        load_table(tmp_path / "t.csv", ReadOptions())
+    loaded = load_table(tmp_path / "t.csv", ReadOptions(sort=True))
     assert len(loaded.table) == 200
     np.testing.assert_allclose(loaded.table.values, wide().drop("time").to_numpy())
 
@@ -97,9 +97,9 @@ def test_the_night_of_the_spring_change(tmp_path: Path) -> None:
         (night < np.datetime64("2026-03-29T02")) | (night >= np.datetime64("2026-03-29T03"))
     ]
     wide(len(night)).with_columns(time=night).write_csv(tmp_path / "t.csv")
-    loaded = load_table(tmp_path / "t.csv", Reading())
+    loaded = load_table(tmp_path / "t.csv", ReadOptions())
     assert "time_zone='Europe/Berlin'" in loaded.notes[-1]
-    zoned = load_table(tmp_path / "t.csv", Reading(time_zone="Europe/Berlin"))
+    zoned = load_table(tmp_path / "t.csv", ReadOptions(time_zone="Europe/Berlin"))
     assert zoned.notes == []
 
 
@@ -127,10 +127,10 @@ def test_a_table_in_memory_is_read_as_a_file_is(kind: str, tmp_path: Path) -> No
 def test_the_command_line_says_how_to_learn_from_one_state_alone(tmp_path: Path) -> None:
     state = pl.Series("state", ["run", "stop"]).gather(np.arange(200) // 100)
     wide().with_columns(state).write_csv(tmp_path / "t.csv")
-    advice = "--where \"state == 'run'\" would learn from some rows alone"
-    assert load_table(tmp_path / "t.csv", Reading(options=True)).notes[-1] == advice
-    assert advice not in load_table(tmp_path / "t.csv", Reading()).notes
-    chosen = load_table(tmp_path / "t.csv", Reading(options=True, where="state == 'run'"))
+    advice = "--where \"state == 'run'\" would train on some rows only"
+    assert load_table(tmp_path / "t.csv", ReadOptions(options=True)).notes[-1] == advice
+    assert advice not in load_table(tmp_path / "t.csv", ReadOptions()).notes
+    chosen = load_table(tmp_path / "t.csv", ReadOptions(options=True, where="state == 'run'"))
     assert advice not in chosen.notes
     assert chosen.normal is not None
     assert chosen.normal.sum() == 100

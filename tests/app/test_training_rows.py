@@ -11,7 +11,7 @@ from vace_ad.app.loading import load_table
 from vace_ad.app.training_rows import choose_training, fit_detector
 from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, InputError, VaceError
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 from vace_ad.progress import silent
 
 CONFIG = VACEConfig.from_preset(None, patch_length=16, stride=4, encoders=1, widths=(8, 8, 8, 8))
@@ -26,7 +26,7 @@ def test_training_is_cut_where_time_jumps(tmp_path: Path) -> None:
     waves = np.sin(np.arange(1200)[:, None] / [5, 7]) + 0.1 * rng.normal(size=(1200, 2))
     path = tmp_path / "plant.parquet"
     pl.DataFrame({"time": time, "a": waves[:, 0], "b": waves[:, 1]}).write_parquet(path)
-    how = Reading()
+    how = ReadOptions()
     loaded = load_table(str(path), how)
     chosen = {"share": None, "until": None, "file": None, "how": how}
     training = choose_training(loaded, CONFIG, rows=700, **chosen)
@@ -47,8 +47,8 @@ def plant(path: Path) -> Path:
     return path
 
 
-def chosen(path: Path, how: Reading | None = None, **ways: object):
-    how = how or Reading(columns="a,b")
+def chosen(path: Path, how: ReadOptions | None = None, **ways: object):
+    how = how or ReadOptions(columns="a,b")
     loaded = load_table(str(path), how)
     given = {"share": None, "rows": None, "until": None, "file": None, "how": how, **ways}
     training = choose_training(loaded, CONFIG, **given)
@@ -58,7 +58,7 @@ def chosen(path: Path, how: Reading | None = None, **ways: object):
 
 def test_rows_are_learned_from_where_a_condition_holds(tmp_path: Path) -> None:
     path = plant(tmp_path / "t.csv")
-    how = Reading(drop="late", where="state == 'run'")
+    how = ReadOptions(drop="late", where="state == 'run'")
     detector, training, _ = chosen(path, how, rows=1000)
     assert detector.channels_ == ("a", "b")
     assert detector.facts_["rows"] == 700
@@ -69,16 +69,16 @@ def test_rows_are_learned_from_where_a_condition_holds(tmp_path: Path) -> None:
     assert resampled.normal.tolist() == [i % 200 >= 50 for i in range(600)]
     assert resampled.table.names == ("a", "b")
     with pytest.raises(InputError, match="no row satisfies where=\"state == 'gone'\""):
-        load_table(str(path), Reading(where="state == 'gone'"))
-    with pytest.raises(ConfigError, match="where and long both came"):
-        load_table(str(path), Reading(where="a > 1", long="state,a"))
+        load_table(str(path), ReadOptions(where="state == 'gone'"))
+    with pytest.raises(ConfigError, match="where and long cannot be combined"):
+        load_table(str(path), ReadOptions(where="a > 1", long="state,a"))
 
 
 def test_missing_rows_do_not_cut_the_training(tmp_path: Path) -> None:
     path = plant(tmp_path / "t.csv")
     keep = np.delete(np.arange(1200), [50, 130, 131, 700])
     pl.read_csv(path)[keep].write_csv(path)
-    how = Reading(columns="a,b", where="state == 'run'")
+    how = ReadOptions(columns="a,b", where="state == 'run'")
     loaded = load_table(str(path), how)
     assert loaded.normal is not None
     assert loaded.normal.tolist() == (keep % 400 >= 100).tolist()
@@ -96,7 +96,7 @@ def test_several_ranges_and_ranges_left_out(tmp_path: Path) -> None:
     detector, training, _ = chosen(path, rows=600, skip=["2026-01-01T02:00..2026-01-01T03:00"])
     assert detector.facts_["rows"] == 540
     assert "60 of them left out" in training.words
-    zoned = Reading(columns="a,b", time_zone="Europe/Berlin")
+    zoned = ReadOptions(columns="a,b", time_zone="Europe/Berlin")
     detector, _, _ = chosen(path, zoned, ranges=ranges)
     assert detector.facts_["rows"] == 600
 
@@ -109,7 +109,7 @@ def test_several_ranges_and_ranges_left_out(tmp_path: Path) -> None:
         ({"ranges": ["x..y"]}, "train_range 'x' is no time"),
         ({"skip": ["2026-02-01..2026-01-01"]}, "ends before it begins"),
         ({"ranges": ["2027-01-01..2027-02-01"]}, "no row is left to train on"),
-        ({"ranges": ["2026-01-01.."], "rows": 5}, "train_rows and train_range both came"),
+        ({"ranges": ["2026-01-01.."], "rows": 5}, "train_rows and train_range cannot be combined"),
     ],
 )
 def test_ranges_that_say_nothing(tmp_path: Path, ways: dict[str, object], message: str) -> None:
@@ -119,8 +119,8 @@ def test_ranges_that_say_nothing(tmp_path: Path, ways: dict[str, object], messag
 
 def test_a_channel_that_starts_after_training_is_left_out_and_said(tmp_path: Path) -> None:
     path = plant(tmp_path / "t.csv")
-    detector, _, notes = chosen(path, Reading(), rows=500)
+    detector, _, notes = chosen(path, ReadOptions(), rows=500)
     assert detector.channels_ == ("a", "b")
     assert any("left out, since no training row has a value of it: 'late'" in n for n in notes)
-    detector, _, notes = chosen(path, Reading(), rows=900)
+    detector, _, notes = chosen(path, ReadOptions(), rows=900)
     assert detector.channels_ == ("a", "b", "late")

@@ -351,7 +351,7 @@ def test_excel_needs_a_folder(vace: Runner, plant: Path, tmp_path: Path) -> None
     assert answer.status != 0
     assert "--excel needs --out" in answer.err
     answer = vace("detect", plant, "--excel", "--out", tmp_path / "o", "--by", "machine")
-    assert "--excel and --by both came" in answer.err
+    assert "--excel and --by cannot be combined" in answer.err
 
 
 def test_units_of_a_table_are_in_the_report(vace: Runner, tmp_path: Path) -> None:

@@ -140,9 +140,9 @@ def test_json_has_no_nan(tmp_path: Path) -> None:
         (["--label-column", "row"], "labels hold 2 at row 2"),
         (["--window=-3"], "--window is '-3'; expected 'auto' or a whole number"),
         (["--window", "wide"], "--window is 'wide'"),
-        (["--window", "9", "--series-column", "flow"], "serves --window auto only"),
-        (["--threshold", "1", "--prediction-column", "row"], "both came"),
-        (["--step-seconds", "1"], "without predictions"),
+        (["--window", "9", "--series-column", "flow"], "only with auto"),
+        (["--threshold", "1", "--prediction-column", "row"], "cannot be combined"),
+        (["--step-seconds", "1"], "needs predictions"),
     ],
 )
 def test_bad_use(path: Path, arguments: list[str], words: str) -> None:

@@ -93,14 +93,14 @@ def test_groups_and_a_training_file(vace: Runner, table: Path, tmp_path: Path) -
 
 BAD = {
     "no such column": (["--by", "pump"], "no column is called 'pump'"),
-    "shared alone": (["--shared"], "--shared came without --by"),
+    "shared alone": (["--shared"], "--shared needs --by"),
     "train file": (["--by", "machine", "--train-file", "x.csv"], "x.csv does not exist"),
     "two ways to train": (
         ["--by", "machine", "--train-file", "x.csv", "--train-rows", "9"],
-        "--train-rows and --train-file both came",
+        "--train-rows and --train-file cannot be combined",
     ),
-    "group": (["--by", "machine", "--group", "site"], "--group site came"),
-    "group without by": (["--group", "site"], "--group came without --by"),
+    "group": (["--by", "machine", "--group", "site"], "--group site: must be"),
+    "group without by": (["--group", "site"], "--group needs --by"),
     "shared and group": (["--by", "a,b", "--group", "a", "--shared"], "--shared and --group"),
 }
 
@@ -118,7 +118,7 @@ def test_bad_options(vace: Runner, table: Path, options: list[str], expected: st
     [
         ([], "no model was named"),
         (["--by", "machine"], "--by needs --models"),
-        (["--models", "m"], "--models came without --by"),
+        (["--models", "m"], "--models needs --by"),
         (["--by", "machine", "--model", "m.vace", "--models", "m"], "give one of them"),
     ],
 )

@@ -96,9 +96,9 @@ def test_says_what_does_not_go_together(plant: Path, tmp_path: Path) -> None:
     column = ("--label-column", "fault")
     with pytest.raises(InputError, match="--model and --threshold"):
         run(table, *column, *model, "--threshold", 3)
-    with pytest.raises(InputError, match="--causes came without --model"):
+    with pytest.raises(InputError, match="--causes needs --model"):
         run(table, *column, "--causes", plant / "causes.json")
-    with pytest.raises(InputError, match="--budget came without predictions"):
+    with pytest.raises(InputError, match="--budget needs predictions"):
         run(table, *column, "--budget", "1 per week")
     with pytest.raises(InputError, match="no causes of 'bare"):
         run(plant / "bare.csv", *column, *model, "--labels", plant / "faults.csv",

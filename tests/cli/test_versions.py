@@ -98,7 +98,7 @@ def test_versions_that_are_not_there(place) -> None:
     ("words", "said"),
     [
         (("retrain", "old.vace", "recent.csv", "--share", "2"), "between 0.1 and 0.9"),
-        (("models", "old.vace", "--back", "--use", "1"), "both came"),
+        (("models", "old.vace", "--back", "--use", "1"), "cannot be combined"),
     ],
 )
 def test_options_that_mean_nothing(place, words, said) -> None:

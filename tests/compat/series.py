@@ -1,4 +1,4 @@
-"""Two sensors with rhythm, and a stretch in which one is wrong."""
+"""Two sensors with seasonality, and a stretch in which one is wrong."""
 
 from __future__ import annotations
 

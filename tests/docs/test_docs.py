@@ -170,7 +170,7 @@ def test_made_pages_name_every_setting_and_option(made):
     for kind in (VACEConfig, Reproduction):
         for name in kind.__dataclass_fields__.keys() - {"reproduction"}:
             assert f"| `{name}` |" in settings
-    assert "one period of the training rows where they repeat themselves, else 96" in settings
+    assert "the period of the training rows where they have one, otherwise 96" in settings
     for words in ("## vace detect", "## vace bench run", "--budget", "--fail-on-events"):
         assert words in made["reference/cli.md"]
     assert (
@@ -184,7 +184,7 @@ def test_made_pages_name_every_setting_and_option(made):
 def test_made_code_runs(made, capsys):
     (code,) = re.findall(r"```python\n(.*?)```", made["reference/errors.md"], flags=re.S)
     exec(code, {})
-    assert "20 training rows came" in capsys.readouterr().out
+    assert "got 20 training rows" in capsys.readouterr().out
 
 
 def test_the_import_graph_is_the_one_in_contributing(monkeypatch):

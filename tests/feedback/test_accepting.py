@@ -169,7 +169,7 @@ def test_an_open_alarm_that_is_called_normal_says_no_more(fitted: VACE) -> None:
     values, at = serviced(), SERVICES[1] + 15
     stream = fitted.stream()
     stream.add(values[TRAIN:at], TIME[TRAIN:at])
-    stream.accept((), hush=True)
+    stream.accept((), suppress=True)
     changes = stream.add(values[at : at + 300], TIME[at : at + 300]).changes
     ended = [change for change in changes if change.what == "accepted"]
     assert len(ended) == 1

@@ -6,7 +6,7 @@ import pytest
 from vace_ad.alarms.suppression import Stretch
 from vace_ad.config import VACEConfig
 from vace_ad.errors import FeedbackError
-from vace_ad.feedback import Verdict, rows_of, sorted_out, with_named
+from vace_ad.feedback import Verdict, merge_matches, rows_of, split_by_feedback
 from vace_ad.feedback.row_ranges import digest
 from vace_ad.frames.table import Table
 
@@ -40,7 +40,7 @@ def test_faults_are_cut_out_and_accepted_rows_come_with_their_surroundings() -> 
         Verdict.new("normal", start=TIME[320], end=TIME[330]),  # inside the fault: the fault wins
     ]
     config = VACEConfig(patch_length=24)
-    normal, accepted = sorted_out([table()], lines, config)
+    normal, accepted = split_by_feedback([table()], lines, config)
     assert [len(part) for part in normal] == [300, 650]
     assert len(accepted) == 1
     assert accepted[0].time[0] <= TIME[600 - 24]
@@ -50,7 +50,7 @@ def test_faults_are_cut_out_and_accepted_rows_come_with_their_surroundings() -> 
 def test_a_named_stretch_and_the_same_recognised_are_one() -> None:
     found = [Stretch("x", 10, 30, ("a",), 2.0), Stretch("x", 90, 99, ("a",), 2.0)]
     named = [Stretch("x", 12, 35, ("a",), 2.0, named=True)]
-    both = sorted(with_named(found, named), key=lambda one: one.start)
+    both = sorted(merge_matches(found, named), key=lambda one: one.start)
     assert [(one.start, one.end) for one in both] == [(10, 35), (90, 99)]
 
 

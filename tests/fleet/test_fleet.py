@@ -14,12 +14,12 @@ from vace_ad import VACE
 from vace_ad.alarms import Budget
 from vace_ad.app.loading import load_frame
 from vace_ad.app.run import Alarming, detect_with
-from vace_ad.app.training_rows import Training
+from vace_ad.app.training_rows import TrainingRows
 from vace_ad.errors import ConfigError, InputError, NotFittedError
 from vace_ad.fleet.fleet import Fleet
 from vace_ad.fleet.runner import run_fleet
 from vace_ad.frames.read import ReadReport
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 
 NORMAL, NEW = fleet(faulty=()), fleet(faulty=(1, 2))
 
@@ -46,8 +46,8 @@ def test_the_same_events_as_one_by_one(fitted: Fleet) -> None:
     for i in range(4):
         alone = VACE(**QUICK).fit(machine(i))
         report = ReadReport("alone", "table", 0, 0, "")
-        loaded = load_frame(machine(i, fault=i in (1, 2)), report, Reading())
-        run = detect_with(alone, loaded, Training([], None, ""), Alarming(Budget(1, "week")))
+        loaded = load_frame(machine(i, fault=i in (1, 2)), report, ReadOptions())
+        run = detect_with(alone, loaded, TrainingRows([], None, ""), Alarming(Budget(1, "week")))
         rows = [(event["start"], event["end"]) for event in found[f"m{i}"].events]
         assert rows == [(event.start, event.end) for event in run.found.events]
 
@@ -77,7 +77,7 @@ def test_machines_with_few_rows_borrow(fitted: Fleet) -> None:
     one = pl.concat([NORMAL, short.head(1)])
     row = next(row for row in again.detect(one).rows if row.machine == "small")
     assert row.status == "short"
-    assert "1 rows came" in (row.error or "")
+    assert "got 1 rows" in (row.error or "")
 
 
 def test_one_model_for_all() -> None:
@@ -140,9 +140,9 @@ def test_groups_give_the_events_of_the_command_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("by", "more", "match"),
     [
-        ("machine", {}, "group='site' came"),
-        (["machine", "line"], {}, "group='site' came"),
-        (["site", "machine"], {"shared": True}, "both came"),
+        ("machine", {}, "group='site': must be"),
+        (["machine", "line"], {}, "group='site': must be"),
+        (["site", "machine"], {"shared": True}, "cannot be combined"),
     ],
 )
 def test_what_is_no_group(by: list[str], more: dict[str, bool], match: str) -> None:

@@ -12,7 +12,7 @@ from fleet.test_runner import job
 from vace_ad.detector import load
 from vace_ad.errors import ConfigError
 from vace_ad.fleet.fleet import Fleet
-from vace_ad.fleet.models import Models
+from vace_ad.fleet.models import FleetModels
 from vace_ad.fleet.runner import run_fleet
 
 
@@ -56,7 +56,7 @@ def _folders(rows, site: str) -> list[str]:
 def test_models_of_groups_are_kept(sites: Path, tmp_path: Path) -> None:
     models = tmp_path / "models"
     Fleet(by=["site", "machine"], group="site", **QUICK).fit([sites], folder=models)
-    kept, by = Models.read(models)
+    kept, by = FleetModels.read(models)
     assert by == ["site", "machine"]
     files = {name: Path(str(one)).name for name, one in kept.groups.items()}
     # Of west too: all of its rows are to be learned from.
@@ -69,7 +69,7 @@ def test_models_of_groups_are_kept(sites: Path, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("by", ["machine", "site"])
 def test_a_group_is_one_of_several_keys(sites: Path, tmp_path: Path, by: str) -> None:
-    with pytest.raises(ConfigError, match=r"group='site' came; .* by='site,machine'"):
+    with pytest.raises(ConfigError, match=r"group='site': must be .* by='site,machine'"):
         run_fleet([sites], job(tmp_path / "o", by=by), tmp_path / "o", group="site")
     assert not (tmp_path / "o").exists()
 

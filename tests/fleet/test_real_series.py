@@ -14,7 +14,7 @@ from vace_ad.app.training_rows import choose_training
 from vace_ad.config import VACEConfig
 from vace_ad.fleet.runner import per_machine, run_fleet
 from vace_ad.fleet.task import Job
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 
 ROWS = 2000
 
@@ -29,14 +29,14 @@ def test_a_keyed_table_gives_the_events_of_its_machines(data_folder: Path, tmp_p
     tables = [pl.read_parquet(path).head(ROWS) for path in files]
     keyed = [t.with_columns(machine=pl.lit(p.stem)) for t, p in zip(tables, files, strict=True)]
     pl.concat(keyed, how="vertical_relaxed").write_parquet(tmp_path / "fleet.parquet")
-    job = Job(Reading(by="machine"), config, Alarming(budget))
+    job = Job(ReadOptions(by="machine"), config, Alarming(budget))
     run = run_fleet([tmp_path / "fleet.parquet"], job, tmp_path / "out")
     found = {row.machine: row for row in run.rows}
     for path, table in zip(files, tables, strict=True):
         table.write_parquet(tmp_path / "one.parquet")
-        loaded = load_table(tmp_path / "one.parquet", Reading())
+        loaded = load_table(tmp_path / "one.parquet", ReadOptions())
         training = choose_training(
-            loaded, config, share=None, rows=None, until=None, file=None, how=Reading()
+            loaded, config, share=None, rows=None, until=None, file=None, how=ReadOptions()
         )
         alone = fit_and_detect(loaded, training, config, Alarming(per_machine(budget, 2)))
         assert found[path.stem].status == "ok", found[path.stem].error

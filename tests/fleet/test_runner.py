@@ -24,13 +24,13 @@ from vace_ad.fleet.executor import Executor
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import per_machine, run_fleet
 from vace_ad.fleet.task import Job
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 
 CONFIG = VACEConfig.from_preset(None, **QUICK)
 
 
 def job(out: Path, **how: object) -> Job:
-    reading = Reading(**{"by": "machine", **how})  # type: ignore[arg-type]
+    reading = ReadOptions(**{"by": "machine", **how})  # type: ignore[arg-type]
     alarming = Alarming(Budget(4, "week"))
     return Job(reading, CONFIG, alarming)
 
@@ -117,11 +117,13 @@ def test_files_named_by_their_paths_need_no_sorting(tmp_path: Path) -> None:
         (tmp_path / f"machine=m{i}").mkdir()
         machine(i).write_csv(tmp_path / f"machine=m{i}" / "a.csv")
     for places in ([tmp_path], [f"{tmp_path}/machine={{machine}}/a.csv"]):
-        entities, _ = find_entities(places, Reading(by="machine"), tmp_path / "parts")
+        entities, _ = find_entities(places, ReadOptions(by="machine"), tmp_path / "parts")
         assert [one.name for one in entities] == ["m0", "m1", "m2"]
         assert not any(one.sorted for one in entities)
     files, _ = find_entities(
-        [tmp_path / f"machine=m{i}" / "a.csv" for i in range(3)], Reading(by="file"), tmp_path / "p"
+        [tmp_path / f"machine=m{i}" / "a.csv" for i in range(3)],
+        ReadOptions(by="file"),
+        tmp_path / "p",
     )
     assert len(files) == 3
 

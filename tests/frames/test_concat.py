@@ -8,9 +8,9 @@ import pytest
 from frames.shapes import wide
 from vace_ad.app.loading import load_table
 from vace_ad.errors import InputError, TableReadError
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 
-PLAIN = Reading()
+PLAIN = ReadOptions()
 
 
 def test_files_are_joined_in_order_of_time_whatever_their_names(tmp_path: Path) -> None:
@@ -29,7 +29,7 @@ def test_files_that_overlap_are_refused_with_both_fixes(tmp_path: Path) -> None:
     wide(seed=1).write_csv(tmp_path / "b.csv")
     with pytest.raises(InputError, match=r"a\.csv and .*b\.csv cover the same time; .*by='file'"):
         load_table(tmp_path, PLAIN)
-    merged = load_table(tmp_path, Reading(sort=True))
+    merged = load_table(tmp_path, ReadOptions(sort=True))
     assert len(merged.table) == 200
     assert any("200 rows averaged" in note for note in merged.notes)
 

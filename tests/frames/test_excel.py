@@ -12,7 +12,7 @@ from frames.shapes import wide
 from vace_ad.app.loading import load_table
 from vace_ad.errors import ConfigError, InputError, TableReadError
 from vace_ad.frames.read import read_table
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 
 HEADER = ["Zeit", "flow", "temp [degC]"]
 
@@ -43,7 +43,7 @@ def test_the_sheet_and_the_header_are_found(tmp_path: Path) -> None:
     assert frame.height == 50
     assert report.format == "Excel"
     assert "sheet 'Data' of 2 was read" in report.notes[0]
-    loaded = load_table(path, Reading())
+    loaded = load_table(path, ReadOptions())
     assert loaded.table.names == ("flow", "temp [degC]")
     assert loaded.clock.step == 60 * 10**9
     assert loaded.table.values[3].tolist() == [1.0, 10.0]
@@ -57,7 +57,7 @@ def test_sheet_and_header_row_as_given(tmp_path: Path) -> None:
     assert frame["speed"].to_list() == [2, 4]
     with pytest.raises(InputError, match="no sheet 'C'; it has 'A', 'B'"):
         read_table(path, sheet="C")
-    with pytest.raises(InputError, match="header_row=90 came"):
+    with pytest.raises(InputError, match="header_row=90"):
         read_table(path, sheet="B", header_row=90)
     with pytest.raises(ConfigError, match="Excel file has none"):
         read_table(path, delimiter=";")
@@ -69,7 +69,7 @@ def test_gaps_words_and_numbers_in_one_column(tmp_path: Path) -> None:
     content[6][2] = "n/a"
     frame, _ = read_table(save(tmp_path / "t.xlsx", {"A": content}))
     assert frame["flow"].null_count() == 1
-    loaded = load_table(tmp_path / "t.xlsx", Reading())
+    loaded = load_table(tmp_path / "t.xlsx", ReadOptions())
     assert loaded.table.names == ("flow", "temp [degC]")
 
 

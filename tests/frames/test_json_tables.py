@@ -11,7 +11,7 @@ from frames.shapes import wide
 from vace_ad.app.loading import load_table
 from vace_ad.errors import TableReadError
 from vace_ad.frames.read import read_table
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 
 START = 1_767_225_600
 
@@ -35,7 +35,7 @@ def write(path: Path, content: Any) -> Path:
 
 
 def test_a_range_query(tmp_path: Path) -> None:
-    loaded = load_table(write(tmp_path / "q.json", matrix()), Reading())
+    loaded = load_table(write(tmp_path / "q.json", matrix()), ReadOptions())
     assert loaded.table.names == ("cpu", "mem")
     assert loaded.clock.step == 15 * 10**9
     assert loaded.clock.zone == "UTC"
@@ -55,7 +55,7 @@ def test_holes_not_a_number_and_staleness(tmp_path: Path) -> None:
     answer = matrix()
     answer["data"]["result"][0]["values"][4][1] = "NaN"
     del answer["data"]["result"][1]["values"][7]
-    loaded = load_table(write(tmp_path / "q.json", answer), Reading())
+    loaded = load_table(write(tmp_path / "q.json", answer), ReadOptions())
     assert len(loaded.table) == 50
     import numpy as np
 
@@ -78,7 +78,7 @@ def test_lines_of_objects(tmp_path: Path, packed: bool) -> None:
     wide(30).write_ndjson(path)
     if packed:
         path.write_bytes(gzip.compress(path.read_bytes()))
-    loaded = load_table(path, Reading())
+    loaded = load_table(path, ReadOptions())
     assert loaded.table.names == ("flow", "pressure", "temp [degC]")
     assert loaded.source.format == "JSON lines"
     assert loaded.frame().drop("time").equals(wide(30).drop("time"))

@@ -6,11 +6,11 @@ import pytest
 
 from frames.shapes import keyed, long, times, wide
 from vace_ad.errors import InputError
-from vace_ad.frames.layout import Shape, recognise, refuse_other_shapes
+from vace_ad.frames.layout import Layout, recognise, refuse_other_shapes
 from vace_ad.settings import spelt
 
 
-def shape(frame: pl.DataFrame) -> Shape | None:
+def shape(frame: pl.DataFrame) -> Layout | None:
     return recognise(frame.drop("time"), frame["time"].to_numpy())
 
 
@@ -36,7 +36,7 @@ def test_a_state_in_a_table_of_irregular_step() -> None:
 
 def test_a_long_table() -> None:
     for frame in (long(), long().sort("sensor"), long().sample(fraction=1, shuffle=True, seed=1)):
-        assert shape(frame) == Shape((), "sensor", "value", 3)
+        assert shape(frame) == Layout((), "sensor", "value", 3)
     with pytest.raises(InputError, match=r"long='sensor,value'$") as refused:
         refuse_other_shapes(long().drop("time"), long()["time"].to_numpy())
     assert refused.value.told(options=True).endswith("--long sensor,value")
@@ -44,16 +44,16 @@ def test_a_long_table() -> None:
 
 def test_a_long_table_with_more_columns() -> None:
     odd = long().with_columns(quality=pl.lit(192), unit=pl.lit("bar"))
-    assert shape(odd) == Shape((), "sensor", "value", 3)
+    assert shape(odd) == Layout((), "sensor", "value", 3)
     codes = long().with_columns(sensor=pl.col("sensor").rank("dense"))
-    assert shape(codes) == Shape((), "sensor", "value", 3)
+    assert shape(codes) == Layout((), "sensor", "value", 3)
 
 
 def test_a_keyed_table() -> None:
     for frame in (keyed(), keyed().sort("machine", "time")):
-        assert shape(frame) == Shape(("machine",), count=4)
+        assert shape(frame) == Layout(("machine",), count=4)
     numbers = keyed().with_columns(unit_no=pl.col("machine").str.tail(1).cast(pl.Int64))
-    assert shape(numbers.drop("machine")) == Shape(("unit_no",), count=4)
+    assert shape(numbers.drop("machine")) == Layout(("unit_no",), count=4)
     with pytest.raises(InputError, match=r"by='machine'$"):
         refuse_other_shapes(keyed().drop("time"), keyed()["time"].to_numpy())
 
@@ -62,23 +62,23 @@ def test_a_keyed_table_whose_machines_report_at_their_own_times() -> None:
     shift = pl.col("machine").str.tail(1).cast(pl.Int64) * 13
     woven = keyed().with_columns(pl.col("time") + pl.duration(seconds=shift)).sort("time")
     assert woven["time"].is_unique().all()
-    assert shape(woven.rename({"machine": "tag"})) == Shape(("tag",), count=4)
+    assert shape(woven.rename({"machine": "tag"})) == Layout(("tag",), count=4)
 
 
 def test_a_keyed_table_with_one_channel() -> None:
     one = keyed().select("time", "machine", "flow")
-    assert shape(one) == Shape(("machine",), count=4)
+    assert shape(one) == Layout(("machine",), count=4)
 
 
 def test_a_keyed_long_table() -> None:
     both = keyed().unpivot(index=["time", "machine"], variable_name="tag", value_name="y")
     found = shape(both)
-    assert found == Shape(("machine",), "tag", "y", 3)
+    assert found == Layout(("machine",), "tag", "y", 3)
     assert spelt(found.refusal()).endswith("long='tag,y' and by='machine'")
 
 
 def test_machines_without_a_time() -> None:
-    assert recognise(keyed().drop("time"), None) == Shape(("machine",), count=4)
+    assert recognise(keyed().drop("time"), None) == Layout(("machine",), count=4)
 
 
 def test_times_that_come_twice_without_a_key_are_no_shape() -> None:

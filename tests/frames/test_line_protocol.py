@@ -7,7 +7,7 @@ import pytest
 from vace_ad.app.loading import load_table
 from vace_ad.errors import InputError, TableReadError
 from vace_ad.frames.read import read_table
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 
 START = 1_767_225_600
 
@@ -29,7 +29,7 @@ def test_fields_become_channels(tmp_path: Path) -> None:
     assert frame.columns == ["time", "host", "site", "flow", "valve", "count", "note"]
     assert report.format == "line protocol"
     assert frame["note"][0] == "a, b=c"
-    loaded = load_table(tmp_path / "p.lp", Reading())
+    loaded = load_table(tmp_path / "p.lp", ReadOptions())
     assert loaded.table.names == ("flow", "valve", "count")
     assert loaded.clock.step == 10 * 10**9
     assert loaded.table.values[3].tolist() == [0.0, 1.0, 1.0]
@@ -38,7 +38,7 @@ def test_fields_become_channels(tmp_path: Path) -> None:
 def test_several_hosts_are_recognised(tmp_path: Path) -> None:
     (tmp_path / "p.lp").write_text(points(hosts=3))
     with pytest.raises(InputError, match=r"3 series, told apart by 'host'; .*by='host'$"):
-        load_table(tmp_path / "p.lp", Reading())
+        load_table(tmp_path / "p.lp", ReadOptions())
 
 
 def test_several_measurements_and_other_units_of_time(tmp_path: Path) -> None:

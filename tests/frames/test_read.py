@@ -174,7 +174,7 @@ def test_a_header_row_as_given(write) -> None:
     assert frame.columns == ["so", "it", "is"]
     frame, _ = read_table(path, header_row=3)
     assert frame["c"].to_list() == [3.0, 6.0]
-    with pytest.raises(InputError, match="header_row=9 came; the table has only 5 rows"):
+    with pytest.raises(InputError, match="header_row=9: the table has only 5 rows"):
         read_table(path, header_row=9)
     with pytest.raises(ConfigError, match="without a header"):
         read_table(path, header_row=1, header=False)

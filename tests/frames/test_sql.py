@@ -16,7 +16,7 @@ from frames.shapes import wide
 from vace_ad.app.loading import load_table
 from vace_ad.errors import ConfigError, TableReadError
 from vace_ad.frames.read import read_table
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 from vace_ad.frames.sources import safe_name
 
 ALL = "SELECT * FROM readings ORDER BY time"
@@ -35,7 +35,7 @@ def sqlite(tmp_path: Path) -> str:
 
 
 def check(place: str) -> None:
-    loaded = load_table(place, Reading(query=ALL))
+    loaded = load_table(place, ReadOptions(query=ALL))
     assert loaded.table.names == ("flow", "pressure", "temp")
     assert loaded.clock.step == 60 * 10**9
     assert len(loaded.table) == 60
@@ -93,7 +93,7 @@ def test_a_query_cannot_write(
     (tmp_path / "secret").write_text("secret")
     before = sorted(tmp_path.iterdir())
     with pytest.raises(TableReadError, match="a query may only read, and only from this database"):
-        load_table(place, Reading(query=query.format(tmp_path)))
+        load_table(place, ReadOptions(query=query.format(tmp_path)))
     assert sorted(tmp_path.iterdir()) == before
     check(place)  # nothing was deleted
 
@@ -120,7 +120,7 @@ def test_max_size_holds_for_databases(
     place = request.getfixturevalue(database)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with pytest.raises(TableReadError, match=r"more than (5 MB; .*max_size=|.* kB; leave its col)"):
-        load_table(place, Reading(query=query, max_size="5MB"))
+        load_table(place, ReadOptions(query=query, max_size="5MB"))
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 300_000  # kB
 
 
@@ -183,22 +183,22 @@ def test_postgresql(postgresql: str) -> None:
 
 def test_what_can_go_wrong(sqlite: str, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="is a database; say what to read with query="):
-        load_table(sqlite, Reading())
+        load_table(sqlite, ReadOptions())
     with pytest.raises(TableReadError, match=r"the query failed \(no such table: absent\)"):
-        load_table(sqlite, Reading(query="SELECT * FROM absent"))
+        load_table(sqlite, ReadOptions(query="SELECT * FROM absent"))
     with pytest.raises(TableReadError, match="the query failed"):
-        load_table(sqlite, Reading(query="DELETE FROM readings"))
+        load_table(sqlite, ReadOptions(query="DELETE FROM readings"))
     with pytest.raises(TableReadError, match="does not exist"):
-        load_table(f"sqlite:///{tmp_path / 'no.db'}", Reading(query=ALL))
+        load_table(f"sqlite:///{tmp_path / 'no.db'}", ReadOptions(query=ALL))
     with pytest.raises(TableReadError, match="no rows"):
-        load_table(sqlite, Reading(query="SELECT * FROM readings WHERE flow > 100"))
+        load_table(sqlite, ReadOptions(query="SELECT * FROM readings WHERE flow > 100"))
     (tmp_path / "text.db").write_text("not a database " * 100)
     with pytest.raises(TableReadError, match="the query failed"):
-        load_table(f"sqlite:///{tmp_path / 'text.db'}", Reading(query=ALL))
+        load_table(f"sqlite:///{tmp_path / 'text.db'}", ReadOptions(query=ALL))
 
 
 def test_a_password_is_never_said() -> None:
     assert safe_name("postgresql://me:secret@host/db") == "postgresql://me:…@host/db"
     with pytest.raises(TableReadError) as caught:
-        load_table("postgresql://me:secret@127.0.0.1:1/db", Reading(query=ALL))
+        load_table("postgresql://me:secret@127.0.0.1:1/db", ReadOptions(query=ALL))
     assert "secret" not in str(caught.value)

@@ -68,7 +68,7 @@ def test_a_list_of_rows_is_one_table():
     [
         ("none.parquet", TableReadError, "does not exist"),
         ("table.csv", TableReadError, "not a .parquet file"),
-        ((row for row in [[1.0]]), InputError, "a generator came"),
+        ((row for row in [[1.0]]), InputError, "got a generator"),
     ],
 )
 def test_other_things_are_refused(data, error, words):

@@ -50,6 +50,6 @@ def test_a_sheet_has_dates_numbers_and_no_formulas(tmp_path: Path) -> None:
     assert [cell.value for cell in rows[1][1:]] == [0.5, "=1+1"]
     assert {rows[0][2].data_type, rows[1][2].data_type} == {"s"}
     assert rows[2][1].value is None
-    with pytest.raises(InputError, match=r"1,048,576 rows came; a sheet has 1,048,576, its header"):
+    with pytest.raises(InputError, match=r"got 1,048,576 rows; a sheet has 1,048,576, its header"):
         write_frame(pl.DataFrame({"a": np.zeros(2**20)}), tmp_path / "large.xlsx")
     assert not (tmp_path / "large.xlsx").exists()

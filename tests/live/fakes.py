@@ -153,7 +153,7 @@ class FakeModel:
         vars(stream).update(state)
         return stream
 
-    def accept(self, stream, own, *, hush=False):
+    def accept(self, stream, own, *, suppress=False):
         stream._own = [name for name, _ in own]
 
     def mark_fault(self, alarm, entity, stretch):
@@ -178,7 +178,7 @@ class FakeCore:
 
     def fit(self, rows, channels, time, path):
         if len(rows) < 10:
-            raise TooShortError(f"{len(rows)} rows came, 10 are needed")
+            raise TooShortError(f"got {len(rows)} rows; 10 are needed")
         model = FakeModel(channels, np.nanmean(rows, axis=0), np.nanstd(rows, axis=0) + 1e-9)
         model.save(Path(path))
         return model

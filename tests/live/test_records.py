@@ -67,7 +67,7 @@ def test_csv():
     assert (one.entity, one.time) == ("p1", NOON)
     with pytest.raises(BadRecordError, match="no column 'time'"):
         list(from_csv(["when,flow"], Names()))
-    with pytest.raises(BadRecordError, match="3 cells came, the header has 2"):
+    with pytest.raises(BadRecordError, match="got 3 cells, the header has 2"):
         list(from_csv(["time,flow", "1767614400,1,2"], Names(fixed="p")))
 
 

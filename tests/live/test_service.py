@@ -121,7 +121,7 @@ def test_a_backtest_of_a_past_that_is_not_there_is_refused(tmp_path):
     with pytest.raises(InputError, match=r"asks for 1 day, .* only 1 h 6 min .* --backtest 66min"):
         backtest(made, DAY, lambda config: FakeCore())
     write(tmp_path, [])
-    with pytest.raises(InputError, match="no row came"):
+    with pytest.raises(InputError, match="the source has no rows"):
         backtest(made, DAY, lambda config: FakeCore())
     write(tmp_path, [{"time": 1_767_614_400, "entity": "p1", "wrong": 1.0}])
     with pytest.raises(InputError, match="1 reading of channels that the model does not know"):
@@ -185,7 +185,7 @@ def test_init_takes_the_kind_of_the_source(tmp_path, monkeypatch):
     run = CliRunner().invoke(app, ["watch", "a.toml", "--init", "prometeus"])
     assert "did you mean 'prometheus'?" in str(run.exception)
     run = CliRunner().invoke(app, ["watch", "a.toml", "prometheus"])
-    assert "a kind goes with --init" in str(run.exception)
+    assert "needs --init" in str(run.exception)
 
 
 def test_standard_input_needs_a_model():

@@ -22,7 +22,7 @@ SCORED = pytest.mark.parametrize("measure", [evaluate, vus])
         ([], [], "no anomalous row among 0"),
         ([0, 1, 0], [1, np.nan, np.nan], r"nan at row 1 \(2 such rows\).*finite"),
         ([0, 1, 0], [1, 2, np.inf], "inf at row 2.*finite"),
-        ([0, 1], [1, 2, 3], "2 labels came with 3 scores"),
+        ([0, 1], [1, 2, 3], "got 2 labels and 3 scores"),
         ([0, 1, 2], [1, 2, 3], "2 at row 2.*only 0 and 1"),
         ([0, 1, -1], [1, 2, 3], "-1 at row 2.*only 0 and 1"),
         ([0, 0.5, 1], [1, 2, 3], "0.5 at row 1.*only 0 and 1"),

@@ -34,7 +34,7 @@ def test_evidence_equals_loops_whatever_the_chunks(d, half_life):
     signal, _ = fitted(Forecast, [train], patch_length=24, drift_half_life=half_life)
     _, weights, edge, usual = naive.learn_forecast(own)
     np.testing.assert_allclose(signal.edge, edge, rtol=1e-9)
-    np.testing.assert_allclose(signal.usual, [usual], rtol=1e-8, atol=1e-12)
+    np.testing.assert_allclose(signal.mean_evidence, [usual], rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(signal.weights.own.T, [w[-6:] for w in weights], atol=1e-9)
     wanted = naive.forecast(own, naive.scaled(train, rows), half_life)
     assert wanted.max() > 0.1

@@ -11,9 +11,9 @@ from vace_ad.signals.row_buffer import (
     InStep,
     RowBuffer,
     WindowMeans,
+    blocked_matmul,
     fill_skipped,
     patch_means_to_points,
-    product,
 )
 
 
@@ -135,7 +135,7 @@ def test_lines_in_step_are_given_out_as_far_as_all_reach(steps, kept):
 def test_a_product_has_the_same_bits_in_every_company(n, width, n_out):
     rng = np.random.default_rng(n)
     rows, matrix = rng.normal(size=(n, width)), rng.normal(size=(width, n_out))
-    whole = product(rows, matrix)
+    whole = blocked_matmul(rows, matrix)
     np.testing.assert_allclose(whole, rows @ matrix, atol=1e-12)
     for k in range(n):
-        assert np.array_equal(product(rows[k : k + 1], matrix)[0], whole[k])
+        assert np.array_equal(blocked_matmul(rows[k : k + 1], matrix)[0], whole[k])

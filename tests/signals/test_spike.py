@@ -14,7 +14,7 @@ from vace_ad.config import VACEConfig
 from vace_ad.signals import Training
 from vace_ad.signals import spike as module
 from vace_ad.signals.baseline_model import Normal
-from vace_ad.signals.seasonality import Rhythm
+from vace_ad.signals.seasonality import Seasonality
 from vace_ad.signals.spike import Spike, stand_out
 
 
@@ -37,7 +37,7 @@ def test_evidence_equals_loops_whatever_the_chunks(half_life):
     learned, _ = fitted(Spike, [train], drift_half_life=half_life)
     edge, usual = naive.learn_spikes(naive.scaled(train, train))
     np.testing.assert_allclose(learned.edge, edge, atol=1e-12)
-    np.testing.assert_allclose(learned.usual, [usual], atol=1e-12)
+    np.testing.assert_allclose(learned.mean_evidence, [usual], atol=1e-12)
     rows = waves(90, seed=1)
     rows[[0, 30, 31, 60, 89], [0, 1, 2, 1, 2]] += 9
     wanted = naive.spikes(naive.scaled(train, rows), edge, usual, half_life)
@@ -93,12 +93,12 @@ def test_the_edge_without_a_block_does_not_know_its_spikes():
     parts[0][120, 0] += 9  # in the second block of 100 rows
     learned, without = fitted(Spike, parts, patch_length=16)
     assert [each.edge[0] < 0.5 * learned.edge[0] for each in without] == [0, 1, 0, 0]
-    assert learned.usual.shape == (1,)
+    assert learned.mean_evidence.shape == (1,)
 
 
 def test_a_training_as_short_as_one_row():
     row = [waves(1)]
-    tiny, without = Spike.fit(Training(row, *Normal.fit(row), Rhythm(0, 0.0), VACEConfig()))
+    tiny, without = Spike.fit(Training(row, *Normal.fit(row), Seasonality(0, 0.0), VACEConfig()))
     assert tiny.edge.tolist() == [1, 1, 1]
     assert [each.edge.tolist() for each in without] == 4 * [[1, 1, 1]]
 

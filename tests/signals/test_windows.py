@@ -32,7 +32,7 @@ def test_evidence_equals_loops(window, half_life, warm):
     scaled = normal.scaled(test)
     step = max(1, window // 8)
     assert (envelope.window, envelope.step) == (min(8, window) * step, step)
-    learned = (envelope.low, envelope.high, envelope.usual)
+    learned = (envelope.low, envelope.high, envelope.mean_evidence)
     expected = naive.amplitude(scaled, *learned, envelope.window, step, half_life, warm)
     found = []
     # A stream gives its signals at least `warm` rows to begin with.
@@ -72,13 +72,13 @@ def test_envelopes_equal_loops(window):
     low, high, usual = naive.learn_windows(train, envelope.window, envelope.step)
     np.testing.assert_allclose(envelope.low, low, atol=1e-9)
     np.testing.assert_allclose(envelope.high, high, atol=1e-9)
-    np.testing.assert_allclose(envelope.usual, usual, atol=1e-9)
+    np.testing.assert_allclose(envelope.mean_evidence, usual, atol=1e-9)
     for own, (fit, _) in zip(without, folds_of(train, envelope), strict=True):
         features = naive.window_features(train, envelope.window, envelope.step)
         low, high = naive.envelope(features[fit])
         np.testing.assert_allclose(own.low, low, atol=1e-9)
         np.testing.assert_allclose(own.high, high, atol=1e-9)
-        np.testing.assert_array_equal(own.usual, envelope.usual)
+        np.testing.assert_array_equal(own.mean_evidence, envelope.mean_evidence)
 
 
 def folds_of(train, envelope):
@@ -113,7 +113,7 @@ def test_there_is_a_signal_without_each_block_also_of_several_parts():
     signal, without = fitted(LevelScale, parts, patch_length=64)
     assert len(without) == 4
     assert all(np.isfinite(run(each, parts[0])).all() for each in without)
-    usual = [envelope.usual.shape for envelope in signal.windows.envelopes]
+    usual = [envelope.mean_evidence.shape for envelope in signal.windows.envelopes]
     assert usual == [(2,), (2,), (1,)]
 
 

@@ -15,7 +15,7 @@ from vace_ad.alarms import Budget
 from vace_ad.alarms.runs import Rules
 from vace_ad.detection import Detection
 from vace_ad.frames.table import as_table
-from vace_ad.views.diagnostics import rhythm_words, trust
+from vace_ad.views.diagnostics import seasonality_words, trust
 from vace_ad.views.report import report_data, what_if
 
 TRAIN = 2400
@@ -41,7 +41,7 @@ def test_the_page_gets_curves_near_misses_other_limits_and_trust(fitted: Fitted)
     event = max(data.events, key=lambda event: event.severity)
     curve = data.expected["b"]
     inside = (frame["b"] > curve.lower) & (frame["b"] < curve.upper)
-    assert inside[TRAIN:2990].mean() > 0.95  # it follows the rhythm, whose range is 4
+    assert inside[TRAIN:2990].mean() > 0.95  # it follows the seasonality, whose range is 4
     assert np.nanmax((curve.upper - curve.lower)[TRAIN:2990]) < 2
     assert not inside[3000:3025].any()
     assert np.nanmin(curve.nats[3000:3025]) > np.nanquantile(curve.nats[TRAIN:2990], 0.99)
@@ -91,7 +91,7 @@ def test_trust_says_what_speaks_against_it(fitted: Fitted) -> None:
     ],
 )
 def test_the_rhythm_in_words(facts: dict[str, object], said: str) -> None:
-    assert said in rhythm_words(facts)
+    assert said in seasonality_words(facts)
 
 
 def test_a_detection_writes_its_report_with_and_without_its_model(
@@ -111,7 +111,7 @@ def test_a_detection_writes_its_report_with_and_without_its_model(
 
 def test_a_threshold_of_a_person_is_not_said_to_rest_on_training(fitted: Fitted) -> None:
     detector, frame, found = fitted
-    assert any("rest on" in line for line in trust(detector.model_, as_table(frame), found))
+    assert any("held-out" in line for line in trust(detector.model_, as_table(frame), found))
     given = detector.detect(frame, budget=Budget(50.0, "threshold"), first=TRAIN)
     lines = trust(detector.model_, as_table(frame), given)
     assert "The threshold was given by a person (scores above 50)." in lines

@@ -1,4 +1,4 @@
-"""From rows to alarms: evidence, limits from a budget, events, and the channels to blame."""
+"""From rows to alarms: evidence, limits from a budget, events and suspected channels."""
 
 from vace_ad.alarms.budget import Budget, Threshold, score_threshold
 from vace_ad.alarms.calibration import Calibration

@@ -1,4 +1,4 @@
-"""How many alarms in words a person uses: so many a week, a false-alarm rate, a threshold.
+"""False-alarm budgets: alarms per time or rows, a false-alarm rate, or a threshold.
 
 Every door takes the same words and has the same default. The default is one false alarm a week
 where rows have a time, but never more than one in 1,000 rows; and one in 10,000 rows, about a week
@@ -52,17 +52,17 @@ class Budget:
     def __post_init__(self) -> None:
         if self.per not in ("default", "rows", "share", "threshold", *PERIODS):
             raise ConfigError(
-                f"a budget per {self.per!r} came; it is per {', '.join(PERIODS)}, rows, share or "
+                f"got a budget per {self.per!r}; it is per {', '.join(PERIODS)}, rows, share or "
                 "threshold"
             )
         if self.per == "share" and not 0 < self.amount < 1:
             raise ConfigError(
-                f"a false-alarm rate of {self.amount!r} came; it is a share of rows between 0 and "
+                f"got a false-alarm rate of {self.amount!r}; it is a share of rows between 0 and "
                 "1, such as 0.001 (or a quantile such as 0.999)"
             )
         if self.per not in ("share", "threshold") and not self.amount > 0:
             raise ConfigError(
-                f"{self.amount!r} alarms a {self.per} came; it must be more than 0, such as 1"
+                f"got {self.amount!r} alarms a {self.per}; it must be more than 0, such as 1"
             )
 
     @classmethod

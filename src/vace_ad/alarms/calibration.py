@@ -1,4 +1,4 @@
-"""What is kept of the calibration scores: enough to answer any question about alarms later."""
+"""Summary of the calibration scores, from which thresholds are derived."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Independent clusters of high scores: what may be counted as one observation each."""
+"""Declustering: independent clusters of high scores, one observation each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was found in a table: its events, what came near, and the rows behind them."""
+"""The events of a table, its near misses, and the scores behind them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from vace_ad.frames.idle import idle_rows
 from vace_ad.frames.sampling import StepTracker
 from vace_ad.frames.table import Table
 from vace_ad.frames.zones import time_words
-from vace_ad.signals.row_buffer import added
+from vace_ad.signals.row_buffer import ordered_sum
 
 Array = NDArray[np.float64]
 
@@ -28,7 +28,7 @@ NEAR = 0.3  # of the limit that a near miss has at least
 NEAR_ROWS = 48  # from an event that it lies away at least
 
 
-class Judged(NamedTuple):
+class StreamResult(NamedTuple):
     """What a stream said of all rows of a table."""
 
     changes: Sequence[Change]
@@ -83,7 +83,7 @@ def find_events(
     model: Learned,
     table: Table,
     signals: Mapping[str, Array],
-    judged: Judged,
+    judged: StreamResult,
     threshold: Threshold,
     *,
     first: int = 0,
@@ -126,7 +126,7 @@ def find_events(
     events += [_moved(event, first) for event in missing]
     events.sort(key=lambda event: (event.start, event.end))
     return Found(
-        added(signals.values()),
+        ordered_sum(signals.values()),
         dict(signals),
         evidence,
         judged.surprise,
@@ -166,7 +166,7 @@ def _outside(model: Learned, table: Table, first: int) -> list[str]:
     if not n:
         return []
     words = model.conditions.words(rows, model.channels, model.watched)
-    return [f"conditions outside training in {n:,} rows: {words}; alarms there are told apart"]
+    return [f"conditions outside training in {n:,} rows: {words}; alarms there are marked"]
 
 
 def near_misses(evidence: Array, runs: NDArray[np.intp], apart: int) -> NDArray[np.intp]:
@@ -194,17 +194,17 @@ def _near_miss(start: int, end: int, evidence: Array, surprise: Array) -> Event:
     return Event(start, end, peak, NEAR_MISS, score=float(surprise[peak]), ratio=ratio)
 
 
-def borne(stretches: Sequence[Stretch], n: int, reach: int) -> Array | None:
+def tolerance(stretches: Sequence[Stretch], n: int, reach: int) -> Array | None:
     """What divides the evidence of each row (n,): more where an accepted pattern left traces."""
     if not stretches:
         return None
-    borne = np.ones(n)
+    tolerance = np.ones(n)
     for stretch in stretches:
-        near = borne[max(0, stretch.start - reach) : stretch.end + reach]
+        near = tolerance[max(0, stretch.start - reach) : stretch.end + reach]
         np.maximum(near, stretch.allowance, out=near)
         if stretch.named:  # as far as rows were joined to the event that was named
-            borne[max(0, stretch.start - reach // 2) : stretch.end + reach // 2] = np.inf
-    return borne
+            tolerance[max(0, stretch.start - reach // 2) : stretch.end + reach // 2] = np.inf
+    return tolerance
 
 
 def accepted_events(stretches: Sequence[Stretch], table: Table, first: int) -> tuple[Event, ...]:

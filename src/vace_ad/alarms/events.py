@@ -1,4 +1,4 @@
-"""Events: stretches of rows that a person should look at, and how strong they are."""
+"""Events: ranges of rows to investigate, and their severity."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Event:
     like: str | None = None  # of an accepted stretch: the id of what a person called normal
     partner: str | None = None  # the channel that the first suspect no longer goes with
     conditions: str = ""  # of that kind: what was outside training, "ambient 41, trained to 33"
-    lasting: bool = False  # whether it ended because what stayed became the new normal
+    lasting: bool = False  # whether it ended because a lasting change became the new normal
     readings: tuple[Reading, ...] = ()  # of the suspects, most suspected first
     groups: tuple[str, ...] = ()  # of the suspects' components, as settings name them
 

@@ -1,4 +1,4 @@
-"""What the cells of a table should have been: curves to draw, and the table of `VACE.expect`."""
+"""Expected values of a table: curves to draw, and the table of `VACE.expect`."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def expected_cells(
 
 def explain_rows(model: Learned, table: Table, start: int, end: int, period: int) -> Blame:
     """Each channel's share of what happened in rows [start, end)."""
-    found = suspicion(table.values, start, end, model.normal, model.wander, period)
+    found = suspicion(table.values, start, end, model.normal, model.drift_range, period)
     nats = expected_cells(model, table[:end], range(len(table.names)))[0][start:]
     known = np.isfinite(nats[:, 0])
     if known.any():

@@ -24,7 +24,7 @@ from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.scan import Line, describe
 from vace_ad.alarms.severity import probability, severity
 from vace_ad.alarms.suppression import Stretch
-from vace_ad.alarms.suspects import Wander
+from vace_ad.alarms.suspects import DriftRange
 from vace_ad.alarms.tracker import KEPT, Told, Tracked, What
 from vace_ad.alarms.watch import AlarmModel, AlarmStream
 from vace_ad.config import VACEConfig
@@ -57,7 +57,7 @@ class Learned(Protocol):
         """Units of the channels, and how they depend on each other."""
 
     @property
-    def wander(self) -> Wander:
+    def drift_range(self) -> DriftRange:
         """How far channels move in training."""
 
     @property
@@ -422,7 +422,7 @@ class AlarmFeed:
         part = kept[low : at[1]]
         place = at[0] - low, at[1] - low
         return Pattern.of(
-            event.id, part, place, model.channels, model.normal, model.wander, event.ratio
+            event.id, part, place, model.channels, model.normal, model.drift_range, event.ratio
         )
 
     # ------------------------------------------------------------ what people say
@@ -431,7 +431,7 @@ class AlarmFeed:
         """Tell of open events without new evidence for so many rows."""
         self._stream.tracker.rest = rows
 
-    def hush(self) -> None:
+    def suppress(self) -> None:
         """What is open is normal: it says no more, and ends as accepted."""
         self._hushed |= set(self._open)
 

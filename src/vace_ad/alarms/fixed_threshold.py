@@ -1,4 +1,4 @@
-"""Alarms by a plain limit of the score, for people who give the threshold themselves."""
+"""Alarms by a fixed threshold of the score."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ class ScoreFeed:
         kept = kept[: len(kept) - later]
         start = max(len(kept) - event.rows, 0)
         model = self._model
-        found = suspicion(kept, start, len(kept), model.normal, model.wander)
+        found = suspicion(kept, start, len(kept), model.normal, model.drift_range)
         named = blame(model.channels, np.where(model.alarm.watched, found, 0.0))
         shares = named.top(len(named.names))
         groups = groups_of(shares, model.config.components)
@@ -94,7 +94,7 @@ class ScoreFeed:
         """Resolve what is open at the end."""
         return tuple(self._over()) if self._open is not None else ()
 
-    def hush(self) -> None:
+    def suppress(self) -> None:
         """What is open is normal: it says no more."""
         self._open = None
 

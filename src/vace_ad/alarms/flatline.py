@@ -1,4 +1,4 @@
-"""How long channels keep a value: one that is stuck stays within its range, but for too long."""
+"""Flatlines: how many rows channels keep one value."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How rare a score is: counted inside the calibration sample, a Pareto tail beyond it.
+"""Tail probabilities of scores: empirical, with a generalised Pareto tail beyond the sample.
 
 Excesses over a high level follow, whatever the scores' distribution, nearly a generalised Pareto
 law: P(S > u + y | S > u) = (1 + ξ y / σ)^(−1/ξ), with exp(−y / σ) at ξ = 0 (Pickands, 1975;
@@ -88,7 +88,7 @@ class Tail:
         sample = sample[np.isfinite(sample)]
         n = len(sample)
         if n < 2:
-            raise InputError(f"{n} calibration scores came; at least 2 finite ones are needed")
+            raise InputError(f"got {n} calibration scores; at least 2 finite ones are needed")
         shares = _SHARES[n * _SHARES >= 1.0]
         knots, first = np.unique(np.quantile(sample, 1.0 - shares), return_index=True)
         shares = shares[first]  # of equal knots the largest share: P(S ≥ s)

@@ -1,4 +1,4 @@
-"""What an accepted stretch looked like: how far each channel that took part left its past.
+"""The pattern of an accepted range: the deviation of each channel from its recent past.
 
 A pattern is kept in the channels' own units, so it outlives the model that it was found with. It
 holds only the channels that left their past farther than any did in training: all others are left
@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from vace_ad.alarms.suspects import LEVEL_SHARE, Wander
+from vace_ad.alarms.suspects import LEVEL_SHARE, DriftRange
 from vace_ad.errors import FeedbackError
 from vace_ad.frames.segments import missing_cells
 from vace_ad.signals.baseline_model import Normal
@@ -26,10 +26,10 @@ Array = NDArray[np.float64]
 BEFORE = 60  # rows before a stretch that it is held against
 REACH = 48  # rows by which a pattern may grow beyond the stretch that was named
 POINTS = 256  # of a profile at most; a longer pattern is thinned
-LEAST = 1.5  # usual distances that some channel of a pattern goes, and where it begins
+LEAST = 1.5  # training drifts that some channel of a pattern exceeds, and where it begins
 TAIL = 1.0  # the same where it ends
 RATIO, MOST_RATIO = 3.0, 1e6  # of a stretch that no alarm gave; at most
-ALLOWED, WITHIN = 0.5, (2.5, 4.0)  # share of the excess over the limit that is borne; bounds
+ALLOWED, WITHIN = 0.5, (2.5, 4.0)  # share of the excess over the limit that is tolerated; bounds
 MOST_CHANNELS, LONGEST_NAME, LONGEST, LARGEST = 2_000, 500, 10_000_000, 1e100
 
 
@@ -45,7 +45,7 @@ class Pattern:
 
     @property
     def allowance(self) -> float:
-        """Evidence over its limit that is borne while the pattern lasts and just after.
+        """Evidence over its limit that is tolerated during the pattern and just after.
 
         What it explains is taken out of the rows, but its edges leave traces.
         """
@@ -59,7 +59,7 @@ class Pattern:
         rows: tuple[int, int],  # the stretch, [start, end)
         names: Sequence[str],
         normal: Normal,
-        wander: Wander,
+        drift_range: DriftRange,
         ratio: float = float("nan"),
     ) -> Self | None:
         """The pattern of a stretch of a table; None where no channel left its past.
@@ -69,14 +69,16 @@ class Pattern:
         low, high = max(0, rows[0] - REACH - BEFORE), min(len(values), rows[1] + REACH)
         known = filled(values[low:high], normal.mean)
         start, end = rows[0] - low, rows[1] - low
-        away, unit = _away(known, start, normal, wander)
+        away, unit = _away(known, start, normal, drift_range)
         loud = _smoothed(away[start:end] / unit)
         chosen = np.flatnonzero(np.abs(loud).max(axis=0) >= LEAST)
         if not len(chosen):
             return None
         out = np.asarray((np.abs(away[:, chosen]) >= TAIL * unit[chosen]).any(axis=1))
         start, end = _grown(out, start, end)
-        away, unit = _away(known, start, normal, wander)  # held against the rows before the onset
+        away, unit = _away(
+            known, start, normal, drift_range
+        )  # held against the rows before the onset
         profile = _smoothed(away[start:end, chosen])
         size = (np.abs(profile) / unit[chosen]).max(axis=1)  # (n_rows,)
         clear, rest = np.flatnonzero(size >= LEAST), np.flatnonzero(size >= TAIL)
@@ -114,7 +116,9 @@ class Pattern:
             raise FeedbackError(f"a pattern must name 1 to {MOST_CHANNELS:,} channels")
         for name, line in lines.items():
             if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME:
-                raise FeedbackError(f"a pattern's channel has no name of 1 to {LONGEST_NAME} signs")
+                raise FeedbackError(
+                    f"a pattern's channel has no name of 1 to {LONGEST_NAME} characters"
+                )
             if not isinstance(line, list) or not 1 <= len(line) <= min(POINTS, length):
                 raise FeedbackError(f"the pattern of {name!r} must be 1 to {POINTS} numbers")
             if not all(_is_number(x) for x in line):
@@ -125,10 +129,10 @@ class Pattern:
         return cls(id, length, tuple(lines), profile, float(ratio))
 
 
-def usual_distance(normal: Normal, wander: Wander, middle: Array) -> Array:
+def drift_distance(normal: Normal, drift_range: DriftRange, middle: Array) -> Array:
     """The farthest that a row of training went from its past, (n_channels,)."""
     floor = LEVEL_SHARE * np.abs(middle) + 1e-9 * normal.scale
-    return np.asarray(wander.usual[0] + floor)
+    return np.asarray(drift_range.largest[0] + floor)
 
 
 def filled(values: NDArray[Any], otherwise: Array) -> Array:
@@ -141,11 +145,11 @@ def filled(values: NDArray[Any], otherwise: Array) -> Array:
     return known
 
 
-def _away(rows: Array, start: int, normal: Normal, wander: Wander) -> tuple[Array, Array]:
-    """How far rows lie from the median of those before `start`, and the usual distance."""
+def _away(rows: Array, start: int, normal: Normal, drift_range: DriftRange) -> tuple[Array, Array]:
+    """How far rows lie from the median of those before `start`, and their drift in training."""
     before = rows[max(0, start - BEFORE) : start]
     middle = np.median(before, axis=0) if len(before) else normal.mean
-    return rows - middle, usual_distance(normal, wander, middle)
+    return rows - middle, drift_distance(normal, drift_range, middle)
 
 
 def _grown(out: NDArray[np.bool_], start: int, end: int) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""One pattern, followed along rows: where in its profile the present row may be."""
+"""Tracks one pattern along rows: at which point of its profile the current row may be."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.pattern import Pattern, usual_distance
-from vace_ad.alarms.suspects import Wander
+from vace_ad.alarms.pattern import Pattern, drift_distance
+from vace_ad.alarms.suspects import DriftRange
 from vace_ad.signals.baseline_model import Normal
 
 Array = NDArray[np.float64]
 
-START = 1.4  # usual distances that a channel must go for a pattern to begin
-TOLERANCE = 0.25  # of the pattern's distance that a row may lie off, besides the usual distance
-WAY = 0.5  # usual distances that all channels of the first point have gone where it may begin
+START = 1.4  # training drifts that a channel must exceed for a pattern to begin
+TOLERANCE = 0.25  # of the pattern's distance that a row may lie off, besides the training drift
+WAY = 0.5  # training drifts that all channels of the first point exceed where it may begin
 SLACK = 0.25  # of its length that a pattern may run early or late
 LEAST_SLACK = 2  # rows
 FASTER = 2  # points of the profile that a row may go forward at most
@@ -26,7 +26,7 @@ class Follower:
     """A pattern and the places of its profile that fit the rows so far."""
 
     def __init__(
-        self, pattern: Pattern, channels: Sequence[str], normal: Normal, wander: Wander
+        self, pattern: Pattern, channels: Sequence[str], normal: Normal, drift_range: DriftRange
     ) -> None:
         self.pattern = pattern
         self.columns = np.array([channels.index(name) for name in pattern.channels], np.intp)
@@ -34,20 +34,20 @@ class Follower:
         self.rested = True  # whether its channels have been back since it was seen last
         self.start = self.elapsed = 0  # row of its begin, rows since
         self.places = np.zeros(len(pattern.profile), bool)  # where the last row may have been
-        self.shift = np.zeros(len(self.columns))  # of the usual level against one period ago
+        self.shift = np.zeros(len(self.columns))  # of the baseline level against one period ago
         self.lead = np.zeros(len(self.columns))  # how far the last row before had gone already
-        self._normal, self._wander = normal, wander
+        self._normal, self._drift_range = normal, drift_range
         points = len(pattern.profile)
         self._rows = np.arange(points) * (pattern.length / points)  # row of each point
         self._slack = max(LEAST_SLACK, SLACK * pattern.length)
         self.frame(normal.mean[self.columns])
 
     def frame(self, middle: Array) -> None:
-        """Hold rows against this middle (n_columns,)."""
+        """Compare rows with this median (n_columns,)."""
         full = self._normal.mean.copy()
         full[self.columns] = middle
         self.middle = middle
-        self.unit = usual_distance(self._normal, self._wander, full)[self.columns]
+        self.unit = drift_distance(self._normal, self._drift_range, full)[self.columns]
         self._allowed = self.unit + TOLERANCE * np.abs(self.pattern.profile)
 
     def may_begin(self, row: Array) -> bool:

@@ -1,4 +1,4 @@
-"""From scores to stretches of rows: joined across dips, long enough, not too soon again."""
+"""Runs of rows above a threshold: joined, with a minimum length and a cooldown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a series was at the same phase of its rhythm before."""
+"""The median of a series at the same phase of earlier periods."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-PERIODS = 3  # of the past that tell what is usual at each phase
+PERIODS = 3  # of the past over which the median of a phase is taken
 
 
 def same_phase(past: Array, rows: NDArray[np.intp], period: int) -> Array:

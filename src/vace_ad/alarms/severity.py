@@ -1,4 +1,4 @@
-"""How strong an event is, in one unit: how often normal operation shows one as strong.
+"""Severity: how often normal operation shows an event as strong.
 
 The probability is alarms a row, by the excursions of held-out training rows alone: neither the
 budget nor what came before on the stream matters. Beyond what those rows show it is extrapolated by

@@ -144,7 +144,7 @@ def _whole(sensors: Sequence[Sensor], notes: Sequence[str]) -> tuple[str, str]:
 
 
 def off_condition(parts: Sequence[Array], names: Sequence[str]) -> str | None:
-    """A condition under which a machine plainly stands still; None where there is none.
+    """A condition under which a machine is clearly off; None where there is none.
 
     A channel lies near zero for long, far from all it else does, and most others stand still then.
     """

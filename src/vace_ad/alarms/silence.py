@@ -1,4 +1,4 @@
-"""Silence as an event of its own: jumps in time, and channels that stop to report."""
+"""Missing data as events: jumps in time, and channels that stop reporting."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Accepted patterns, recognised as rows come and taken out of them.
+"""Suppression: accepted patterns are recognised as rows arrive and removed from them.
 
 A pattern may have begun at any row that leaves its past. From there on each row must lie near a
 place of the pattern's profile, and the places may only go forward, a little faster or slower than
 they did; as soon as a row fits none, the pattern is over. While it lasts, its channels are replaced
-by what would be usual, and the detector scores that: a fault in another channel, a larger one in
+by its baseline, and the detector scores that: a fault in another channel, a larger one in
 the same channel, or one that lasts longer is scored as ever. Only the past is looked at, and the
 answer does not depend on how rows are cut into chunks.
 """
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from vace_ad.alarms.events import ACCEPTED, Event
 from vace_ad.alarms.pattern import BEFORE, Pattern
 from vace_ad.alarms.pattern_tracker import START, Follower
-from vace_ad.alarms.suspects import Wander
+from vace_ad.alarms.suspects import DriftRange
 from vace_ad.frames.segments import missing_cells
 from vace_ad.signals.baseline_model import Normal
 
@@ -38,7 +38,7 @@ class Stretch(NamedTuple):
     start: int
     end: int
     channels: tuple[str, ...]
-    allowance: float  # evidence over its limit that was borne
+    allowance: float  # evidence over its limit that was tolerated
     named: bool = False  # whether a person named these very rows
 
     def event(self) -> Event:
@@ -52,7 +52,7 @@ class Recognised(NamedTuple):
     """Rows without patterns."""
 
     rows: Array  # (n, n_channels)
-    allowed: Array  # (n,), evidence over its limit that is borne: 1 is no more than ever
+    allowed: Array  # (n,), evidence over its limit that is tolerated: 1 is the limit itself
     ended: list[Stretch]
 
 
@@ -64,16 +64,17 @@ class Recogniser:
         patterns: Sequence[Pattern],
         channels: Sequence[str],
         normal: Normal,
-        wander: Wander,
-        period: int,  # rows after which channels do the like again
+        drift_range: DriftRange,
+        period: int,  # period of the channels, in rows
     ) -> None:
-        self._channels, self._normal, self._wander = tuple(channels), normal, wander
+        self._channels, self._normal, self._drift_range = tuple(channels), normal, drift_range
         self._period = period
         self._n = 0  # rows seen
         self._past = np.empty((0, len(self._channels)))  # the last rows, patterns taken out
         self._last = normal.mean.copy()  # known values, for cells that are missing
         self._middle = normal.mean.copy()  # of the last rows
-        self._glow, self._allow = 0, 1.0  # rows that a pattern leaves traces in; what is borne
+        self._relax_rows = 0  # rows after a match with a relaxed limit
+        self._relax_factor = 1.0  # of the limit there
         self._held = 0  # rows for which a pattern may have been beginning
         self._followers: list[Follower] = []
         self.replace(patterns)
@@ -92,7 +93,7 @@ class Recogniser:
         before = {each.pattern.id: each for each in self._followers}
         known = [p for p in patterns if set(p.channels) <= set(self._channels)][-MOST:]
         self._followers = [
-            before.get(p.id) or Follower(p, self._channels, self._normal, self._wander)
+            before.get(p.id) or Follower(p, self._channels, self._normal, self._drift_range)
             for p in known
         ]
 
@@ -132,7 +133,7 @@ class Recogniser:
         busy = self._first_busy(rows)
         keep = self._period + BEFORE + LEAD
         for i, (row, missing) in enumerate(zip(rows, gone, strict=True)):
-            self._glow = max(0, self._glow - 1)
+            self._relax_rows = max(0, self._relax_rows - 1)
             if i >= busy:
                 self._row(row, missing, ended)
             allowed[i] = self._allowed(np.where(missing, np.nan, row))
@@ -163,21 +164,23 @@ class Recogniser:
                 found.append((off, each))
         if found:
             most = max(each.pattern.allowance for _, each in found)
-            self._allow = max(most, self._allow) if self._glow else most
-            self._glow = self._period
+            self._relax_factor = max(most, self._relax_factor) if self._relax_rows else most
+            self._relax_rows = self._period
         used: set[int] = set()
         known = np.where(missing, self._last, row)
         for _, each in sorted(found, key=lambda one: one[0]):
             columns = each.columns
             if not used & set(columns.tolist()):
                 used |= set(columns.tolist())
-                usual = self._usual(known, self._past, each) + each.lead * RETURN**each.elapsed
-                row[columns] = np.where(missing[columns], row[columns], usual)
+                baseline = (
+                    self._baseline(known, self._past, each) + each.lead * RETURN**each.elapsed
+                )
+                row[columns] = np.where(missing[columns], row[columns], baseline)
 
     def _allowed(self, row: Array) -> float:
-        """Evidence over its limit that is borne at a row; without limit where one may begin."""
-        if self._glow:
-            return self._allow
+        """Evidence over its limit that is tolerated at a row; without limit where one may begin."""
+        if self._relax_rows:
+            return self._relax_factor
         begins = any(each.may_begin(row[each.columns]) for each in self._followers)
         self._held = self._held + 1 if begins else 0
         return float("inf") if 0 < self._held <= LEAD else 1.0
@@ -195,7 +198,7 @@ class Recogniser:
             self._begun(follower)
         return off
 
-    # ---------------------------------------------------------------- what would be usual
+    # ---------------------------------------------------------------- the baseline
 
     def _begun(self, follower: Follower) -> None:
         """A pattern has become clear: see to the rows just before, which may belong to it."""
@@ -211,12 +214,12 @@ class Recogniser:
             away = np.abs(self._past[-k, follower.columns] - follower.middle) / follower.unit
             if away.max() < 0.5:
                 continue
-            usual = self._usual(self._past[-k], self._past[:-k], follower)
+            baseline = self._baseline(self._past[-k], self._past[:-k], follower)
             if k == 1:
-                follower.lead = self._past[-1, follower.columns] - usual
-            self._past[-k, follower.columns] = usual
+                follower.lead = self._past[-1, follower.columns] - baseline
+            self._past[-k, follower.columns] = baseline
 
-    def _usual(self, row: Array, past: Array, follower: Follower) -> Array:
+    def _baseline(self, row: Array, past: Array, follower: Follower) -> Array:
         """What a pattern's channels would show now, (n_columns,).
 
         What the other channels lead to expect, and what was left of that one period ago.
@@ -244,8 +247,8 @@ class Recogniser:
             "past": self._past,
             "last": self._last,
             "middle": self._middle,
-            "n": np.array([self._n, self._glow, self._held]),
-            "allow": np.array([self._allow]),
+            "n": np.array([self._n, self._relax_rows, self._held]),
+            "allow": np.array([self._relax_factor]),
         }
         for i, each in enumerate(self._followers):
             found |= {f"{i}.{name}": array for name, array in each.state().items()}
@@ -254,8 +257,8 @@ class Recogniser:
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back the state of a recogniser of the same patterns."""
         self._past, self._last, self._middle = (state[k] for k in ("past", "last", "middle"))
-        self._n, self._glow, self._held = (int(x) for x in state["n"])
-        self._allow = float(state["allow"][0])
+        self._n, self._relax_rows, self._held = (int(x) for x in state["n"])
+        self._relax_factor = float(state["allow"][0])
         for i, each in enumerate(self._followers):
             start = f"{i}."
             each.resume({k.removeprefix(start): v for k, v in state.items() if k.startswith(start)})

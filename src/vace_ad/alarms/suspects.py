@@ -1,14 +1,14 @@
-"""Which channels an event is due to: how far each left its own recent past, for what is usual.
+"""Suspected channels of an event: deviations from their recent median, relative to training.
 
 A channel's distance from the median of the rows before the event is held against four yardsticks:
-its deviation, how far it wanders in so many rows in training and in the rows before, and its own
+its deviation, how far it drifts in as many rows in training and in the rows before, and its own
 largest single deviation. The first rows count once more: what moves first is nearer to the cause.
 The logarithms add up. A distance of less than a hundredth of the channel's level counts for little:
 a sensor that hardly varied in training would otherwise be blamed for its last digit.
 
 Two faults leave a channel within its range. One that is stuck keeps a value far longer than it ever
 did before. One that goes its own way is not what the other channels predict; that counts where no
-channel went farther than usual, and only as far as it is new: a relation that drifted off long
+channel drifted farther than in training, and only as far as it is new: a relation that changed long
 before the event says nothing about it.
 """
 
@@ -33,14 +33,14 @@ from vace_ad.wording import plain_text
 Array = NDArray[np.float64]
 
 BEFORE = 60  # rows before an event that it is held against
-PAST = 6_000  # rows before an event that tell how a channel wanders of late
-LENGTHS = (1, 4, 12, 40, 120, 400)  # rows over which wandering was measured in training
+PAST = 6_000  # rows before an event from which a channel's recent drift is measured
+LENGTHS = (1, 4, 12, 40, 120, 400)  # numbers of rows over which drift was measured in training
 PLACES = 64  # stretches it was measured on
 LEVEL_SHARE = 0.01  # of a channel's level that always counts as noise
-DEVIATION_SHARE = 0.02  # of its deviation that is added to how far it wanders
+DEVIATION_SHARE = 0.02  # of its deviation that is added to its drift
 RETURNED_WEIGHT, SINGLE_WEIGHT = 0.7, 0.5
 FIRST, FIRST_WEIGHT = 30, 0.9  # rows of an event in which its cause has moved already
-RELATED, RELATION_WEIGHT = 300, 1.2  # rows before an event that show how predictions fail of late
+RELATED, RELATION_WEIGHT = 300, 1.2  # rows before an event over which recent residuals are measured
 BROKEN = 2.0  # deviations of what others predict by which a channel goes its own way
 STUCK, STUCK_ROWS, STUCK_WEIGHT = 4, 2_000, 2.0  # times the longest still stretch of those rows
 _LEAST = 20  # rows after an event that show whether a channel came back, or before, how it was
@@ -77,41 +77,46 @@ class Blame:
 
 
 @dataclass(frozen=True)
-class Wander:
-    """How far channels wander from their recent past in training."""
+class DriftRange:
+    """How far channels drift from their recent median in training."""
 
-    usual: Array  # (n_lengths, n_channels), largest mean distance over so many rows
+    largest: Array  # (n_lengths, n_channels), largest mean distance over LENGTHS rows
     deviation: Array  # (n_channels,)
 
     @classmethod
     def fit(cls, parts: Sequence[Array]) -> Self:
         """Learn from complete training rows."""
         longest = max(parts, key=len)
-        usual = np.stack([_wandering(longest, length) for length in LENGTHS])
+        largest = np.stack([_excursion(longest, length) for length in LENGTHS])
         mean = np.concatenate(parts).mean(axis=0)
         n = sum(map(len, parts))
         deviation = np.sqrt(sum(((part - mean) ** 2).sum(axis=0) for part in parts) / n)
-        return cls(usual, np.asarray(deviation))
+        return cls(largest, np.asarray(deviation))
 
-    def merged(self, other: Wander, weight: float) -> Wander:
+    def merged(self, other: DriftRange, weight: float) -> DriftRange:
         """Of these rows and others: as far as either went; deviations by their weight."""
         squares = (1 - weight) * self.deviation**2 + weight * other.deviation**2
-        return Wander(np.maximum(self.usual, other.usual), np.sqrt(squares))
+        return DriftRange(np.maximum(self.largest, other.largest), np.sqrt(squares))
 
     def over(self, rows: int) -> Array:
-        """How far they wander in so many rows, (n_channels,)."""
+        """How far they drift in `rows` rows, (n_channels,)."""
         place = np.interp(np.log(max(rows, 1)), np.log(LENGTHS), np.arange(len(LENGTHS)))
         low, share = int(place), place - int(place)
         high = min(low + 1, len(LENGTHS) - 1)
-        return np.asarray((1 - share) * self.usual[low] + share * self.usual[high])
+        return np.asarray((1 - share) * self.largest[low] + share * self.largest[high])
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What was learned, for the model file."""
-        return {"usual": self.usual, "deviation": self.deviation}
+        return {"largest": self.largest, "deviation": self.deviation}
 
 
 def suspicion(
-    values: NDArray[Any], start: int, end: int, normal: Normal, wander: Wander, period: int = 0
+    values: NDArray[Any],
+    start: int,
+    end: int,
+    normal: Normal,
+    drift_range: DriftRange,
+    period: int = 0,
 ) -> Array:
     """How suspicious each channel is in rows [start, end) of a table, (n_channels,).
 
@@ -136,19 +141,20 @@ def suspicion(
         returned = _mean(np.fmin(distance, np.abs(event - _median(after, middle))))
     floor = LEVEL_SHARE * np.fmax(np.abs(middle), _largest(np.abs(event)))
     floor = floor + 1e-9 * normal.scale
-    noise = floor + DEVIATION_SHARE * wander.deviation
-    usual = wander.over(end - start)
-    lately, deviation, first = usual, wander.deviation, wander.over(min(end - start, FIRST))
+    noise = floor + DEVIATION_SHARE * drift_range.deviation
+    trained = drift_range.over(end - start)
+    recent, deviation = trained, drift_range.deviation
+    first = drift_range.over(min(end - start, FIRST))
     if len(past) >= 2 * BEFORE:
-        lately = np.fmax(usual, _wandering(past, min(end - start, LENGTHS[-1])))
-        first = lately if end - start <= FIRST else np.fmax(first, _wandering(past, FIRST))
-        deviation = _deviation(past, wander.deviation)
-    beyond = mean / (lately + noise)
+        recent = np.fmax(trained, _excursion(past, min(end - start, LENGTHS[-1])))
+        first = recent if end - start <= FIRST else np.fmax(first, _excursion(past, FIRST))
+        deviation = _deviation(past, drift_range.deviation)
+    beyond = mean / (recent + noise)
     found = (
         RETURNED_WEIGHT * np.log1p(returned / np.hypot(deviation, floor))
         + np.log1p(beyond)
-        + np.log1p(mean / (usual + noise))
-        + SINGLE_WEIGHT * np.log1p(largest / np.hypot(wander.deviation, floor))
+        + np.log1p(mean / (trained + noise))
+        + SINGLE_WEIGHT * np.log1p(largest / np.hypot(drift_range.deviation, floor))
         + FIRST_WEIGHT * np.log1p(_mean(distance[:FIRST]) / (first + noise))
         + STUCK_WEIGHT * _stuck(past[-STUCK_ROWS:], event)
     )
@@ -180,7 +186,7 @@ def _known(values: NDArray[Any]) -> Array:
     return np.where(missing_cells(values), np.nan, values).astype(np.float64)
 
 
-def _wandering(rows: Array, length: int) -> Array:
+def _excursion(rows: Array, length: int) -> Array:
     """The largest mean distance of `length` rows from the median of the rows before them."""
     before = max(1, min(BEFORE, len(rows) // 4))
     length = max(1, min(length, len(rows) // 4))
@@ -196,7 +202,7 @@ def _wandering(rows: Array, length: int) -> Array:
 def _stuck(past: Array, event: Array) -> Array:
     """How much longer a channel stays still than it ever did, on a log scale, beyond `STUCK`.
 
-    A short past cannot tell that a longer stretch is unusual.
+    A short past says nothing about a longer range.
     """
     still = np.minimum(longest_still(event), len(past))
     return np.asarray(np.log(np.maximum(still / (STUCK * longest_still(past)), 1.0)))

@@ -1,4 +1,4 @@
-"""The training rows, looked at: what about them may make a detector deaf, loud or blind."""
+"""Checks of the training rows: contamination, length, coverage and drift."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from vace_ad.frames.segments import run_edges
 from vace_ad.frames.states import column_of
 from vace_ad.frames.table import Table
 from vace_ad.frames.time import duration_words
-from vace_ad.frames.training_data import Part
+from vace_ad.frames.training_data import TrainingPart
 from vace_ad.frames.zones import local_time
-from vace_ad.signals.seasonality import Rhythm
+from vace_ad.signals.seasonality import Seasonality
 
 Array = NDArray[np.float64]
 Range = tuple[int, int]
@@ -46,13 +46,13 @@ class TrainingNote:
 
 
 @dataclass(frozen=True)
-class Looked:
+class TrainingAudit:
     """Training rows in the form in which they are looked at."""
 
     tables: Sequence[Table]  # as they were given
-    parts: Sequence[Part]  # what was learned from
+    parts: Sequence[TrainingPart]  # what was learned from
     length: int  # rows of a patch
-    rhythm: Rhythm
+    seasonality: Seasonality
     step_seconds: float | None
     whole: bool = True  # whether the tables are all that was given, so that rows can be counted
     off: str | None = None  # the condition that was given
@@ -84,7 +84,7 @@ class Looked:
         if condition is None:
             return None
         words = (
-            f"the machine seems to stand still where {condition}: those rows are learned and "
+            f"the machine seems to be off where {condition}: those rows are learned and "
             f"judged like all others; off={condition!r} leaves them out"
         )
         return TrainingNote("off", words)
@@ -154,7 +154,7 @@ class Looked:
         if step is None or step < _SLOW or (covered := self._n * step) >= 7 * _DAY:
             return None
         span, day = duration_words(round(covered * 1e9)), covered < _DAY
-        daily = self.rhythm.clear and 0.8 < self.rhythm.period * step / _DAY < 1.2
+        daily = self.seasonality.clear and 0.8 < self.seasonality.period * step / _DAY < 1.2
         unknown = "other hours look" if day else "other days, such as weekends, look"
         words = (
             f"training covers {span}, less than a {'day' if day else 'week'}"
@@ -179,7 +179,7 @@ class Looked:
         listed = ", ".join(map(repr, moved[:3])) + (", …" if len(moved) > 3 else "")
         words = (
             f"{len(moved)} of {len(names)} channels drift through the training ({listed}): its "
-            "first and last quarter differ; train on newer rows alone if the old ones are past"
+            "first and last quarter differ; train on newer rows if the old ones are out of date"
         )
         return TrainingNote("drift", words, tuple(places) if self.whole else ())
 
@@ -222,7 +222,7 @@ def _moved(rows: Array) -> NDArray[np.bool_]:
     return np.asarray(far & steady & (values >= _VALUES))
 
 
-def outlying(parts: Sequence[Part], watched: NDArray[np.bool_]) -> NDArray[np.int64]:
+def outlying(parts: Sequence[TrainingPart], watched: NDArray[np.bool_]) -> NDArray[np.int64]:
     """Ranges (j, 2) of training rows that are unlike all others, by cells that did not see them."""
     inside = np.zeros(sum(len(part.rows) for part in parts), bool)
     for start, end in AlarmModel.outlying([part.rows for part in parts], watched):
@@ -230,7 +230,9 @@ def outlying(parts: Sequence[Part], watched: NDArray[np.bool_]) -> NDArray[np.in
     return np.asarray(run_edges(inside), dtype=np.int64)
 
 
-def without(parts: Sequence[Part], stretches: NDArray[np.int64], least: int) -> list[Part] | None:
+def without(
+    parts: Sequence[TrainingPart], stretches: NDArray[np.int64], least: int
+) -> list[TrainingPart] | None:
     """The parts without these stretches of rows; pieces of fewer than `least` rows go.
 
     None where there is nothing to leave out, or too much: then it is how the training is.
@@ -244,7 +246,7 @@ def without(parts: Sequence[Part], stretches: NDArray[np.int64], least: int) -> 
         edges = [0, *inside.ravel().tolist(), len(part.rows)]
         for a, b in zip(edges[::2], edges[1::2], strict=True):
             if b - a >= least:
-                kept.append(Part(part.start + a, part.rows[a:b]))
+                kept.append(TrainingPart(part.start + a, part.rows[a:b]))
         first += len(part.rows)
     enough = sum(len(part.rows) for part in kept) >= (1 - 2 * LEAVE_OUT_MOST) * n_rows
     return kept if enough else None

@@ -1,4 +1,4 @@
-"""Tables with the rows of several machines: the columns that tell them apart, checked."""
+"""Tables with rows of several machines: checks of the columns that identify them."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 from vace_ad.app.loading import read_frame
 from vace_ad.errors import InputError
-from vace_ad.frames.read_options import Reading, names_of
+from vace_ad.frames.read_options import ReadOptions, names_of
 from vace_ad.settings import option
 
 if TYPE_CHECKING:
     import polars as pl
 
-    from vace_ad.frames.sources import Source
+    from vace_ad.frames.sources import TableSource
 
 BY_FILE = "file"  # `--by file`: each file is a machine, where no column is called so
 FEW_ROWS = 8  # a key whose values have fewer rows each, as a rule, tells no machines apart
@@ -22,7 +22,7 @@ MANY = 1000  # fewer values than this are taken for machines, however short
 
 
 def read_keyed(
-    places: str | Path | Iterable[str | Path], how: Reading
+    places: str | Path | Iterable[str | Path], how: ReadOptions
 ) -> tuple[pl.DataFrame, list[str]]:
     """The rows of all machines with their key columns first, and notes."""
     from vace_ad.frames.concat import FILE
@@ -37,14 +37,14 @@ def read_keyed(
     return frame, [*report.notes, *notes]
 
 
-def by_file(sources: Sequence[Source]) -> list[Source]:
+def by_file(sources: Sequence[TableSource]) -> list[TableSource]:
     """Each file a machine, named after it."""
-    from vace_ad.frames.sources import Source
+    from vace_ad.frames.sources import TableSource
 
     stems = [Path(one.place).name.split(".")[0] for one in sources]
     names = stems if len(set(stems)) == len(stems) else [one.place for one in sources]
     return [
-        Source(one.place, (*one.keys, (BY_FILE, name)))
+        TableSource(one.place, (*one.keys, (BY_FILE, name)))
         for one, name in zip(sources, names, strict=True)
     ]
 

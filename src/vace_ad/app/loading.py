@@ -1,4 +1,4 @@
-"""Read tables as a detector takes them, and say what was recognised on the way."""
+"""Load tables for a detector, with notes on what was recognised."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.errors import ChannelMismatchError, ConfigError, InputError
-from vace_ad.frames.read_options import Reading, names_of
+from vace_ad.frames.read_options import ReadOptions, names_of
 from vace_ad.settings import option, spelt
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vace_ad.frames.read import ReadReport
-    from vace_ad.frames.sources import Source
+    from vace_ad.frames.sources import TableSource
     from vace_ad.frames.spans import Span
     from vace_ad.frames.table import Table
     from vace_ad.frames.time import TimeReport
@@ -63,7 +63,7 @@ class Loaded:
 
 def load_table(
     places: str | Path | Iterable[str | Path],
-    how: Reading,
+    how: ReadOptions,
     channels: Sequence[str] | None = None,
 ) -> Loaded:
     """Read one series, from one file or several; with `channels`, those columns and no others."""
@@ -74,7 +74,7 @@ def load_table(
     return load_frame(frame, source, how, channels, [one.place for one in sources])
 
 
-def load_any(data: Any, how: Reading) -> Loaded:
+def load_any(data: Any, how: ReadOptions) -> Loaded:
     """Read one series from a place, or from a table that is in memory already."""
     import narwhals.stable.v2 as nw
     import polars as pl
@@ -93,7 +93,7 @@ def load_any(data: Any, how: Reading) -> Loaded:
     return load_frame(frame, source, how)
 
 
-def load_tables(places: str | Path | Iterable[str | Path], how: Reading) -> list[Loaded]:
+def load_tables(places: str | Path | Iterable[str | Path], how: ReadOptions) -> list[Loaded]:
     """Read each file as a table of its own, all with the channels of the first."""
     from vace_ad.frames.sources import find_sources
 
@@ -108,7 +108,7 @@ def load_tables(places: str | Path | Iterable[str | Path], how: Reading) -> list
     return [first, *(load_table(one.place, how, first.table.names) for one in sources[1:])]
 
 
-def read_frame(sources: Sequence[Source], how: Reading) -> tuple[pl.DataFrame, ReadReport]:
+def read_frame(sources: Sequence[TableSource], how: ReadOptions) -> tuple[pl.DataFrame, ReadReport]:
     """The rows of all sources as they are written."""
     from vace_ad.frames.concat import read_sources
     from vace_ad.frames.read import read_table, without_panic_words
@@ -120,7 +120,7 @@ def read_frame(sources: Sequence[Source], how: Reading) -> tuple[pl.DataFrame, R
 def load_frame(
     frame: pl.DataFrame,
     source: ReadReport,
-    how: Reading,
+    how: ReadOptions,
     channels: Sequence[str] | None = None,
     places: Sequence[str] = (),
 ) -> Loaded:
@@ -154,7 +154,7 @@ def load_frame(
     notes += notes_in_words(found.notes)
     states = [note.condition for note in found.notes if note.condition is not None]
     if states and how.options and how.where is None:
-        notes.append(f'--where "{states[0]}" would learn from some rows alone')
+        notes.append(f'--where "{states[0]}" would train on some rows only')
     values, names = found.values, found.names
     if where is not None:  # one more column, so that it is sorted and averaged as the others are
         values, names = np.column_stack([values, where]), (*names, _WHERE)
@@ -175,7 +175,7 @@ def load_frame(
     return Loaded(table, clock, source, notes, normal, faults)
 
 
-def _with_where(frame: pl.DataFrame, how: Reading) -> pl.DataFrame:
+def _with_where(frame: pl.DataFrame, how: ReadOptions) -> pl.DataFrame:
     """A column of 1 for the rows that the condition allows to be learned from, else 0."""
     import polars as pl
 
@@ -185,13 +185,13 @@ def _with_where(frame: pl.DataFrame, how: Reading) -> pl.DataFrame:
         return frame
     if how.long is not None:
         raise ConfigError(
-            f"{option('where')} and {option('long')} both came; a row of a long table is one "
-            "reading, so a condition on rows has no meaning there"
+            f"{option('where')} and {option('long')} cannot be combined: a row of a long "
+            "table is one reading, so a condition on rows has no meaning there"
         )
     return frame.with_columns(rows_where(frame, how.where).cast(pl.Float64).alias(_WHERE))
 
 
-def _without_where(table: Table, how: Reading) -> tuple[Table, NDArray[np.bool_] | None]:
+def _without_where(table: Table, how: ReadOptions) -> tuple[Table, NDArray[np.bool_] | None]:
     """The table without that column, and which rows it allows, all of a span that was averaged."""
     import numpy as np
 
@@ -210,7 +210,7 @@ def _without_where(table: Table, how: Reading) -> tuple[Table, NDArray[np.bool_]
 def _one_series(
     frame: pl.DataFrame,
     time: NDArray[np.datetime64] | None,
-    how: Reading,
+    how: ReadOptions,
     notes: list[str],
     places: Sequence[str],
 ) -> tuple[pl.DataFrame, NDArray[np.datetime64] | None, list[str]]:
@@ -240,7 +240,7 @@ def _known_channels(frame: pl.DataFrame, channels: Sequence[str]) -> tuple[list[
     if missing:
         raise ChannelMismatchError(missing, [])
     extra = [name for name in frame.columns if name not in channels and name != _WHERE]
-    notes = [f"columns that the model does not know are left out: {', '.join(extra)}"]
+    notes = [f"columns that are not in the model are left out: {', '.join(extra)}"]
     return list(channels), notes if extra else []
 
 

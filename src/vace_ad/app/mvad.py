@@ -20,7 +20,7 @@ from vace_ad.app.timed import TIME, joined, timed_frame
 from vace_ad.detector import VACE
 from vace_ad.errors import InputError
 from vace_ad.frames.read import ReadReport
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 
 if TYPE_CHECKING:
     import polars as pl
@@ -149,7 +149,7 @@ def _variable(file: Path) -> pl.DataFrame:
 def table_of(frame: pl.DataFrame, channels: tuple[str, ...] | None = None) -> Table:
     """The table that a detector takes, with a model's channels."""
     report = ReadReport("table", "table", frame.height, frame.width, "")
-    return load_frame(frame, report, Reading(), channels).table
+    return load_frame(frame, report, ReadOptions(), channels).table
 
 
 def last_frame(request: LastRequest, path: Path) -> pl.DataFrame:

@@ -8,7 +8,7 @@ from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.errors import ConfigError, VaceWarning
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 from vace_ad.settings import spelt
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _OF_FITS = ("where", "labels")
 _KEYWORDS = [
-    each for each in fields(Reading) if "help" in each.metadata and each.name not in _OF_FITS
+    each for each in fields(ReadOptions) if "help" in each.metadata and each.name not in _OF_FITS
 ]
 
 
@@ -26,7 +26,7 @@ def read(places: Any, **how: Any) -> pl.DataFrame:
     `places` is a path, a folder, a glob, a pattern such as ``data/{machine}.csv``, a connection
     string, or a list of them; the format is told from the content. It may also be a pandas, polars
     or Arrow table: an irregular one is evened out by ``read(table, resample="1min")``, as on the
-    command line. Odd columns, gaps and the like are reported as
+    command line. Columns that are left out, gaps and similar findings are reported as
     :class:`vace_ad.errors.VaceWarning`. Keywords are the options of `vace detect`.
 
     With ``by``, the columns that identify a machine stay in the table, for
@@ -47,9 +47,9 @@ def read(places: Any, **how: Any) -> pl.DataFrame:
             )
         if name not in known:
             raise ConfigError(
-                f"{name!r} is not a way to read a table; there are {', '.join(known)}"
+                f"{name!r} is not an option of read; the options are {', '.join(known)}"
             )
-    reading = Reading(**how)
+    reading = ReadOptions(**how)
     if reading.by is not None:
         from vace_ad.app.groups import read_keyed
 

@@ -1,4 +1,4 @@
-"""The results folder: written beside its place and moved there whole, or not at all."""
+"""The results folder, written atomically."""
 
 from __future__ import annotations
 

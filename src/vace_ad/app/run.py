@@ -1,4 +1,4 @@
-"""One run: a table through a detector to events, and all that is written about it.
+"""One run: from a table to events and result files.
 
 The detector is met here and in `training` only.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from vace_ad.alarms import Budget, Rules
 from vace_ad.app.results import event_record
-from vace_ad.app.training_rows import Training, fit_detector
+from vace_ad.app.training_rows import TrainingRows, fit_detector
 from vace_ad.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Run:
     found: Detection
     budget: Budget
     rules: Rules
-    training: Training
+    training: TrainingRows
     notes: list[str]
     command: str = ""  # what to type to run it again
     started: float = field(default_factory=time.perf_counter)
@@ -99,7 +99,7 @@ class Run:
 
 def fit_and_detect(
     loaded: Loaded,
-    training: Training,
+    training: TrainingRows,
     config: VACEConfig,
     alarming: Alarming,
     *,
@@ -126,7 +126,7 @@ def fit_and_detect(
 def detect_with(
     detector: VACE,
     loaded: Loaded,
-    training: Training,
+    training: TrainingRows,
     alarming: Alarming,
     *,
     notes: Sequence[str] = (),

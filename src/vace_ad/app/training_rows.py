@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vace_ad.app.loading import Loaded, load_table
 from vace_ad.errors import ConfigError, InputError, TooShortError, VaceWarning
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 from vace_ad.progress import Progress
 from vace_ad.settings import option
 
@@ -25,7 +25,7 @@ DEFAULT_SHARE = 0.3
 
 
 @dataclass(frozen=True)
-class Training:
+class TrainingRows:
     """What a detector learns from."""
 
     tables: Sequence[Loaded]
@@ -50,10 +50,10 @@ def choose_training(
     rows: int | None,
     until: str | None,
     file: str | None,
-    how: Reading,
+    how: ReadOptions,
     ranges: Sequence[str] = (),
     skip: Sequence[str] = (),
-) -> Training:
+) -> TrainingRows:
     """Training rows by the one way that was given: first ones, ranges of time, or another file's.
 
     Rows in the ranges of `skip`, and those that `how.where` does not allow, are left out.
@@ -67,19 +67,19 @@ def choose_training(
     }
     chosen = [option(name) for name, value in given.items() if value is not None]
     if len(chosen) > 1:
-        raise ConfigError(f"{chosen[0]} and {chosen[1]} both came; give one of them")
+        raise ConfigError(f"{chosen[0]} and {chosen[1]} cannot be combined; give one of them")
     if file is not None:
         other = within(load_table(file, how, loaded.table.names), skip=skip)
-        return Training([other], None, f"{_allowed(other)} of {file}")
+        return TrainingRows([other], None, f"{_allowed(other)} of {file}")
     loaded = within(loaded, ranges, skip)
     if ranges:
-        return Training([loaded], None, f"{_allowed(loaded)} of {', '.join(ranges)}", ranges)
+        return TrainingRows([loaded], None, f"{_allowed(loaded)} of {', '.join(ranges)}", ranges)
     count = _first_rows(loaded, config, share, rows, until)
     part = count / len(loaded.table)
     words = f"the first {count:,} rows ({part:.0%})"
     if loaded.normal is not None:
         words += f", {int((~loaded.normal[:count]).sum()):,} of them left out"
-    return Training([loaded], count, words)
+    return TrainingRows([loaded], count, words)
 
 
 def _allowed(loaded: Loaded) -> str:
@@ -143,7 +143,7 @@ def _first_rows(
     else:
         part = DEFAULT_SHARE if share is None else share
         if not 0 < part < 1:
-            raise ConfigError(f"{option('train_share', part)} came; it is a share between 0 and 1")
+            raise ConfigError(f"{option('train_share', part)}: must be a share between 0 and 1")
         count, words = int(part * len(table)), f"first {part:.0%} of rows"
     needed = config.length + config.offset + 1
     if count < needed:
@@ -186,7 +186,7 @@ def _moment(text: str, name: str, zone: str | None) -> np.datetime64:
 
 
 def fit_detector(
-    config: VACEConfig, training: Training, progress: Progress
+    config: VACEConfig, training: TrainingRows, progress: Progress
 ) -> tuple[VACE, list[str]]:
     """Fit a detector; also what the reader should know about the fit."""
     from vace_ad.detector import VACE

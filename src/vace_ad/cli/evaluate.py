@@ -156,17 +156,17 @@ def _refuse_clashes(
     predicted = {"--threshold": threshold, "--prediction-column": prediction_column}
     given = [name for name, value in predicted.items() if value is not None]
     if len(given) > 1:
-        raise InputError("--threshold and --prediction-column both came; expected one: drop one")
+        raise InputError("--threshold and --prediction-column cannot be combined; give one")
     if model is not None and (given or drop_missing):
         other = given[0] if given else "--drop-missing"
-        raise InputError(f"--model and {other} both came; the model scores and alarms: drop one")
+        raise InputError(f"--model and {other} cannot be combined: the model makes the alarms")
     if model is None and causes is not None:
-        raise InputError("--causes came without --model, which names channels: add it")
+        raise InputError("--causes needs --model, which names channels: add it")
     if model is None and not given:
         for name, value in (("--step-seconds", step_seconds), ("--budget", budget)):
             if value is not None:
                 raise InputError(
-                    f"{name} came without predictions, which false alarms and delays need; "
+                    f"{name} needs predictions, to count false alarms and delays; "
                     "add --threshold, --prediction-column or --model"
                 )
 
@@ -252,7 +252,7 @@ def _window(
     if window != "auto":
         if series_column is not None:
             raise InputError(
-                f"--series-column came with --window {window}; it serves --window auto only: "
+                f"--series-column cannot be combined with --window {window}, only with auto: "
                 "drop one of them"
             )
         if not window.isdecimal():

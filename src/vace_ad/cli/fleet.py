@@ -1,4 +1,4 @@
-"""`--by` on the command line: many machines in one run, and what is said about them."""
+"""`--by` on the command line: many machines in one run."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ def detect_fleet(
     given = {"share": share, "rows": rows, "until": until}
     also = next((name for name, value in given.items() if value is not None), None)
     if training.train_range or training.train_skip:
-        raise ConfigError("--train-range and --train-skip are for one machine; --by came")
+        raise ConfigError("--train-range and --train-skip cannot be combined with --by")
     if training.train_file is not None and also is not None:
-        raise ConfigError(f"--train-{also} and --train-file both came; give one of them")
+        raise ConfigError(f"--train-{also} and --train-file cannot be combined; give one of them")
     if fleet.shared and fleet.group is not None:
-        raise ConfigError("--shared and --group both came; give one of them")
+        raise ConfigError("--shared and --group cannot be combined; give one of them")
     out = results.out
     words = budget_words(alarming)
     with output.progress() as progress:

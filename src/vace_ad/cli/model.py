@@ -58,7 +58,7 @@ def fit_command(
     vace fit fleet/ --by machine --models models/ --jobs 4
     """
     from vace_ad.app.loading import load_tables
-    from vace_ad.app.training_rows import Training, fit_detector, within
+    from vace_ad.app.training_rows import TrainingRows, fit_detector, within
     from vace_ad.frames.idle import word_columns
 
     output = Output.of(shown)
@@ -74,7 +74,9 @@ def fit_command(
     tables = [within(loaded, skip=skip) for loaded in load_tables(paths, how)]
     rows = sum(len(loaded.table) for loaded in tables)
     with output.progress() as progress:
-        detector, notes = fit_detector(config, Training(tables, None, f"{rows:,} rows"), progress)
+        detector, notes = fit_detector(
+            config, TrainingRows(tables, None, f"{rows:,} rows"), progress
+        )
     save(detector, model)
     notes = [note for loaded in tables for note in loaded.notes] + notes
     output.say(f"{model}: {rows:,} rows × {len(detector.channels_)} channels learned", "bold")
@@ -117,7 +119,7 @@ def score_command(
     from vace_ad.app.loading import load_table
     from vace_ad.app.results import check_out
     from vace_ad.app.run import detect_with
-    from vace_ad.app.training_rows import Training
+    from vace_ad.app.training_rows import TrainingRows
     from vace_ad.config import VACEConfig
     from vace_ad.detector import load
 
@@ -127,7 +129,7 @@ def score_command(
     alarming, planned = alarms.alarming(), settings.planned()
     if _one_of(model, fleet, how) is None:
         if scores is not None:
-            raise ConfigError("--scores and --by both came; --out keeps each machine's scores")
+            raise ConfigError("--scores and --by cannot be combined; use --out for scores")
         training, config = opt.TrainingOptions(), VACEConfig(**planned)
         many.detect_fleet(paths, how, config, alarming, training, fleet, results, output)
         return
@@ -140,7 +142,7 @@ def score_command(
     if detector.feedback.active:
         output.say(f"  with {len(detector.feedback.active)} verdicts of {detector.feedback.path}")
     loaded = load_table(paths, how, detector.channels_)
-    learned = Training([], None, f"{detector.facts_['rows']:,} rows, in {model}")
+    learned = TrainingRows([], None, f"{detector.facts_['rows']:,} rows, in {model}")
     with output.progress() as progress:
         run = detect_with(
             detector,
@@ -181,13 +183,13 @@ def inspect_command(
 def _one_of(model: Path | None, fleet: opt.FleetOptions, how: opt.TableOptions) -> Path | None:
     """The one model file, None for a folder of models; refuses what does not go together."""
     if how.by is None and fleet.models is not None:
-        raise ConfigError("--models came without --by; say which column names the machine")
+        raise ConfigError("--models needs --by; say which column names the machine")
     if how.by is not None and fleet.models is None:
         raise ConfigError("--by needs --models, a folder for a model of each machine")
     if how.by is None and model is None:
         raise ConfigError("no model was named; give --model FILE, or --by with --models FOLDER")
     if model is not None and fleet.models is not None:
-        raise ConfigError("--model and --models both came; give one of them")
+        raise ConfigError("--model and --models cannot be combined; give one of them")
     return model
 
 

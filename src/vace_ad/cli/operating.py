@@ -61,7 +61,7 @@ Causes = Annotated[
 
 
 @dataclass(frozen=True)
-class Judged:
+class ModelResult:
     """What a model said of labelled rows."""
 
     scores: NDArray[np.float64]  # (n_rows,), finite
@@ -78,18 +78,18 @@ def judge_model(
     budget: str | None,
     causes: Path | None,
     step_seconds: float | None,
-) -> Judged:
+) -> ModelResult:
     """Score and alarm by a model: its scores, its events, and what they were worth."""
     import numpy as np
 
     from vace_ad.alarms import Budget
     from vace_ad.app.loading import load_table
     from vace_ad.detector import load
-    from vace_ad.frames.read_options import Reading
+    from vace_ad.frames.read_options import ReadOptions
     from vace_ad.metrics.backtest import operate, read_causes
 
     detector = load(model)
-    loaded = load_table(path, Reading(), detector.channels_)
+    loaded = load_table(path, ReadOptions(), detector.channels_)
     if len(loaded.table) != len(labels):
         raise InputError(
             f"{path} has {len(loaded.table):,} rows for the model and {len(labels):,} labels; "
@@ -108,7 +108,7 @@ def judge_model(
         (one.start, one.end, one.start if one.alarm is None else one.alarm)
         for one in found.anomalies
     ]
-    return Judged(scores, found.predictions, counted, words, alarms)
+    return ModelResult(scores, found.predictions, counted, words, alarms)
 
 
 def past_faults(file: Path | None, column: str) -> list[Span]:

@@ -10,7 +10,7 @@ from typing import Annotated, Any, get_args, get_origin, get_type_hints
 import typer
 
 from vace_ad.errors import VaceError
-from vace_ad.frames.read_options import Names, Reading
+from vace_ad.frames.read_options import Names, ReadOptions
 
 _READING = "How the table is read"
 
@@ -79,5 +79,5 @@ def _option(each: Any, group: Any) -> Any:
         *flag.split(","),
         help=words["help"],
         metavar=words["metavar"],
-        rich_help_panel=words["panel"] or (_READING if issubclass(group, Reading) else None),
+        rich_help_panel=words["panel"] or (_READING if issubclass(group, ReadOptions) else None),
     )

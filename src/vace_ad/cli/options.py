@@ -12,7 +12,7 @@ import typer
 
 from vace_ad.cli.option_groups import Without
 from vace_ad.errors import ConfigError
-from vace_ad.frames.read_options import PLANT, Names, Reading, names_of
+from vace_ad.frames.read_options import PLANT, Names, ReadOptions, names_of
 from vace_ad.settings import setting
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ _FLEET = "Many machines (with --by)"
 
 
 @dataclass(frozen=True)
-class TableOptions(Reading):
+class TableOptions(ReadOptions):
     """How to read a table, as the options of a command say."""
 
     options: bool = True
@@ -122,7 +122,7 @@ class AlarmOptions:
         chosen = [name for name in names if getattr(self, name) is not None]
         if len(chosen) > 1:
             first, second = (f"--{name.replace('_', '-')}" for name in chosen[:2])
-            raise ConfigError(f"{first} and {second} both came; give one of them")
+            raise ConfigError(f"{first} and {second} cannot be combined; give one of them")
         if self.false_alarm_rate is not None:
             budget = Budget(self.false_alarm_rate, "share")
         elif self.threshold is not None:
@@ -162,27 +162,31 @@ class DetectorOptions:
     )
     off: str | None = setting(
         None,
-        'The machine stands still under this condition, for example "pump_speed < 5": those rows '
-        "are neither learned nor judged.",
+        'Condition under which the machine is off, for example "pump_speed < 5"; these rows are '
+        "neither trained on nor scored.",
         "CONDITION",
         flag="--off-when,--off",
         panel=PLANT,
     )
     run_up: int | None = setting(
-        None, "Number of rows after a standstill that count as off too. Default: 5.", panel=PLANT
+        None,
+        "Number of rows after the machine was off that also count as off. Default: 5.",
+        panel=PLANT,
     )
     run_down: int | None = setting(
-        None, "Number of rows before a standstill that raise no alarm. Default: 5.", panel=PLANT
+        None,
+        "Number of rows before the machine is off that raise no alarm. Default: 5.",
+        panel=PLANT,
     )
     context: Names = setting(
         None,
-        "Columns that explain others and are never blamed: ambient conditions, set points, "
+        "Columns that explain others and are never suspects: ambient conditions, set points, "
         "product codes, also as text.",
         "A,B,…",
         panel=PLANT,
     )
     watch: Names = setting(
-        None, "Watch these columns alone; the others explain them.", "A,B,…", panel=PLANT
+        None, "The only columns that raise alarms; the others explain them.", "A,B,…", panel=PLANT
     )
     components: str | None = setting(
         None,
@@ -193,8 +197,8 @@ class DetectorOptions:
     )
     maintenance: str | None = setting(
         None,
-        "Planned windows, as CSV of start,end or iCalendar: their rows are neither learned nor "
-        "judged.",
+        "Planned windows, as CSV of start,end or iCalendar; their rows are neither trained on nor "
+        "scored.",
         "FILE",
         panel=PLANT,
     )
@@ -278,7 +282,7 @@ class FleetOptions:
         """They mean nothing for one table."""
         for name in ("shared", "group", "address"):
             if getattr(self, name):
-                raise ConfigError(f"--{name} came without --by; say which column names the machine")
+                raise ConfigError(f"--{name} needs --by; say which column names the machine")
 
 
 DetectFleet = Annotated[FleetOptions, Without(("models",))]

@@ -1,4 +1,4 @@
-"""What commands print and write: progress, a sparkline, a table of events, JSON, results."""
+"""Output of commands: progress, a sparkline, a table of events, JSON, results."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from vace_ad.alarms.forewarning import Forewarning
     from vace_ad.app.run import Run
     from vace_ad.frames.idle import Stretch
-    from vace_ad.frames.read_options import Reading
+    from vace_ad.frames.read_options import ReadOptions
 
 _BLOCKS, _PLAIN_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 _MOST_EVENTS = 20  # rows of the table on a terminal
@@ -196,14 +196,14 @@ def _facts(event: Event, units: Mapping[str, str]) -> list[str]:
     return [*facts, pair_words(event), BECAME_NORMAL if event.lasting else ""]
 
 
-def check_excel(results: ResultOptions, how: Reading) -> None:
+def check_excel(results: ResultOptions, how: ReadOptions) -> None:
     """Refuse --excel where it could not be followed, before any work is done."""
     if not results.excel:
         return
     if results.out is None:
         raise ConfigError("--excel needs --out, the folder to write into")
     if how.by is not None:
-        raise ConfigError("--excel and --by both came; a fleet's events are written as CSV only")
+        raise ConfigError("--excel and --by cannot be combined; a fleet's events are CSV")
     with needs("openpyxl", "excel", "writing an Excel workbook"):
         import openpyxl  # noqa: F401
 

@@ -25,7 +25,7 @@ SHARE = 0.7  # of the recent rows that the new model learns from; the others jud
 
 
 class Worth(NamedTuple):
-    """What a model was worth on the rows that judge it."""
+    """The evaluation of a model on held-out rows."""
 
     found: int  # faults
     faults: int
@@ -42,20 +42,21 @@ class Worth(NamedTuple):
 def retrain_command(
     model: Model,
     paths: Annotated[
-        list[str], typer.Argument(metavar="TABLE…", help="Recent rows, as one table.")
+        list[str], typer.Argument(metavar="TABLE…", help="Recent rows, read as one table.")
     ],
     *,
     share: Annotated[
-        float, typer.Option(help="Of the rows that the new model learns from; the rest judges.")
+        float,
+        typer.Option(help="Share of the rows used for training; the rest is used for evaluation."),
     ] = SHARE,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Judge both, and change nothing.")
+        bool, typer.Option("--dry-run", help="Evaluate both models, and change nothing.")
     ] = False,
     alarms: opt.BudgetOption,
     how: opt.RecentTable,
     shown: opt.OutputOptions,
 ) -> None:
-    """Fit a new model on recent rows, and take it only if it is not worse than the present one.
+    """Fit a new model on recent rows, and use it only if it is not worse than the current one.
 
     Both alarm on the last rows, which the new one did not learn from: it is taken if it finds as
     many of the faults in --labels, and of those that feedback named, with no more false alarms. The
@@ -75,7 +76,7 @@ def retrain_command(
     from vace_ad.frames.zones import time_words
 
     if not 0.1 <= share <= 0.9:
-        raise ConfigError(f"--share {share} came; it lies between 0.1 and 0.9")
+        raise ConfigError(f"--share {share}: must lie between 0.1 and 0.9")
     output = Output.of(shown)
     present = load(existing(model))
     versions = Versions(model)
@@ -86,7 +87,7 @@ def retrain_command(
     cut = int(share * len(table))
     if len(table) - cut < present.model_.reach:
         raise TooShortError(
-            f"{len(table):,} rows came, of which {len(table) - cut:,} would judge; at least "
+            f"got {len(table):,} rows, of which {len(table) - cut:,} would judge; at least "
             f"{present.model_.reach} are needed for that: give more rows, or a smaller --share"
         )
     with output.progress() as progress:
@@ -137,7 +138,7 @@ def models_command(
     from vace_ad.app.versions import Versions
 
     if back and use is not None:
-        raise ConfigError("--back and --use both came; give one of them")
+        raise ConfigError("--back and --use cannot be combined; give one of them")
     output = Output.of(shown)
     versions = Versions(existing(model))
     if back or use is not None:

@@ -68,7 +68,7 @@ def watch_command(
         _write(config, kind)
         return
     if kind is not None:
-        raise ConfigError(f"{kind!r} came besides the configuration; a kind goes with --init")
+        raise ConfigError(f"{kind!r} after the configuration file: a kind of source needs --init")
     from vace_ad.live.config import load_config
     from vace_ad.live.service import Service, plan
 

@@ -1,1 +1,1 @@
-"""VACE in the dress of other libraries; each adapter imports its library only when used."""
+"""Adapters for other libraries; each imports its library only when used."""

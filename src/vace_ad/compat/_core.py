@@ -1,4 +1,4 @@
-"""What all adapters share: a fit that adapts to short series, and scores without NaN."""
+"""Shared by all adapters: a fit that adapts to short series, and scores without NaN."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def _longest(rows: int) -> int:
     length = (2 * (rows - 1)) // 3
     if length < SHORTEST_PATCH:
         raise TooShortError(
-            f"n_samples = {rows} came; a fit needs at least "
+            f"n_samples = {rows}: a fit needs at least "
             f"{SHORTEST_PATCH + SHORTEST_PATCH // 2 + 1}, in order of time"
         )
     return length

@@ -1,4 +1,4 @@
-"""A simulated plant with known faults: what `vace demo` shows and many tests use."""
+"""A simulated plant with known faults, for `vace demo` and tests."""
 
 from vace_ad.demo.plant import Fault, Plant, simulate
 

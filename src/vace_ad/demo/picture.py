@@ -1,4 +1,4 @@
-"""The picture of a plant: its sensors, the score, the faults and what was found."""
+"""The plot of a plant: its sensors, the score, the faults and the events."""
 
 from __future__ import annotations
 

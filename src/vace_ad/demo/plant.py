@@ -1,4 +1,4 @@
-"""A pumping station: twelve sensors that hang together, a daily rhythm, regimes, six faults."""
+"""A pumping station: twelve related sensors with a daily period, regimes and six faults."""
 
 from __future__ import annotations
 
@@ -87,9 +87,9 @@ def _normal(n: int, rng: np.random.Generator) -> dict[str, Column]:
     """Normal operation: demand, weather and a cycling valve drive everything else."""
     rows = np.arange(n)
     day = 2 * np.pi * rows / DAY
-    weather = 12 + 6 * np.sin(day - 2.0) + _wander(n, DAY, 2.0, rng)
+    weather = 12 + 6 * np.sin(day - 2.0) + _slow_noise(n, DAY, 2.0, rng)
     demand = 60 + 14 * np.sin(day - 1.2) + 5 * np.sin(2 * day) + _regimes(n, rng)
-    phase = np.cumsum(2 * np.pi / (32 + _wander(n, 200, 1.5, rng)))
+    phase = np.cumsum(2 * np.pi / (32 + _slow_noise(n, 200, 1.5, rng)))
     cycle = np.sin(phase)
 
     def noise(scale: float) -> Column:
@@ -153,8 +153,8 @@ def _lag(x: Column, rows: float) -> Column:
     return np.array(list(accumulate(steps.tolist(), lambda y, step: step + keep * y)))
 
 
-def _wander(n: int, rows: int, scale: float, rng: np.random.Generator) -> Column:
-    """Noise that wanders over so many rows."""
+def _slow_noise(n: int, rows: int, scale: float, rng: np.random.Generator) -> Column:
+    """Noise that is smooth over `rows` rows."""
     raw = _lag(rng.normal(size=n), rows)
     return np.asarray(scale * raw * np.sqrt(2 * rows))
 

@@ -1,4 +1,4 @@
-"""Who computes embeddings: OpenVINO, torch or NumPy, behind one small interface."""
+"""Engines that compute embeddings: OpenVINO, torch or NumPy, behind one interface."""
 
 from __future__ import annotations
 

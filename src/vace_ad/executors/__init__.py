@@ -1,4 +1,4 @@
-"""Many tasks and their results: in processes here or on a cluster, kept line by line.
+"""Executors: tasks in local processes or on a cluster, with results stored line by line.
 
 The benchmark and fleets share it. It knows neither detectors nor tables.
 """

@@ -1,4 +1,4 @@
-"""One writer at a time: a lock on a file that the operating system drops when its holder dies."""
+"""A file lock for one writer; the operating system releases it when the holder dies."""
 
 from __future__ import annotations
 

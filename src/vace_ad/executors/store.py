@@ -1,4 +1,4 @@
-"""Results, one JSON line each, in a file that only grows.
+"""Results in an append-only file of JSON lines.
 
 A line counts once its end is on disk. A process killed at any moment leaves at most one line
 without an end, which the next writer cuts off; nothing written before can be lost or change.
@@ -18,7 +18,7 @@ _FILE = "rows.jsonl"
 _LOCK = "rows.lock"
 
 
-class Line(Protocol):
+class ResultLine(Protocol):
     """A result that is kept as a line."""
 
     @property
@@ -29,7 +29,7 @@ class Line(Protocol):
         """One line of JSON, without its end."""
 
 
-R = TypeVar("R", bound=Line)
+R = TypeVar("R", bound=ResultLine)
 FromJson = Callable[[bytes], R]
 
 

@@ -1,12 +1,12 @@
-"""What people say of events: kept beside the model, recognised when it comes again, undone."""
+"""Feedback on events: stored beside the model, recognised when they recur, undone."""
 
 from vace_ad.feedback.journal import Feedback, feedback_path
 from vace_ad.feedback.row_ranges import (
     make_verdict,
+    merge_matches,
     named_stretches,
     rows_of,
-    sorted_out,
-    with_named,
+    split_by_feedback,
     with_ratio,
 )
 from vace_ad.feedback.verdict import FAULT, NORMAL, UNDO, Verdict
@@ -19,9 +19,9 @@ __all__ = [
     "Verdict",
     "feedback_path",
     "make_verdict",
+    "merge_matches",
     "named_stretches",
     "rows_of",
-    "sorted_out",
-    "with_named",
+    "split_by_feedback",
     "with_ratio",
 ]

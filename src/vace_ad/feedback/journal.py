@@ -1,4 +1,4 @@
-"""What people say of events, in a plain file beside the model: `pump.vace`, `pump.feedback.jsonl`.
+"""The journal of feedback, a text file beside the model: `pump.vace`, `pump.feedback.jsonl`.
 
 Each line is one JSON object: "this was normal", "this was a fault", or the undoing of an earlier
 line. Lines are only ever added, so the file is its own history. It may be read and edited by hand;
@@ -36,7 +36,7 @@ class Feedback:
 
     @property
     def active(self) -> tuple[Verdict, ...]:
-        """What holds: neither undone nor an undo, in the order in which it was said."""
+        """Active feedback: neither undone nor an undo, in order."""
         found: dict[str, Verdict] = {}
         for line in self.lines:
             if line.verdict == UNDO:

@@ -1,4 +1,4 @@
-"""Which rows of a table a verdict is about, and how one is made of an event or a range."""
+"""The rows of a table that a verdict refers to, and verdicts from events or ranges."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ def make_verdict(
         if verdict == NORMAL:
             ratio = what.ratio if isinstance(what, Event) else float("nan")
             found = Pattern.of(
-                "new", table.values, rows, table.names, model.normal, model.wander, ratio
+                "new", table.values, rows, table.names, model.normal, model.drift_range, ratio
             )
             fields["pattern"] = found
             if found is not None and "channels" not in fields:
                 fields["channels"] = found.channels[:MOST_NAMED]
     elif start is None:
-        raise FeedbackError("rows came without their table; give the table, or times")
+        raise FeedbackError("row numbers need their table; give the table, or times")
     return Verdict.new(cast(What, verdict), **fields)
 
 
@@ -98,7 +98,7 @@ def named_stretches(lines: Sequence[Verdict], table: Table) -> list[Stretch]:
     return found
 
 
-def with_named(found: Sequence[Stretch], named: Sequence[Stretch]) -> list[Stretch]:
+def merge_matches(found: Sequence[Stretch], named: Sequence[Stretch]) -> list[Stretch]:
     """Recognised stretches and named ones; where they are the same, as one."""
     whole = []
     for one in named:
@@ -114,7 +114,7 @@ def with_named(found: Sequence[Stretch], named: Sequence[Stretch]) -> list[Stret
     return [*found, *whole]
 
 
-def sorted_out(
+def split_by_feedback(
     tables: Sequence[Table], lines: Sequence[Verdict], config: VACEConfig
 ) -> tuple[list[Table], list[Table]]:
     """Tables without the rows of faults, and pieces of them around what was accepted."""
@@ -157,8 +157,7 @@ def _times(what: Any, zone: str | None) -> tuple[np.datetime64 | None, np.dateti
         return what.start_time, what.end_time
     if not isinstance(what, tuple | list) or len(what) != 2:
         raise FeedbackError(
-            f"{type(what).__name__} came; say what it is about by an Event, or by (start, end) as "
-            "rows or times"
+            f"got {type(what).__name__}; give an Event, or a pair (start, end) of rows or times"
         )
     if all(isinstance(x, int | np.integer) for x in what):
         return None, None
@@ -180,7 +179,7 @@ def _rows(
             )
         return found
     if start is not None and not isinstance(what, Event):
-        raise FeedbackError("times came, but the table has none; give rows")
+        raise FeedbackError("got times, but the table has no time column; give row numbers")
     low, high = (what.start, what.end) if isinstance(what, Event) else map(int, what)
     if not 0 <= low < high <= len(table):
         raise FeedbackError(

@@ -122,7 +122,7 @@ class Verdict:
         else:
             when = "rows {} to {}".format(*cast(tuple[int, int], self.rows))
         about = f"  {', '.join(self.channels[:3])}" if self.channels else ""
-        known = "  recognised when it comes again" if self.pattern is not None else ""
+        known = "  recognised when it recurs" if self.pattern is not None else ""
         note = f"  “{self.note}”" if self.note else ""
         return f"{self.id}  {self.verdict:<6}  {when}{about}{known}{note}"
 
@@ -130,7 +130,7 @@ class Verdict:
 def _text(plain: Mapping[str, Any], key: str, longest: int) -> str:
     value = plain.get(key, "")
     if not isinstance(value, str) or len(value) > longest:
-        raise FeedbackError(f"its {key} must be text of at most {longest:,} signs")
+        raise FeedbackError(f"its {key} must be text of at most {longest:,} characters")
     return value
 
 

@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.app.groups import refuse_no_key
-from vace_ad.fleet.entities import Entity, machines_in
+from vace_ad.fleet.entities import Machine, machines_in
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,14 +43,14 @@ def count_rows(data: Any, by: Sequence[str]) -> dict[Keys, int]:
 
 def dataset_machines(
     data: Any, by: Sequence[str], fetch: int | None, machines: int
-) -> list[Entity]:
+) -> list[Machine]:
     """The machines of a Dataset, in order of name.
 
     With `fetch`, the key that makes groups or -1 for none, as many as `machines` with the most
     rows, of all and of each group, have them here: a shared model is learned from those.
     """
     counts = count_rows(data, by)
-    frames: dict[str, Entity] = {}
+    frames: dict[str, Machine] = {}
     if fetch is not None:
         wanted = most_rows(counts, None if fetch < 0 else fetch, machines)
         work = partial(_only, wanted=wanted, by=tuple(by))
@@ -60,7 +60,7 @@ def dataset_machines(
     return sorted(every, key=lambda one: one.name)
 
 
-def _named(keys: Keys, by: Sequence[str], rows: int) -> Entity | None:
+def _named(keys: Keys, by: Sequence[str], rows: int) -> Machine | None:
     """The machine of these keys, spelt as in its rows; None where they name nothing."""
     import polars as pl
 
@@ -70,7 +70,7 @@ def _named(keys: Keys, by: Sequence[str], rows: int) -> Entity | None:
     return replace(machines_in(one, by)[0], rows=rows, frame=None)
 
 
-def _only(rows: pl.DataFrame, wanted: set[Keys], by: Sequence[str]) -> Entity | None:
+def _only(rows: pl.DataFrame, wanted: set[Keys], by: Sequence[str]) -> Machine | None:
     """A machine with its rows, where they are wanted."""
     return machines_in(rows, by)[0] if rows.select(by).row(0) in wanted else None
 

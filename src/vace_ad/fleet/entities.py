@@ -20,8 +20,8 @@ from vace_ad.app.groups import BY_FILE, by_file, refuse_no_key, with_keys
 from vace_ad.app.loading import read_frame
 from vace_ad.atomic import whole_file
 from vace_ad.errors import InputError
-from vace_ad.frames.read_options import Reading, names_of
-from vace_ad.frames.sources import Source, find_sources
+from vace_ad.frames.read_options import ReadOptions, names_of
+from vace_ad.frames.sources import TableSource, find_sources
 
 if TYPE_CHECKING:
     import polars as pl
@@ -32,7 +32,7 @@ _PIECE = 4_000_000  # cells of a Parquet file that are sorted at a time
 
 
 @dataclass(frozen=True)
-class Entity:
+class Machine:
     """One machine and where its rows are."""
 
     name: str
@@ -44,8 +44,8 @@ class Entity:
 
 
 def find_entities(
-    places: str | Path | Sequence[str | Path], how: Reading, folder: Path
-) -> tuple[list[Entity], list[str]]:
+    places: str | Path | Sequence[str | Path], how: ReadOptions, folder: Path
+) -> tuple[list[Machine], list[str]]:
     """The machines behind the given paths, in order of name, and notes.
 
     Rows that have to be sorted go to `folder`; sorted once, they are found there again.
@@ -70,13 +70,13 @@ def find_entities(
     return entities, notes
 
 
-def machines_in(frame: pl.DataFrame, by: Sequence[str]) -> list[Entity]:
+def machines_in(frame: pl.DataFrame, by: Sequence[str]) -> list[Machine]:
     """The machines of a table in memory, in order of name."""
     frame, _ = with_keys(frame, by)
     parts = frame.partition_by(by, as_dict=True, include_key=False)
     refuse_no_key([part.height for part in parts.values()], by)
     return [
-        Entity(JOINT.join(keys), (), parts[keys].height, keys=keys, frame=parts[keys])
+        Machine(JOINT.join(keys), (), parts[keys].height, keys=keys, frame=parts[keys])
         for keys in sorted(parts)
     ]
 
@@ -89,16 +89,16 @@ def folder_name(machine: str) -> str:
     return f"{plain}-{hashlib.sha256(machine.encode(errors='replace')).hexdigest()[:8]}"
 
 
-def _named_by_paths(sources: Sequence[Source], by: Sequence[str]) -> list[Entity]:
+def _named_by_paths(sources: Sequence[TableSource], by: Sequence[str]) -> list[Machine]:
     files: dict[tuple[str, ...], list[tuple[str, str]]] = {}
     for one in sources:
         keys = tuple(dict(one.keys)[key] for key in by)
         files.setdefault(keys, []).append((one.place, one.place))
-    found = [Entity(JOINT.join(keys), tuple(parts), keys=keys) for keys, parts in files.items()]
+    found = [Machine(JOINT.join(keys), tuple(parts), keys=keys) for keys, parts in files.items()]
     return sorted(found, key=lambda one: one.name)
 
 
-def _fingerprint(sources: Sequence[Source], how: Reading) -> str:
+def _fingerprint(sources: Sequence[TableSource], how: ReadOptions) -> str:
     """Changes with the files and with how they are read."""
     facts: list[Any] = [repr(how)]
     for one in sources:
@@ -108,7 +108,7 @@ def _fingerprint(sources: Sequence[Source], how: Reading) -> str:
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()
 
 
-def _read_index(folder: Path, print_of: str) -> tuple[list[Entity], list[str]] | None:
+def _read_index(folder: Path, print_of: str) -> tuple[list[Machine], list[str]] | None:
     path = folder / _INDEX
     if not path.is_file():
         return None
@@ -116,7 +116,7 @@ def _read_index(folder: Path, print_of: str) -> tuple[list[Entity], list[str]] |
     if content["print"] != print_of:
         return None
     entities = [
-        Entity(
+        Machine(
             **{
                 **one,
                 "parts": tuple(tuple(part) for part in one["parts"]),
@@ -129,8 +129,8 @@ def _read_index(folder: Path, print_of: str) -> tuple[list[Entity], list[str]] |
 
 
 def _sort_rows(
-    sources: Sequence[Source], how: Reading, by: Sequence[str], folder: Path
-) -> tuple[list[Entity], list[str]]:
+    sources: Sequence[TableSource], how: ReadOptions, by: Sequence[str], folder: Path
+) -> tuple[list[Machine], list[str]]:
     parts: dict[str, list[tuple[str, str]]] = {}
     counts: dict[str, int] = {}
     named: dict[str, tuple[str, ...]] = {}
@@ -153,12 +153,12 @@ def _sort_rows(
     if not parts:
         raise InputError("no machine has any row; check the table")
     entities = [
-        Entity(n, tuple(parts[n]), counts[n], sorted=True, keys=named[n]) for n in sorted(parts)
+        Machine(n, tuple(parts[n]), counts[n], sorted=True, keys=named[n]) for n in sorted(parts)
     ]
     return entities, list(notes)
 
 
-def _pieces(source: Source, how: Reading) -> Iterator[tuple[pl.DataFrame, Sequence[str]]]:
+def _pieces(source: TableSource, how: ReadOptions) -> Iterator[tuple[pl.DataFrame, Sequence[str]]]:
     """A source's rows: Parquet some row groups at a time, anything else in one piece."""
     import polars as pl
 

@@ -1,4 +1,4 @@
-"""Where machines are worked on: in this process, in processes here, or on a Ray cluster."""
+"""Executors of a fleet: this process, several processes, or a Ray cluster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 
-class Runs(Protocol):
+class AnyExecutor(Protocol):
     """Something that does tasks."""
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Outcome]]:
@@ -34,7 +34,7 @@ class Executor:
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Outcome]]:
         """Yield each task with what came of it, in the order in which they end."""
         if self.jobs < 1:
-            raise ConfigError(f"jobs={self.jobs} came; it must be 1 or more")
+            raise ConfigError(f"jobs={self.jobs}: must be 1 or more")
         if self.cluster is not None:
             from vace_ad.executors.cluster import run_ray
 

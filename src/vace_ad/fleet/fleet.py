@@ -13,13 +13,13 @@ from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, NotFittedError
 from vace_ad.fleet.dataset import is_dataset
 from vace_ad.fleet.executor import Executor
-from vace_ad.fleet.models import Models, group_column
+from vace_ad.fleet.models import FleetModels, group_column
 from vace_ad.fleet.overview import incident_frame, overview_frame
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun, run_fleet
 from vace_ad.fleet.task import Choice, Job
 from vace_ad.frames.idle import word_columns
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 from vace_ad.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class Fleet:
         group: str | None = None,
         jobs: int = 1,
         cluster: str | None = None,
-        reading: Reading | None = None,
+        reading: ReadOptions | None = None,
         **settings: Any,
     ) -> None:
         self.by = [by] if isinstance(by, str) else list(by)
@@ -125,7 +125,7 @@ class Fleet:
         preset = settings.pop("preset", None)
         self.config = VACEConfig.from_preset(preset, **settings)
         states = word_columns(self.config)
-        self.reading = replace(reading or Reading(), by=self.by, states=states)
+        self.reading = replace(reading or ReadOptions(), by=self.by, states=states)
 
     def fit(
         self, data: Any, *, folder: str | Path | None = None, progress: Progress = silent
@@ -158,14 +158,14 @@ class Fleet:
         *,
         jobs: int = 1,
         cluster: str | None = None,
-        reading: Reading | None = None,
+        reading: ReadOptions | None = None,
         maintenance: Sequence[str] = (),
     ) -> Self:
         """The fleet whose models a `fit` kept in a folder.
 
         `maintenance` are planned windows that take the place of those of the models.
         """
-        models, known = Models.read(Path(folder))
+        models, known = FleetModels.read(Path(folder))
         fleet = cls(
             by or known,
             group=models.group,
@@ -195,7 +195,7 @@ class Fleet:
         goes on where it was.
         """
         if not hasattr(self, "_fitted"):
-            raise NotFittedError("this fleet has learned nothing yet: call fit first")
+            raise NotFittedError("this fleet is not fitted yet: call fit first")
         job = self._job(budget, rules, step, score_format, command)
         models = self._fitted
         run = run_fleet(
@@ -263,7 +263,7 @@ class Fleet:
 
     def _check(self) -> None:
         if self.shared and self.group is not None:
-            raise ConfigError(f"shared=True and group={self.group!r} both came; give one of them")
+            raise ConfigError(f"shared=True and group={self.group!r} cannot be combined; give one")
         group_column(self.group, self.by)  # refuses what is no group
 
     def _job(

@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vace_ad.app.loading import Loaded
-from vace_ad.app.training_rows import Training, fit_detector
+from vace_ad.app.training_rows import TrainingRows, fit_detector
 from vace_ad.atomic import whole_file
 from vace_ad.errors import ConfigError, InputError, VaceError
-from vace_ad.fleet.entities import Entity, folder_name
+from vace_ad.fleet.entities import Machine, folder_name
 from vace_ad.fleet.task import Job, Model, detector_of, load_entity, training_rows
 from vace_ad.progress import silent
 from vace_ad.settings import option
@@ -30,7 +30,7 @@ MACHINES = 12  # whose rows a common model is learned from, those with the most 
 
 
 @dataclass
-class Models:
+class FleetModels:
     """Which model a machine is scored with."""
 
     machines: dict[str, Model] = field(default_factory=dict)  # of their own
@@ -40,7 +40,7 @@ class Models:
     everybody: bool = False  # the shared model is meant for all machines
     failures: dict[str, str] = field(default_factory=dict)  # why a machine has none of its own
 
-    def of(self, machine: Entity, at: int | None) -> tuple[Model | None, bool]:
+    def of(self, machine: Machine, at: int | None) -> tuple[Model | None, bool]:
         """The model of a machine, and whether it is lent; `at` tells its group's key."""
         own = self.machines.get(machine.name)
         if own is None and at is not None:
@@ -67,7 +67,7 @@ class Models:
             draft.write_text(json.dumps(content, indent=1))
 
     @classmethod
-    def read(cls, folder: Path) -> tuple[Models, list[str]]:
+    def read(cls, folder: Path) -> tuple[FleetModels, list[str]]:
         """The models in a folder, and the columns that identify a machine."""
         path = folder / FILE
         if not path.is_file():
@@ -101,13 +101,13 @@ def group_column(group: str | None, by: Sequence[str]) -> int | None:
         return None
     if group not in by or len(by) < 2:
         raise ConfigError(
-            f"{option('group', group)} came; it is one of several columns that name machines: "
+            f"{option('group', group)}: must be one of several columns that name machines: "
             f"{option('by', f'{group},machine')} names {group} too"
         )
     return by.index(group)
 
 
-def fit_shared(entities: Sequence[Entity], job: Job) -> tuple[VACE | None, list[str]]:
+def fit_shared(entities: Sequence[Machine], job: Job) -> tuple[VACE | None, list[str]]:
     """A model of the training rows of several machines, None where none has enough rows.
 
     It is learned from the largest machines, those of them with the channels that most have.
@@ -119,7 +119,7 @@ def fit_shared(entities: Sequence[Entity], job: Job) -> tuple[VACE | None, list[
         return None, []
     channels = Counter(one.table.names for one in loaded).most_common(1)[0][0]
     chosen = [one for one in loaded if set(one.table.names) == set(channels)]
-    training = Training(chosen, None, f"{len(chosen)} machines")
+    training = TrainingRows(chosen, None, f"{len(chosen)} machines")
     try:
         detector, _ = fit_detector(job.config, training, silent)
     except VaceError as error:
@@ -127,7 +127,7 @@ def fit_shared(entities: Sequence[Entity], job: Job) -> tuple[VACE | None, list[
     return detector, [f"the shared model was learned from {len(chosen):,} machines"]
 
 
-def _normal(entity: Entity, job: Job) -> Loaded | None:
+def _normal(entity: Machine, job: Job) -> Loaded | None:
     """The training rows of a machine, None where it cannot give any."""
     try:
         loaded = load_entity(entity, job.how)
@@ -140,7 +140,7 @@ def _normal(entity: Entity, job: Job) -> Loaded | None:
     return replace(loaded, table=loaded.table[: training.rows])
 
 
-def _size(entity: Entity) -> int:
+def _size(entity: Machine) -> int:
     if entity.rows is not None:
         return entity.rows
     return sum(Path(p).stat().st_size for p, _ in entity.parts if Path(p).is_file())

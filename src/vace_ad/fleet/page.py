@@ -1,4 +1,4 @@
-"""The fleet on one page: incidents, then machines by severity, each report a click away."""
+"""The HTML page of a fleet: incidents, then machines by severity, with links to reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The passes over a fleet: each machine by itself, then those that borrow a model."""
+"""The passes over a fleet: each machine on its own, then those that borrow a model."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 
 from vace_ad.errors import InputError
 from vace_ad.executors.store import LineStore
-from vace_ad.fleet.entities import Entity
-from vace_ad.fleet.executor import Runs
-from vace_ad.fleet.models import Models, fit_shared, shared_file
+from vace_ad.fleet.entities import Machine
+from vace_ad.fleet.executor import AnyExecutor
+from vace_ad.fleet.models import FleetModels, fit_shared, shared_file
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.task import REPORT, Job, Model, Task, failure, machine_folder
 from vace_ad.progress import Progress
@@ -43,16 +43,16 @@ def row_store(folder: Path | None) -> Iterator[LineStore[MachineRow] | _Memory]:
 class Passes:
     """The work on a fleet; rows of machines that are in the store are not made again."""
 
-    machines: list[Entity]
+    machines: list[Machine]
     job: Job
-    executor: Runs
+    executor: AnyExecutor
     store: LineStore[MachineRow] | _Memory
     progress: Progress
     at: int | None  # the key that makes groups
-    normal: dict[str, Entity] | None = None  # where another file holds the rows to learn from
+    normal: dict[str, Machine] | None = None  # where another file holds the rows to learn from
     tasks: dict[str, Task] = field(default_factory=dict)  # of each machine, the last that it had
 
-    def learn(self, kind: str, group: str | None) -> tuple[Models, list[str]]:
+    def learn(self, kind: str, group: str | None) -> tuple[FleetModels, list[str]]:
         """Models of machines or groups, and the shared one; rows say what came of each."""
         models, notes = self._common(kind, group, every=True)
         if kind == "each":
@@ -71,7 +71,7 @@ class Passes:
             raise InputError(f"no machine could be learned; {first[0]!r}: {first[1]}")
         return models, notes
 
-    def score(self, models: Models) -> None:
+    def score(self, models: FleetModels) -> None:
         """Each machine with its model."""
         tasks = []
         for one in self.machines:
@@ -132,10 +132,12 @@ class Passes:
         (name, error), count = failed[0], len(failed)
         return [f"{count:,} machines with events have no report; of {name!r}: {error}"]
 
-    def _common(self, kind: str, group: str | None, *, every: bool) -> tuple[Models, list[str]]:
+    def _common(
+        self, kind: str, group: str | None, *, every: bool
+    ) -> tuple[FleetModels, list[str]]:
         """Models of groups and of all machines; the latter where it is needed, or for `every`."""
-        models, notes = Models(group=group, everybody=kind == "all"), []
-        members: dict[str, list[Entity]] = {}
+        models, notes = FleetModels(group=group, everybody=kind == "all"), []
+        members: dict[str, list[Machine]] = {}
         if self.at is not None:
             for one in self.machines:
                 members.setdefault(one.keys[self.at], []).append(one)
@@ -150,7 +152,7 @@ class Passes:
         return models, notes
 
     def _shared(
-        self, group: str = "", members: Sequence[Entity] | None = None
+        self, group: str = "", members: Sequence[Machine] | None = None
     ) -> tuple[Model | None, list[str]]:
         """The model of a group, or of all machines: a file where the run has a folder."""
         path = None if self.job.folder is None else Path(self.job.folder) / shared_file(group)

@@ -1,4 +1,4 @@
-"""How high evidence rises on a machine.
+"""Peaks of the evidence of a machine.
 
 A height is evidence over its limit, so heights of all machines are in one unit.
 """

@@ -1,4 +1,4 @@
-"""The result of one machine, as a line that is kept."""
+"""The result of one machine, as a row of the results file."""
 
 from __future__ import annotations
 

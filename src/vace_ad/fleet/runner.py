@@ -1,4 +1,4 @@
-"""A fleet run: which machines there are, which results are there, and the work in between.
+"""A fleet run: finds the machines, skips those with results, and runs the rest.
 
 With a folder, a run killed or finished goes on where it was; without one, it is in memory.
 """
@@ -20,16 +20,16 @@ from vace_ad.app.results import writing
 from vace_ad.atomic import whole_file
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.fleet.dataset import dataset_machines, is_dataset
-from vace_ad.fleet.entities import Entity, find_entities, machines_in
-from vace_ad.fleet.executor import DatasetExecutor, Executor, Runs
+from vace_ad.fleet.entities import Machine, find_entities, machines_in
+from vace_ad.fleet.executor import AnyExecutor, DatasetExecutor, Executor
 from vace_ad.fleet.incidents import FleetIncident, find_incidents
-from vace_ad.fleet.models import MACHINES, Models, group_column
+from vace_ad.fleet.models import MACHINES, FleetModels, group_column
 from vace_ad.fleet.passes import Passes, row_store
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.task import Job
 from vace_ad.fleet.threshold import LEAST, kept_to_budget
 from vace_ad.fleet.vanished import vanished_since, with_vanished
-from vace_ad.frames.read_options import Reading, names_of
+from vace_ad.frames.read_options import ReadOptions, names_of
 from vace_ad.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class FleetRun:
     rows: list[MachineRow]  # the most severe first, then those that failed
     incidents: list[FleetIncident]
     notes: list[str] = field(default_factory=list)
-    models: Models = field(default_factory=Models)  # that were learned
+    models: FleetModels = field(default_factory=FleetModels)  # that were learned
 
     def count(self, status: str) -> int:
         """How many machines ended so."""
@@ -73,7 +73,7 @@ def run_fleet(
     executor: Executor | None = None,
     shared: bool = False,
     group: str | None = None,
-    models: Models | None = None,
+    models: FleetModels | None = None,
     train: Any = None,
     progress: Progress = silent,
 ) -> FleetRun:
@@ -110,10 +110,12 @@ def run_fleet(
         kind = "all" if shared else group or "each"
         if folder is not None:
             _same_settings(folder, machines, job, kind, models, normal)
-        doing: Runs = DatasetExecutor(data, by) if is_dataset(data) else executor or Executor()
+        doing: AnyExecutor = (
+            DatasetExecutor(data, by) if is_dataset(data) else executor or Executor()
+        )
         store = stack.enter_context(row_store(folder))
         work = Passes(machines, job, doing, store, progress, at, normal)
-        learned = Models()
+        learned = FleetModels()
         if models is not None:
             work.score(models)
         elif job.alarming is None:
@@ -142,8 +144,8 @@ def ranked(rows: Sequence[MachineRow]) -> list[MachineRow]:
 
 
 def machines_of(
-    data: Any, how: Reading, folder: Path, fetch: int | None = None
-) -> tuple[list[Entity], list[str]]:
+    data: Any, how: ReadOptions, folder: Path, fetch: int | None = None
+) -> tuple[list[Machine], list[str]]:
     """The machines of paths, a table or a Ray Dataset, and notes.
 
     With `fetch`, the key that makes groups or -1, the largest machines of a Dataset have their
@@ -173,7 +175,7 @@ def _as_polars(data: Any) -> pl.DataFrame:
         frame: pl.DataFrame = nw.from_native(data, eager_only=True).to_polars()
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"a {type(data).__name__} came; a fleet is a pandas, polars or Arrow table, a Ray "
+            f"got a {type(data).__name__}; a fleet is a pandas, polars or Arrow table, a Ray "
             "Dataset, or paths, with a column that names the machine"
         ) from error
     return frame
@@ -192,11 +194,11 @@ def _check_out(out: Path) -> None:
 
 def _same_settings(
     out: Path,
-    entities: Sequence[Entity],
+    entities: Sequence[Machine],
     job: Job,
     kind: str,
-    models: Models | None,
-    normal: dict[str, Entity] | None,
+    models: FleetModels | None,
+    normal: dict[str, Machine] | None,
 ) -> None:
     """One folder, one run: results of two settings or of two sets of data would be mixed."""
     facts: dict[str, Any] = {
@@ -221,7 +223,7 @@ def _same_settings(
         draft.write_text(json.dumps({"settings": digest, "command": job.command}, indent=1))
 
 
-def _sizes(entity: Entity) -> list[int]:
+def _sizes(entity: Machine) -> list[int]:
     if entity.sorted:
         return []
     return [Path(place).stat().st_size for place, _ in entity.parts if Path(place).is_file()]

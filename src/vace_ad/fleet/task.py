@@ -19,17 +19,17 @@ from vace_ad.alarms.events import ANOMALY
 from vace_ad.app.loading import Loaded, load_frame, read_frame
 from vace_ad.app.results import event_record, iso_time, plain
 from vace_ad.app.run import Alarming, Run, detect_with, fit_and_detect, write_page, write_results
-from vace_ad.app.training_rows import Training, choose_training, fit_detector
+from vace_ad.app.training_rows import TrainingRows, choose_training, fit_detector
 from vace_ad.atomic import whole_file
 from vace_ad.config import VACEConfig
 from vace_ad.errors import TooShortError, VaceError
-from vace_ad.fleet.entities import Entity, folder_name
+from vace_ad.fleet.entities import Machine, folder_name
 from vace_ad.fleet.peaks import peaks_of
 from vace_ad.fleet.results import MachineRow, Status
 from vace_ad.fleet.threshold import own_bar, supported
 from vace_ad.frames.read import ReadReport
-from vace_ad.frames.read_options import Reading, names_of
-from vace_ad.frames.sources import Source
+from vace_ad.frames.read_options import ReadOptions, names_of
+from vace_ad.frames.sources import TableSource
 from vace_ad.progress import silent
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Choice:
 class Job:
     """What is the same for every machine of a run."""
 
-    how: Reading
+    how: ReadOptions
     config: VACEConfig
     alarming: Alarming | None  # None: learn only
     choice: Choice = Choice()
@@ -74,11 +74,11 @@ class Job:
 class Task:
     """A machine, and the model it gets where it does not learn one."""
 
-    entity: Entity
+    entity: Machine
     job: Job
     model: Model | None = None
     borrowed: bool = False  # the model is the shared one
-    normal: Entity | None = None  # rows of normal operation, where another file holds them
+    normal: Machine | None = None  # rows of normal operation, where another file holds them
     page: bool = False  # its results are there, and only the report is to be written
 
 
@@ -110,7 +110,7 @@ def compute(task: Task) -> Outcome:
     return Outcome(replace(row, seconds=round(perf_counter() - started, 3)), model)
 
 
-def failure(entity: Entity, error: str, status: Status = "failed") -> MachineRow:
+def failure(entity: Machine, error: str, status: Status = "failed") -> MachineRow:
     """The row of a machine for which nothing could be done."""
     return MachineRow(entity.name, status, error=error, rows=entity.rows or 0)
 
@@ -129,7 +129,9 @@ def detector_of(model: Model, planned: tuple[str, ...] = ()) -> VACE:
     return load(model, **({"maintenance": planned} if planned else {}))
 
 
-def load_entity(entity: Entity, how: Reading, channels: tuple[str, ...] | None = None) -> Loaded:
+def load_entity(
+    entity: Machine, how: ReadOptions, channels: tuple[str, ...] | None = None
+) -> Loaded:
     """A machine's rows as a table; files that overlap in time are refused by their names."""
     by = names_of(how.by) or ["machine"]
     if entity.frame is not None:
@@ -137,7 +139,7 @@ def load_entity(entity: Entity, how: Reading, channels: tuple[str, ...] | None =
         return load_frame(entity.frame, report, replace(how, by=by), channels)
     no_options: dict[str, Any] = dict.fromkeys(_FILE_OPTIONS if entity.sorted else ())
     plainly = replace(how, **no_options)
-    frame, report = read_frame([Source(place) for place, _ in entity.parts], plainly)
+    frame, report = read_frame([TableSource(place) for place, _ in entity.parts], plainly)
     places = [origin for _, origin in entity.parts]
     if len(set(places)) < len(places):
         frame = _by_origin(frame, places)
@@ -161,7 +163,7 @@ def _learn(task: Task) -> tuple[MachineRow, Model]:
     """A machine's model, as a file where the run has a folder."""
     job = task.job
     loaded = load_entity(task.entity, job.how)
-    training = Training([loaded], None, f"{len(loaded.table):,} rows")
+    training = TrainingRows([loaded], None, f"{len(loaded.table):,} rows")
     detector, notes = fit_detector(job.config, training, silent)
     model: Model = detector
     if job.folder is not None:
@@ -224,7 +226,7 @@ def _page(task: Task) -> MachineRow:
     return MachineRow(task.entity.name, "ok")
 
 
-def training_rows(loaded: Loaded, job: Job) -> Training:
+def training_rows(loaded: Loaded, job: Job) -> TrainingRows:
     """Which of a machine's own rows are normal."""
     choice = job.choice
     return choose_training(
@@ -238,14 +240,14 @@ def training_rows(loaded: Loaded, job: Job) -> Training:
     )
 
 
-def _other_rows(task: Task, loaded: Loaded) -> Training:
+def _other_rows(task: Task, loaded: Loaded) -> TrainingRows:
     """All rows that another file has of the machine."""
     assert task.normal is not None
     other = load_entity(task.normal, task.job.how, loaded.table.names)
-    return Training([other], None, f"{len(other.table):,} rows of {task.normal.parts[0][1]}")
+    return TrainingRows([other], None, f"{len(other.table):,} rows of {task.normal.parts[0][1]}")
 
 
-def _count(training: Training) -> int:
+def _count(training: TrainingRows) -> int:
     return training.rows or sum(len(one.table) for one in training.tables)
 
 
@@ -260,7 +262,7 @@ def _alarming(task: Task, step: int | None, trained: int) -> Alarming:
 def _with_model(detector: VACE, loaded: Loaded, task: Task, alarming: Alarming) -> Run:
     words = "the shared model" if task.borrowed else f"{detector.facts_['rows']:,} rows"
     notes = ["too few rows for a model of its own: the shared model was used"] * task.borrowed
-    training = Training([], None, words)
+    training = TrainingRows([], None, words)
     return detect_with(detector, loaded, training, alarming, notes=notes, command=task.job.command)
 
 

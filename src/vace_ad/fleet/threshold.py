@@ -1,4 +1,4 @@
-"""One budget for many machines, kept by what all of them show together.
+"""The threshold of a fleet: one budget for many machines, from their peaks together.
 
 Each machine's part of the budget is tiny: 3 alarms a week over 1,000 machines are one alarm in six
 years on each, and no training of some days tells what comes so rarely. So each machine is judged

@@ -1,4 +1,4 @@
-"""Times of events, as machines wrote them, for people: short, and two as one span."""
+"""Short formats of times and time spans of events."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Parquet and Arrow files, also damaged ones, which end in one sentence."""
+"""Parquet and Arrow files; a damaged one raises one clear error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which columns become channels, and what to tell about the others."""
+"""Which columns become channels, and notes on the others."""
 
 from __future__ import annotations
 

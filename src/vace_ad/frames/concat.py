@@ -1,4 +1,4 @@
-"""Several files as one table: the same columns, one below the other, in order of time."""
+"""Concatenates several files into one table, in order of time."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from vace_ad.errors import InputError, TableReadError
 from vace_ad.frames.read import ReadReport
-from vace_ad.frames.sources import Source
+from vace_ad.frames.sources import TableSource
 from vace_ad.settings import option
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ FILE = "\0file"  # the column that says which source a row came from
 Reader = Callable[[str], "tuple[pl.DataFrame, ReadReport]"]
 
 
-def read_sources(sources: Sequence[Source], read: Reader) -> tuple[pl.DataFrame, ReadReport]:
+def read_sources(sources: Sequence[TableSource], read: Reader) -> tuple[pl.DataFrame, ReadReport]:
     """Read every source with `read`; columns from paths are added.
 
     Of several sources, the column FILE gives the number of each row's.
@@ -71,7 +71,7 @@ def _same_columns(first: str, expected: pl.DataFrame, place: str, frame: pl.Data
 
 
 def _one_report(
-    sources: Sequence[Source], reports: Sequence[ReadReport], whole: pl.DataFrame
+    sources: Sequence[TableSource], reports: Sequence[ReadReport], whole: pl.DataFrame
 ) -> ReadReport:
     digest = hashlib.sha256("".join(report.sha256 for report in reports).encode()).hexdigest()
     counts = Counter(note for report in reports for note in dict.fromkeys(report.notes))

@@ -1,4 +1,4 @@
-"""What stands above the values of a table: titles, groups of columns, names, units."""
+"""The header of a table: titles, groups of columns, names, units."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def find_head(
     """
     if header_row is not None and not 1 <= header_row < len(rows):
         raise InputError(
-            f"{option('header_row', header_row)} came; the table has only {len(rows):,} rows"
+            f"{option('header_row', header_row)}: the table has only {len(rows):,} rows"
         )
     if header is False:
         return Head((), (), 0)

@@ -1,7 +1,7 @@
-"""Rows that are neither learned nor judged: the machine stands still, or people work on it.
+"""Idle rows, neither trained on nor scored: the machine is off or under maintenance.
 
 One rule, from the settings, decides it for training, tables, chunks and live rows alike. Whether a
-machine stands still is a condition on its row; a row that cannot tell, since a value is missing,
+machine is off is a condition on its row; a row that cannot tell, since a value is missing,
 is as the one before it. Maintenance is a matter of time.
 """
 
@@ -56,7 +56,7 @@ class IdleRule:
         return self._off is not None or bool(self._config.maintenance or self._faults)
 
     def off(self, rows: Array) -> Answer:
-        """Which of these rows say that the machine stands still, and which that it runs."""
+        """Which of these rows say that the machine is off, and which that it runs."""
         if self._off is None:
             return Answer(np.zeros(len(rows), bool), np.ones(len(rows), bool))
         return self._off(lambda name: self._column(rows, name))

@@ -1,4 +1,4 @@
-"""The shape of a table: one series, a long table, or the rows of several machines.
+"""The layout of a table: one series, a long table, or the rows of several machines.
 
 A long table has a row for each sensor and time; a keyed one has a row for each machine and time.
 Both read as one series would give confident nonsense, so they are recognised and refused.
@@ -35,7 +35,7 @@ _ENTITY_ROWS = 20  # of each value of a column that is named like a machine
 
 
 @dataclass(frozen=True)
-class Shape:
+class Layout:
     """What a table is, where it is not one series."""
 
     by: tuple[str, ...]  # columns that name the machine
@@ -68,7 +68,7 @@ def refuse_other_shapes(frame: pl.DataFrame, time: NDArray[np.datetime64] | None
         raise InputError(shape.refusal())
 
 
-def recognise(frame: pl.DataFrame, time: NDArray[np.datetime64] | None) -> Shape | None:
+def recognise(frame: pl.DataFrame, time: NDArray[np.datetime64] | None) -> Layout | None:
     """The shape of a table without its time column; None where it is one series."""
     if frame.height < _ROWS:
         return None
@@ -167,7 +167,7 @@ def _names_machines(frame: pl.DataFrame, name: str) -> bool:
     return len(counts) >= 2 and float(counts.median() or 0) >= _ENTITY_ROWS  # type: ignore[arg-type]
 
 
-def _shape(frame: pl.DataFrame, keys: tuple[str, ...]) -> Shape | None:
+def _shape(frame: pl.DataFrame, keys: tuple[str, ...]) -> Layout | None:
     """A long table where one column of values is left, else a keyed one."""
     import polars as pl
 
@@ -184,5 +184,5 @@ def _shape(frame: pl.DataFrame, keys: tuple[str, ...]) -> Shape | None:
         # Of two keys, the sensor is the one that is not named like a machine, else the last.
         sensor = sensors[-1]
         by = tuple(key for key in keys if key != sensor)
-        return Shape(by, sensor, values[0], frame[sensor].n_unique())
-    return Shape(keys, count=frame.select(*keys).n_unique())
+        return Layout(by, sensor, values[0], frame[sensor].n_unique())
+    return Layout(keys, count=frame.select(*keys).n_unique())

@@ -75,7 +75,7 @@ def _columns(frame: pl.DataFrame, long: str | Sequence[str]) -> tuple[str, str]:
     parts = [part.strip() for part in long.split(",")] if isinstance(long, str) else list(long)
     if len(parts) != 2:
         raise ConfigError(
-            f"{option('long', long)} came; name two columns, that of the sensors and that of the "
+            f"{option('long', long)}: name two columns, that of the sensors and that of the "
             f"values: {option('long', 'sensor,value')}"
         )
     for name in parts:

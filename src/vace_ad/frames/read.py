@@ -19,7 +19,7 @@ from vace_ad.frames.columnar import read_typed
 from vace_ad.frames.excel import read_excel
 from vace_ad.frames.json_tables import read_json
 from vace_ad.frames.line_protocol import is_line_protocol, read_line_protocol
-from vace_ad.frames.read_options import Reading, names_of
+from vace_ad.frames.read_options import ReadOptions, names_of
 from vace_ad.frames.sources import is_connection, safe_name
 from vace_ad.frames.sql import read_sql
 from vace_ad.frames.text import read_text
@@ -87,15 +87,15 @@ _BOOK = ("sheet", "header_row")
 
 
 def read_table(
-    source: str | Path, how: Reading | None = None, **options: Any
+    source: str | Path, how: ReadOptions | None = None, **options: Any
 ) -> tuple[pl.DataFrame, ReadReport]:
     """Read a file, or standard input for "-", as a table; say what was recognised.
 
     Format and compression are told from the first bytes; delimiter, decimal sign, encoding and
     header of a text are recognised unless given. Columns of numbers come as Float64, other text
-    as String; typed files keep their types. The options are the fields of `Reading`.
+    as String; typed files keep their types. The options are the fields of `ReadOptions`.
     """
-    how = Reading(**options) if how is None else how
+    how = ReadOptions(**options) if how is None else how
     most = limits.parse_size(how.max_size)
     if is_connection(str(source)):
         frame = read_sql(str(source), how.query, most)
@@ -113,7 +113,7 @@ def read_table(
 
 
 def _read_any(
-    name: str, data: bytes | Path, how: Reading, most: int
+    name: str, data: bytes | Path, how: ReadOptions, most: int
 ) -> tuple[pl.DataFrame, ReadReport]:
     """Choose the reader by the first bytes; what gzip holds is looked at in the same way."""
     digest = _digest(data)
@@ -158,7 +158,7 @@ def _read_any(
 def _read_csv(
     name: str,
     data: bytes | Path,
-    how: Reading,
+    how: ReadOptions,
     compression: str | None,
     digest: str,
     most: int,

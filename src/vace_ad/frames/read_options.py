@@ -15,7 +15,7 @@ PLANT = "The plant"
 
 
 @dataclass(frozen=True)
-class Reading:
+class ReadOptions:
     """How to read a table: the keywords of `vace_ad.read`, the options of the commands."""
 
     time_column: str | None = setting(None, "Column that holds the time.")

@@ -1,4 +1,4 @@
-"""The time between rows: one rule, decided at fit and kept in the model, cuts every series.
+"""The sampling interval: one rule, chosen in the fit and stored in the model, splits every series.
 
 Tables, chunks, files and live rows are cut by it alike:
 

@@ -1,4 +1,4 @@
-"""Rows as they come, cut into complete stretches: once, for everybody.
+"""Segments: rows as they arrive, cut into complete runs, in one place.
 
 A cell is missing where it is not finite or beyond ±1e100. Gaps of up to `max_gap` rows in a channel
 are interpolated; cells of longer ones are rebuilt from the channels that are there. Where too many

@@ -1,4 +1,4 @@
-"""How a text table is written: its encoding, delimiter, decimal sign and header, recognised."""
+"""Detects the encoding, delimiter, decimal sign and header of a text table."""
 
 from __future__ import annotations
 
@@ -113,8 +113,8 @@ def sniff_dialect(
         raise ConfigError(f"delimiter and decimal are both {delimiter!r}; they must differ")
     if header is False and header_row is not None:
         raise ConfigError(
-            f"{option('header_row', header_row)} came for a table without a header; give one of "
-            "the two"
+            f"{option('header_row', header_row)} cannot be combined with a table without a "
+            "header; give one of the two"
         )
     delimiters = DELIMITERS if delimiter is None else (delimiter,)
     decimals = DECIMALS if decimal is None else (decimal,)

@@ -1,4 +1,4 @@
-"""Where tables lie: files, folders, globs, patterns with names in braces, pipes, databases."""
+"""Locations of tables: files, folders, globs, patterns with names in braces, pipes, databases."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _HIVE = re.compile(r"([^=/]+)=([^/]*)")
 
 
 @dataclass(frozen=True)
-class Source:
+class TableSource:
     """One place to read from, and what its path says of its rows."""
 
     place: str  # a path, a connection string, or "-" for standard input
     keys: tuple[tuple[str, str], ...] = ()  # column and value, from the path
 
 
-def find_sources(places: str | Path | Iterable[str | Path]) -> list[Source]:
+def find_sources(places: str | Path | Iterable[str | Path]) -> list[TableSource]:
     """Every source behind the given paths, in a fixed order.
 
     A folder stands for the tables in it and below it; folders called `machine=p1` give their
@@ -39,20 +39,20 @@ def find_sources(places: str | Path | Iterable[str | Path]) -> list[Source]:
     found = [source for place in given for source in _behind(str(place))]
     if not found:
         raise TableReadError("no table was named; give the path of one")
-    seen: dict[str, Source] = {}
+    seen: dict[str, TableSource] = {}
     for source in found:
         seen.setdefault(source.place, source)
     return list(seen.values())
 
 
-def _behind(place: str) -> list[Source]:
+def _behind(place: str) -> list[TableSource]:
     if place == "-" or is_connection(place):
-        return [Source(place)]
+        return [TableSource(place)]
     path = Path(place)
     if path.is_dir():
         return _in_folder(path)
     if path.exists():
-        return [Source(place)]
+        return [TableSource(place)]
     if _HOLE.search(place):
         return _by_pattern(place)
     if glob.has_magic(place):
@@ -61,21 +61,21 @@ def _behind(place: str) -> list[Source]:
             raise TableReadError(f"no file matches {place}; check the pattern")
         root = re.split(r"[^/]*[*?\[]", place, maxsplit=1)[0]  # the folders before the first sign
         return [
-            Source(source.place, _hive_keys(source.place[len(root) :]))
+            TableSource(source.place, _hive_keys(source.place[len(root) :]))
             for match in matches
             for source in _behind(match)
         ]
-    return [Source(place)]  # whoever opens it says that it does not exist
+    return [TableSource(place)]  # whoever opens it says that it does not exist
 
 
-def _in_folder(folder: Path) -> list[Source]:
+def _in_folder(folder: Path) -> list[TableSource]:
     files = sorted(path for path in folder.rglob("*") if _is_table(path, folder))
     if not files:
         raise TableReadError(
             f"{folder} is a folder without a table in it; tables end in "
             f"{', '.join(_SUFFIXES[:5])}, …"
         )
-    return [Source(str(path), _hive_keys(str(path.relative_to(folder)))) for path in files]
+    return [TableSource(str(path), _hive_keys(str(path.relative_to(folder)))) for path in files]
 
 
 def _is_table(path: Path, folder: Path) -> bool:
@@ -96,7 +96,7 @@ def _hive_keys(path: str) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _by_pattern(place: str) -> list[Source]:
+def _by_pattern(place: str) -> list[TableSource]:
     """Files that a path with names in braces matches, and what stands in place of the names."""
     pieces = _HOLE.split(place)  # text, name, text, name, …, text
     names = pieces[1::2]
@@ -110,7 +110,7 @@ def _by_pattern(place: str) -> list[Source]:
     for match in sorted(glob.glob(looking, recursive=True)):
         keys = re.fullmatch(expression, match)
         if keys is not None and Path(match).is_file():
-            sources.append(Source(match, tuple(keys.groupdict().items())))
+            sources.append(TableSource(match, tuple(keys.groupdict().items())))
     if not sources:
         raise TableReadError(f"no file matches {place} with something for {{{names[0]}}}")
     return sources

@@ -87,7 +87,7 @@ def as_table(data: Any, expected: tuple[str, ...] = ()) -> Table:
         try:
             data = np.asarray(data)
         except ValueError as error:
-            raise InputError(f"a list of rows of different lengths came: {error}") from error
+            raise InputError(f"the rows of a list must have the same length: {error}") from error
     if isinstance(data, np.ndarray):
         values = _array_values(data)
         if values.shape[1] == len(expected):
@@ -97,7 +97,7 @@ def as_table(data: Any, expected: tuple[str, ...] = ()) -> Table:
         frame = nw.from_native(data, eager_only=True, allow_series=True)
     except TypeError as error:
         raise InputError(
-            f"a {type(data).__name__} came; a table is a NumPy array, or a pandas, polars or "
+            f"got a {type(data).__name__}; a table is a NumPy array, or a pandas, polars or "
             "Arrow table"
         ) from error
     except ValueError as error:  # narwhals refuses tables whose names repeat
@@ -117,12 +117,12 @@ def _array_values(array: NDArray[Any]) -> NDArray[Any]:
     if array.ndim == 1:
         array = array[:, None]
     if array.ndim != 2:
-        raise InputError(f"an array of shape {array.shape} came; needed is (n_rows, n_channels)")
+        raise InputError(f"got an array of shape {array.shape}; needed is (n_rows, n_channels)")
     if array.shape[1] == 0:
-        raise InputError(f"an array of shape {array.shape} came; at least one channel is needed")
+        raise InputError(f"got an array of shape {array.shape}; at least one channel is needed")
     if array.dtype.kind not in "fiub":
         raise InputError(
-            f"an array of {array.dtype} came; its values must be real numbers or truth values"
+            f"got an array of {array.dtype}; its values must be real numbers or booleans"
         )
     return array
 
@@ -180,7 +180,7 @@ def gathered(data: Any, expected: tuple[str, ...]) -> Table:
         return as_table(data, expected).aligned(expected)
     tables = [as_table(chunk, expected).aligned(expected) for chunk in chunks]
     if not tables:
-        raise TableReadError("an iterator without a table came; give at least one")
+        raise TableReadError("the iterator is empty; give at least one table")
     values = np.concatenate([table.values for table in tables])
     times = [table.time for table in tables if table.time is not None]
     time = np.concatenate(times) if len(times) == len(tables) else None

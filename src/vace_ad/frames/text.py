@@ -1,4 +1,4 @@
-"""Text tables: bytes to columns of numbers and words, in whatever dialect they are written."""
+"""Text tables: bytes to columns of numbers and text, in any CSV dialect."""
 
 from __future__ import annotations
 

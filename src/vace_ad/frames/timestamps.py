@@ -1,4 +1,4 @@
-"""Time stamps as people write them: words, counts and zones to nanoseconds."""
+"""Timestamps: text, epochs and time zones to nanoseconds."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ from vace_ad.frames.table import Table, as_table, open_parquet
 from vace_ad.settings import option
 
 
-class Part(NamedTuple):
+class TrainingPart(NamedTuple):
     """A complete stretch of training rows, and where it lies in the tables one after another."""
 
     start: int
@@ -110,7 +110,7 @@ def placed_parts(
     learn: Learn,
     rule: StepRule | None = None,
     idle: IdleRule | None = None,
-) -> list[Part]:
+) -> list[TrainingPart]:
     """The stretches of all training tables that hold a patch and its neighbour.
 
     `rule` says what cuts rows, by default what their own times say; `idle` which are left out.
@@ -138,7 +138,7 @@ def placed_parts(
         longest = max(map(len, tables))
         gaps = " without a gap" if longest >= needed else ""
         raise TooShortError(
-            f"{longest} training rows came; {needed} in a row{gaps} are needed (patch_length "
+            f"got {longest} training rows; {needed} in a row{gaps} are needed (patch_length "
             f"{config.length} + velocity offset {config.offset} + 1); give more rows or a "
             "smaller patch_length"
         )
@@ -202,7 +202,7 @@ def _stretches(
     rebuild: Rebuild | None,
     rule: StepRule,
     idle: IdleRule | None,
-) -> list[Part]:
+) -> list[TrainingPart]:
     """Rows of pieces that follow each other, joined, with the place of their first row."""
     parts, first = [], 0
     for table in tables:
@@ -219,7 +219,7 @@ def _stretches(
                 together.append(piece.rows)
             elif together:
                 rows = np.concatenate(together)
-                parts.append(Part(first + int(places[at - len(rows)]), rows))
+                parts.append(TrainingPart(first + int(places[at - len(rows)]), rows))
                 together = []
             at += piece.n
         first += len(table)
@@ -235,7 +235,7 @@ def _roughly_filled(values: NDArray[Any]) -> NDArray[np.float64]:
     return np.where(np.isnan(filled), middle, filled)
 
 
-def _thinned(parts: Sequence[Part], most: int, least: int) -> list[Part]:
+def _thinned(parts: Sequence[TrainingPart], most: int, least: int) -> list[TrainingPart]:
     """Evenly spaced pieces of long parts, about `most` rows in all, none below `least`."""
     total = sum(len(part.rows) for part in parts)
     if total <= most:
@@ -243,7 +243,7 @@ def _thinned(parts: Sequence[Part], most: int, least: int) -> list[Part]:
     size = max(least, most // PIECES)
     counts = [max(1, round(PIECES * len(part.rows) / total)) for part in parts]
     return [
-        Part(part.start + cut.start, part.rows[cut])
+        TrainingPart(part.start + cut.start, part.rows[cut])
         for part, count in zip(parts, counts, strict=True)
         for cut in _evenly(len(part.rows), count, size)
     ]

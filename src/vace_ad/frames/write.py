@@ -1,4 +1,4 @@
-"""Answers in the caller's kind of table, and on disk."""
+"""Results as the caller's kind of table, and as files."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def _write_sheet(frame: pl.DataFrame, path: Path) -> None:
     local = frame.with_columns(pl.col(zoned).dt.replace_time_zone(None))  # a cell has no zone
     if frame.height >= _SHEET_ROWS:
         raise InputError(
-            f"{frame.height:,} rows came; a sheet has {_SHEET_ROWS:,}, its header included: write "
+            f"got {frame.height:,} rows; a sheet has {_SHEET_ROWS:,}, its header included: write "
             ".parquet or .csv"
         )
     book, bold = openpyxl.Workbook(), openpyxl.styles.Font(bold=True)

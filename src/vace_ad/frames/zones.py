@@ -1,4 +1,4 @@
-"""Time zones: times are kept in UTC and shown in the zone that they came in."""
+"""Time zones: times are stored in UTC and shown in the zone of the input."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Live operation: readings in, rows, scores, alarms with a life, and messages that arrive."""
+"""Live operation: readings, rows, scores, alarms and their delivery."""

@@ -1,4 +1,4 @@
-"""Alignment: rows out of single readings that come late, twice, out of order or from the future.
+"""Alignment: rows from single readings, which may be late, duplicate or out of order.
 
 Time is cut into steps. A row closes when the watermark, the newest time seen of its entity less
 the lateness, has passed its step; until then readings are put in place, whatever their order.

@@ -55,10 +55,14 @@ class ModelSettings(Settings):
         None, "or: train a model for each entity on its first rows, for this long", '"14d"'
     )
     random_state: int = key(0, "random seed of the training", low=0, high=2**31 - 1)
-    off: Text | None = key(None, "with learn: the machine stands still", '"pump_speed < 5"')
-    run_up: int = key(5, "with learn: rows after that which are off too", low=0, high=100_000)
+    off: Text | None = key(
+        None, "with learn: condition under which the machine is off", '"pump_speed < 5"'
+    )
+    run_up: int = key(5, "with learn: rows after that which also count as off", low=0, high=100_000)
     run_down: int = key(5, "with learn: rows before that without alarms", low=0, high=4_096)
-    context: Texts | None = key(None, "with learn: explain others, never blamed", '["ambient"]')
+    context: Texts | None = key(
+        None, "with learn: columns that explain others, never suspects", '["ambient"]'
+    )
     watch: Texts | None = key(None, "with learn: the only channels that alarm", '["flow"]')
     components: Texts | None = key(
         None, "with learn: component/channel of channels that belong to one", '["pump/flow"]'
@@ -131,7 +135,7 @@ class Serving(Settings):
     connections: int = key(100, "most open connections", low=1, high=100_000)
 
 
-class Limits(Settings):
+class NetworkLimits(Settings):
     """Bounds on what the network can create."""
 
     entities: int = key(20_000, "readings of further entities are dropped", low=1, high=10**7)
@@ -145,12 +149,12 @@ SECTIONS: dict[str, type[Settings]] = {
     "deploys": DeploySettings,
     "state": State,
     "server": Serving,
-    "limits": Limits,
+    "limits": NetworkLimits,
 }
 
 
 @dataclass(frozen=True)
-class Part:
+class PluginSection:
     """A source or a sink: its kind and its checked settings."""
 
     kind: str
@@ -162,15 +166,15 @@ class Part:
 class Config:
     """The whole configuration of a watch."""
 
-    source: Part
+    source: PluginSection
     align: Align
     model: ModelSettings
     alarms: AlarmSettings
     deploys: DeploySettings
     state: State
     server: Serving
-    limits: Limits
-    sinks: tuple[Part, ...] = ()
+    limits: NetworkLimits
+    sinks: tuple[PluginSection, ...] = ()
     path: Path | None = None
 
     @property
@@ -231,7 +235,7 @@ def make_config(data: Mapping[str, Any], file: Path | None = None) -> Config:
     return config
 
 
-def _part(given: Any, group: str, where: str, folder: Path | None) -> Part:
+def _part(given: Any, group: str, where: str, folder: Path | None) -> PluginSection:
     known = kinds(group)
     if not isinstance(given, Mapping) or "kind" not in given:
         raise ConfigError(f"{where}.kind is missing: one of {', '.join(known)}")
@@ -241,18 +245,18 @@ def _part(given: Any, group: str, where: str, folder: Path | None) -> Part:
             f"{where}.kind = {kind!r}: must be one of {', '.join(known)}{hint(kind, known)}"
         )
     rest = {name: value for name, value in given.items() if name != "kind"}
-    return Part(str(kind), read_settings(known[kind].load().SETTINGS, rest, where, folder))
+    return PluginSection(str(kind), read_settings(known[kind].load().SETTINGS, rest, where, folder))
 
 
-def _sinks(given: Any, folder: Path | None) -> tuple[Part, ...]:
+def _sinks(given: Any, folder: Path | None) -> tuple[PluginSection, ...]:
     if not isinstance(given, list):
         raise ConfigError("sink must be a list of tables: [[sink]]")
-    parts: list[Part] = []
+    parts: list[PluginSection] = []
     for i, one in enumerate(given, start=1):
         part = _part(one, "sink", f"sink[{i}]", folder)
         same = sum(other.kind == part.kind for other in parts)
         name = f"{part.kind}-{same + 1}" if same else part.kind
-        parts.append(Part(part.kind, part.settings, name))
+        parts.append(PluginSection(part.kind, part.settings, name))
     return tuple(parts)
 
 

@@ -79,11 +79,13 @@ class LiveModel:
 
         return self._resting(Stream.from_bytes(data, self._detector, trusted=True))
 
-    def accept(self, stream: Stream, own: Sequence[tuple[str, Any]], *, hush: bool = False) -> None:
+    def accept(
+        self, stream: Stream, own: Sequence[tuple[str, Any]], *, suppress: bool = False
+    ) -> None:
         """Suppress alarms like those accepted: for all entities beside the model, and for this one.
 
         `own` holds pairs of an id and plain values; one that cannot be read is skipped, with a
-        warning. `hush` also accepts the event that is open now.
+        warning. `suppress` also accepts the event that is open now.
         """
         from vace_ad.alarms.pattern import Pattern
 
@@ -93,7 +95,7 @@ class LiveModel:
                 patterns.append(Pattern.from_plain(name, plain))
             except FeedbackError as error:
                 log.warning("an accepted pattern is skipped: %s", error)
-        stream.accept(patterns, hush=hush)
+        stream.accept(patterns, suppress=suppress)
 
     def mark_fault(self, alarm: str, entity: str, span: tuple[int, int] | None) -> None:
         """Write a verdict to the file beside the model, as `vace feedback --fault` does.

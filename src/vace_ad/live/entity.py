@@ -262,7 +262,7 @@ class Entity:
             patterns = running.patterns
             self._hushed = alarm if running.events else None
         messages = self.life.normal(alarm, self.seen)
-        self._learn(alarm, patterns, hush=self._hushed == alarm)
+        self._learn(alarm, patterns, suppress=self._hushed == alarm)
         return messages
 
     def call_back(self, alarm: str) -> None:
@@ -282,10 +282,10 @@ class Entity:
                 "%s: alarm %s: the verdict is not stored: %s", ascii(self.name), alarm, error
             )
 
-    def _learn(self, alarm: str, patterns: Sequence[Any], *, hush: bool = False) -> None:
+    def _learn(self, alarm: str, patterns: Sequence[Any], *, suppress: bool = False) -> None:
         self.accepted = [*self.accepted, *((alarm, one) for one in patterns)][-_ACCEPTED:]
         if self.stream is not None and self.model is not None:
-            self.model.accept(self.stream, self.accepted, hush=hush)
+            self.model.accept(self.stream, self.accepted, suppress=suppress)
             self._kept = min(self._kept, self.n_rows - 1)  # the snapshot does not know of it
 
     # ---------------------------------------------------------------- learning

@@ -23,7 +23,7 @@ log = logging.getLogger("vace_ad.live")
 _PLAIN = re.compile(r"[\w-][\w.-]*")
 
 
-class Models:
+class EntityModels:
     """The models of all entities, loaded once, and the fits that are under way."""
 
     def __init__(self, config: Config, detectors: Detectors) -> None:

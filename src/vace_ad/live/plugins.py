@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from vace_ad.errors import ConfigError
 
 if TYPE_CHECKING:
-    from vace_ad.live.config import Config, Part
+    from vace_ad.live.config import Config, PluginSection
     from vace_ad.live.sinks import Sink
     from vace_ad.live.sources import Source
 
@@ -87,7 +87,7 @@ def make_source(config: Config) -> Source[Any]:
     return source
 
 
-def make_sink(part: Part) -> Sink[Any]:
+def make_sink(part: PluginSection) -> Sink[Any]:
     """A sink of a configuration."""
     sink: Sink[Any] = kinds("sink")[part.kind].load()(part.settings)
     return sink

@@ -88,7 +88,7 @@ def read_name(value: Any, what: str) -> str:
     name = value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
     if not name or len(name) > LONGEST_NAME or _CONTROL.search(name):
         raise BadRecordError(
-            f"{_short(value)} is no name of {what}: 1 to {LONGEST_NAME} printable signs"
+            f"{_short(value)} is no name of {what}: 1 to {LONGEST_NAME} printable characters"
         )
     return name
 
@@ -99,7 +99,7 @@ def from_object(data: Any, names: Names, now: int | None = None) -> Record:
     Without a time it gets `now`, where that is given.
     """
     if not isinstance(data, Mapping):
-        raise BadRecordError(f"an object was expected, {_short(data)} came")
+        raise BadRecordError(f"expected an object, got {_short(data)}")
     if names.time in data:
         time = read_time(data[names.time])
     elif now is not None:
@@ -165,7 +165,7 @@ class CsvRecords:
         if cells == self.header:  # a rotated file begins with its header again
             return None
         if len(cells) != len(self.header):
-            raise BadRecordError(f"{len(cells)} cells came, the header has {len(self.header)}")
+            raise BadRecordError(f"got {len(cells)} cells, the header has {len(self.header)}")
         return from_object(dict(zip(self.header, cells, strict=True)), self._names)
 
 

@@ -15,7 +15,7 @@ from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import LiveModel
 from vace_ad.live.entity import FITTING, WATCHING, Entity, Tell
 from vace_ad.live.entity_state import keep, restored
-from vace_ad.live.models import Models
+from vace_ad.live.models import EntityModels
 from vace_ad.live.store import Pending, Store
 
 log = logging.getLogger("vace_ad.live")
@@ -27,7 +27,7 @@ class Registry:
     def __init__(
         self,
         config: Config,
-        models: Models,
+        models: EntityModels,
         store: Store,
         checkpoint: Checkpoint,
         tell: Tell | None = None,

@@ -1,4 +1,4 @@
-"""The past replayed: the clock follows the records.
+"""Replay of past records: the clock follows them.
 
 Missing data is found by the clock, so batches end where an entity falls silent or sends again; in
 between, many rows are read at once.

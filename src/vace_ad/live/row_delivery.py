@@ -1,4 +1,4 @@
-"""From scored rows to the sinks that want every one of them."""
+"""Delivers scored rows to the sinks that take every row."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import Detectors
 from vace_ad.live.entity import ELSEWHERE, FITTING, Entity
 from vace_ad.live.entity_state import keep
-from vace_ad.live.models import Models, check_model
+from vace_ad.live.models import EntityModels, check_model
 from vace_ad.live.plugins import make_sink, make_source
 from vace_ad.live.records import Record
 from vace_ad.live.registry import Registry
@@ -58,7 +58,7 @@ class Watch:
             raise
 
     def _assemble(self, config: Config, detectors: Detectors, source: Source[Any] | None) -> None:
-        self.models = Models(config, detectors)
+        self.models = EntityModels(config, detectors)
         check_model(self.models.any(), config, self.store)
         self.source: Source[Any] = source or make_source(config)
         self.deliveries = [

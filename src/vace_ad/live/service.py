@@ -236,7 +236,7 @@ def _check_span(source: Replay, watch: Watch, span: int, learn: int) -> None:
     if source.first is None or not counts["rows"]:
         why = ", ".join(_unused(counts))
         raise InputError(
-            "--backtest: no row came, so there is nothing to count"
+            "--backtest: the source has no rows, so there is nothing to count"
             + (f" (not used: {why})" if why else "; look at [source] with --dry-run")
         )
     there = source.newest - source.first

@@ -297,7 +297,7 @@ def _shown(name: str, value: Any) -> str:
 
 def _secret(name: str, variable: str | None, file: Path | None) -> str | None:
     if variable is not None and file is not None:
-        raise ValueError(f"{name}_env and {name}_file both came; give one of them")
+        raise ValueError(f"{name}_env and {name}_file cannot be combined; give one of them")
     if variable is not None:
         if not os.environ.get(variable):
             raise ValueError(

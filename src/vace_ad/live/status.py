@@ -21,7 +21,7 @@ DROPPED = (
 COUNTERS = {
     "readings": "readings used", "rows": "rows processed",
     "unscored": "rows without a score",
-    "reordered": "readings that came late and were used", "sent": "messages delivered",
+    "reordered": "readings that arrived late and were used", "sent": "messages delivered",
     "send_failed": "deliveries that failed and are tried again",
     "refused": "messages that a sink refused for good",
     "outbox_dropped": "messages dropped because the outbox was full",

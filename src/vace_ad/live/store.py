@@ -1,4 +1,4 @@
-"""What survives a restart: positions, states, alarms and unsent messages, in one SQLite file.
+"""Persistent state: positions, streams, alarms and unsent messages, in one SQLite file.
 
 One transaction holds everything that a batch changed. Streams are not written every time: the
 rows since their last snapshot are, and after a crash they run through the stream again. What

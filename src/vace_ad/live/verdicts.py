@@ -1,4 +1,4 @@
-"""Verdicts of people on alarms: queued by other threads, applied by the loop."""
+"""Operator feedback on alarms: queued by other threads, applied by the main loop."""
 
 from __future__ import annotations
 

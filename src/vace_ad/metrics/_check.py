@@ -1,4 +1,4 @@
-"""What the measures accept: 0/1 labels and finite scores of one length, and a window of rows."""
+"""Input checks of the measures: 0/1 labels, finite scores of the same length, a window."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def same_length(labels: NDArray[Any], other: NDArray[Any], name: str) -> None:
     """Refuse vectors of different lengths."""
     if labels.size != other.size:
         raise InputError(
-            f"{labels.size} labels came with {other.size} {name}; expected one of each a row: "
+            f"got {labels.size} labels and {other.size} {name}; expected one of each a row: "
             "cut both to the same rows"
         )
 

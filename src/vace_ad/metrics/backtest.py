@@ -1,4 +1,4 @@
-"""Run a detector that has alarms over labelled rows, and count what they were worth."""
+"""Runs a detector over labelled rows and evaluates its alarms."""
 
 from __future__ import annotations
 

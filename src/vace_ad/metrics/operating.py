@@ -1,4 +1,4 @@
-"""Operating measures: what alarms at a budget were worth to the person who got them.
+"""Operating measures: quality of the alarms at a budget.
 
 A labelled stretch is found if an event lies within 48 rows of it. An event near no labelled
 stretch is a false alarm. Rows more than 48 rows from any label are normal; those inside events are
@@ -162,7 +162,7 @@ def operating(
 def blame_hits(named: Sequence[Any], true: Collection[Any]) -> Hits:
     """Whether a true channel is among the first 1, 3 and 5 that were named."""
     if not true:
-        raise InputError("no true channel came; a stretch without one cannot be judged: leave it")
+        raise InputError("no true channel was given; leave a range without true channels out")
     return tuple(any(channel in true for channel in named[:k]) for k in PLACES)
 
 
@@ -192,7 +192,7 @@ def _ranges(events: Iterable[tuple[int, int]], n_rows: int) -> NDArray[np.intp]:
     if wrong.any():
         start, end = ranges[wrong][0].tolist()
         raise InputError(
-            f"an event of rows {start} to {end} came with {n_rows} labels; expected ranges "
+            f"got an event of rows {start} to {end} and {n_rows} labels; expected ranges "
             "[start, end) of these rows: give labels and events of the same table"
         )
     return ranges

@@ -1,4 +1,4 @@
-"""Measures for people who run a detector: what was found, how late, and how often it cried wolf."""
+"""Operational measures: events found, delays and false alarms."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from vace_ad.alarms.events import ANOMALY, NEAR_MISS, NO_DATA, Event
 from vace_ad.report.data import ReportData
 from vace_ad.report.formatting import length, rarity, readings, stamp, what_it_means
 from vace_ad.report.tiles import BLOCK, FACTOR, TILE, Embedding, drawable, pack
-from vace_ad.report.time_axis import Clock
+from vace_ad.report.time_axis import TimeAxis
 
 SHOWN_AT_FIRST = 6  # channels drawn before anyone chooses
 BLAMED = 6  # suspects detailed for an event
@@ -25,7 +25,7 @@ MAX_POINTS = 20_000  # of the trajectory, outside events
 
 def document(
     data: ReportData,
-    clock: Clock,
+    clock: TimeAxis,
     embedding: Embedding,
     columns: Sequence[Column],
     events: Mapping[str, list[dict[str, Any]]],
@@ -63,7 +63,7 @@ def document(
     }  # fmt: skip
 
 
-def event_records(data: ReportData, clock: Clock) -> dict[str, list[dict[str, Any]]]:
+def event_records(data: ReportData, clock: TimeAxis) -> dict[str, list[dict[str, Any]]]:
     """Return events and near misses as the scripts need them."""
     return {
         "events": [_event(event, data, clock) for event in data.events],
@@ -101,7 +101,7 @@ def curves(data: ReportData, order: Sequence[int]) -> list[Column]:
     return [*lines, *channels[:SHOWN_AT_FIRST], *expected, *channels[SHOWN_AT_FIRST:]]
 
 
-def _event(event: Event, data: ReportData, clock: Clock) -> dict[str, Any]:
+def _event(event: Event, data: ReportData, clock: TimeAxis) -> dict[str, Any]:
     gap = event.start == event.end
     first = max(0, event.start - 1) if gap else event.start
     last = min(event.start, data.n_rows - 1) if gap else event.end - 1
@@ -136,7 +136,7 @@ def _event(event: Event, data: ReportData, clock: Clock) -> dict[str, Any]:
     }
 
 
-def pack_clock(clock: Clock) -> bytes:
+def pack_clock(clock: TimeAxis) -> bytes:
     """Pack the axis: the rows of its knots, then where they lie."""
     return pack(clock.rows.astype("<f8").tobytes() + clock.at.astype("<f8").tobytes())
 

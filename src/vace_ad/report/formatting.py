@@ -1,4 +1,4 @@
-"""Numbers, times and diagnostics in words that a person uses."""
+"""Formats numbers, times and diagnostics as text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from vace_ad.alarms.events import (
 from vace_ad.frames.time import duration_words
 from vace_ad.frames.zones import offset_words
 from vace_ad.report.data import ReportData
-from vace_ad.report.time_axis import Clock
+from vace_ad.report.time_axis import TimeAxis
 from vace_ad.wording import plural
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
@@ -25,12 +25,12 @@ MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", 
 DIAGNOSTICS = {
     "effective_rank_pr": (
         "Effective rank",
-        "How many directions the embedding really uses, as a share of all it has, counted so "
+        "Number of directions that the embedding uses, as a share of all, weighted so "
         "that strong directions dominate. Near 0 everything lies on one line.",
     ),
     "effective_rank_entropy": (
         "Effective rank, by entropy",
-        "The same count, giving weak directions more say; always at least as large.",
+        "The same with more weight on weak directions; always at least as large.",
     ),
     "active_dims": (
         "Directions in use",
@@ -94,7 +94,7 @@ def rarity_sentence(probability: float, normal_rows: int | None) -> str:
     return f"Normal operation shows one as strong about once in {said[5:]}." if said else ""
 
 
-def stamp(data: ReportData, row: int, clock: Clock) -> str:
+def stamp(data: ReportData, row: int, clock: TimeAxis) -> str:
     """Return when a row was, e.g. "14 Mar 2026 03:20+01:00", as finely as the table is sampled."""
     if data.time is None:
         return f"row {row:,}"
@@ -110,7 +110,7 @@ def stamp(data: ReportData, row: int, clock: Clock) -> str:
     return text + (f".{when.microsecond // 1000:03d}" if clock.step < 100 else "") + offset
 
 
-def length(event: Event, data: ReportData, clock: Clock) -> str:
+def length(event: Event, data: ReportData, clock: TimeAxis) -> str:
     """Return how long an event lasts: in time where there is time, else in rows."""
     rows = event.end - event.start
     if data.time is None:

@@ -25,13 +25,13 @@ from vace_ad.report.formatting import (
     stamp,
 )
 from vace_ad.report.tiles import Embedding
-from vace_ad.report.time_axis import Clock
+from vace_ad.report.time_axis import TimeAxis
 from vace_ad.wording import plural
 
 NAMED = 0.1  # share of the blame that names a second suspect in the table
 
 
-def headline(data: ReportData, clock: Clock) -> str:
+def headline(data: ReportData, clock: TimeAxis) -> str:
     """Return the answer in a sentence: how many events, and the strongest of them."""
     anomalies = [event for event in data.events if event.kind == ANOMALY]
     found = found_words(data.events)
@@ -47,7 +47,7 @@ def headline(data: ReportData, clock: Clock) -> str:
     return escape(text + ".")
 
 
-def summary(data: ReportData, clock: Clock) -> str:
+def summary(data: ReportData, clock: TimeAxis) -> str:
     """Return the line of basic facts under the headline."""
     parts = [f"{data.n_rows:,} rows × {plural(len(data.channels), 'channel')}"]
     if data.time is not None:
@@ -60,7 +60,7 @@ def summary(data: ReportData, clock: Clock) -> str:
     return "".join(f"<li>{escape(part)}</li>" for part in parts)
 
 
-def events_table(data: ReportData, clock: Clock, events: Sequence[Event]) -> str:
+def events_table(data: ReportData, clock: TimeAxis, events: Sequence[Event]) -> str:
     """Return the body of the table of events or near misses, one row each."""
     return "\n".join(_event_row(i, e, data, clock) for i, e in enumerate(events))
 
@@ -100,14 +100,14 @@ def facts(data: ReportData) -> str:
     )
 
 
-def _extent(data: ReportData, clock: Clock) -> str:
+def _extent(data: ReportData, clock: TimeAxis) -> str:
     channels = plural(len(data.channels), "channel")
     if data.time is None:
         return f"{plural(data.n_rows, 'row')} of {channels}"
     return f"{duration_words(1e6 * (float(clock.at[-1]) + clock.step))} of {channels}"
 
 
-def _event_row(i: int, event: Event, data: ReportData, clock: Clock) -> str:
+def _event_row(i: int, event: Event, data: ReportData, clock: TimeAxis) -> str:
     start = max(0, event.start - 1) if event.start == event.end else event.start
     chance = rarity(event.probability, event.normal_rows)
     severe = np.isfinite(event.severity)
@@ -144,14 +144,14 @@ def _event_row(i: int, event: Event, data: ReportData, clock: Clock) -> str:
 
 def _detail(data: ReportData, embedding: Embedding, watched: Sequence[int]) -> str:
     if embedding.share_of_rows == 1:
-        return "Every row of the table is in this file: zoom in as far as you like."
+        return "Every row of the table is in this file."
     spans = [(event.start, event.end) for event in data.events]
     everyone = range(len(embedding.tiles))
     coarse = f"the lowest and highest value of every {embedding.finest_complete:,} rows"
     if spans and embedding.has_rows_of(spans, everyone):
         where = "around every event"
     elif spans and embedding.has_rows_of(spans, watched):
-        where = "of the score and the most blamed channels around every event"
+        where = "of the score and the most suspected channels around every event"
     else:
         where = f"of {embedding.share_of_rows:.0%} of the curves"
     return (

@@ -18,13 +18,13 @@ from vace_ad.frames.segments import run_edges
 from vace_ad.report.data import Curve, ReportData
 from vace_ad.report.document import surroundings
 from vace_ad.report.formatting import length, readings, stamp, what_it_means
-from vace_ad.report.time_axis import Clock
+from vace_ad.report.time_axis import TimeAxis
 
 MOST = 24  # events, the most severe ones
 SUSPECTS = 4  # of an event
 
 
-def pages(data: ReportData, clock: Clock) -> str:
+def pages(data: ReportData, clock: TimeAxis) -> str:
     """Return an article for each of the most severe events, in order of time."""
     numbered = [(i, event) for i, event in enumerate(data.events, 1) if event.start < event.end]
     worst = sorted(numbered, key=lambda one: -np.nan_to_num(one[1].severity, nan=-1.0))[:MOST]
@@ -35,7 +35,7 @@ def pages(data: ReportData, clock: Clock) -> str:
     return "\n".join(found)
 
 
-def _page(number: int, event: Event, data: ReportData, clock: Clock) -> str:
+def _page(number: int, event: Event, data: ReportData, clock: TimeAxis) -> str:
     first, end = surroundings(event, data.n_rows)
     place = {name: i for i, name in enumerate(data.channels)}
     said = readings(event, data)

@@ -1,7 +1,7 @@
-"""What normal rows look like: units of the channels, and how channels hang together.
+"""Per-channel scaling and cross-channel ridge regression.
 
 A missing cell is rebuilt from the channels that are there, plus the noise that the channel has in
-normal operation, so that signals see nothing unusual where nothing was measured.
+normal operation, so that signals see nothing anomalous where nothing was measured.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.signals.folds import FOLDS
-from vace_ad.signals.row_buffer import product
+from vace_ad.signals.row_buffer import blocked_matmul
 
 Array = NDArray[np.float64]
 
@@ -94,8 +94,8 @@ class Normal:
         return within(scaled, self.farthest)
 
     def residuals(self, scaled: Array) -> Array:
-        """What the other channels do not predict, in its usual deviations, (n, n_channels)."""
-        return product(within(scaled, self.farthest_related), self.matrix)
+        """Standardised residuals of each channel given the others, (n, n_channels)."""
+        return blocked_matmul(within(scaled, self.farthest_related), self.matrix)
 
     def rebuild(self, rows: Array, first: int) -> Array:
         """Rows (n, n_channels) with NaN replaced by what the other channels lead to expect.

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.signals.baseline_model import within
-from vace_ad.signals.row_buffer import product
+from vace_ad.signals.row_buffer import blocked_matmul
 
 Array = NDArray[np.float64]
 
@@ -103,7 +103,7 @@ class CellStream:
         if not n:
             return Residuals(x, x, x)
         if not model.n_averages:
-            return self._residuals(product(x, model.matrix) + model.offset)
+            return self._residuals(blocked_matmul(x, model.matrix) + model.offset)
         if self._averages is None:
             self._averages = _Averages(model.n_averages, x[0])
         found = np.empty((n, model.matrix.shape[1]))
@@ -113,7 +113,7 @@ class CellStream:
             z = np.empty((len(some), 1 + model.n_averages, d))
             z[:, 0] = some
             before = self._averages.add(some, z[:, 1:])
-            part = product(z.reshape(len(some), -1), model.matrix) + model.offset
+            part = blocked_matmul(z.reshape(len(some), -1), model.matrix) + model.offset
             beyond = part[:, -d:] - within(part[:, -d:], MOST_INNOVATION)
             far = beyond.any(axis=1)
             taken = int(far.argmax()) + 1 if far.any() else len(some)

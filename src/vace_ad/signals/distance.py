@@ -51,21 +51,21 @@ class Distance(NumbersSignal):
         lengths = [_length(np.clip(x, -cls.farthest, cls.farthest)) for x in training.scaled]
         every = np.concatenate(lengths)
         unit = max(float(np.quantile(every, cls.quantile)), 1e-9)
-        usual = float(np.log1p(every / unit).mean())
+        mean = float(np.log1p(every / unit).mean())
         config = training.config
-        learned = np.array([unit, usual])
+        learned = np.array([unit, mean])
         return Fitted(cls(training.normal, learned, config.drift_half_life, config.warm))
 
     def updated(self, update: Update) -> Fitted:
         """The unit is that of old and new rows."""
         lengths = [_length(np.clip(x, -self.farthest, self.farthest)) for x in update.scaled]
         every = np.concatenate(lengths)
-        unit, usual = self.learned.tolist()
+        unit, mean = self.learned.tolist()
         unit = merged_quantile(np.array([unit]), every[:, None], update.weight, self.quantile)[0]
         for x in update.scaled_accepted:
             unit = max(unit, _length(np.clip(x, -self.farthest, self.farthest)).max())
-        usual = (1 - update.weight) * usual + update.weight * np.log1p(every / unit).mean()
-        return Fitted(replace(self, learned=np.array([unit, usual])))
+        mean = (1 - update.weight) * mean + update.weight * np.log1p(every / unit).mean()
+        return Fitted(replace(self, learned=np.array([unit, mean])))
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""

@@ -1,4 +1,4 @@
-"""All kinds of evidence of the same rows, in step."""
+"""All signals of the same rows, synchronised."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from vace_ad.engine.trajectory import pool
 from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.protocol import Signal, prefixed, under
-from vace_ad.signals.row_buffer import InStep, RowBuffer, added
+from vace_ad.signals.row_buffer import InStep, RowBuffer, ordered_sum
 
 Array = NDArray[np.float64]
 SIDE_BY_SIDE = 512  # rows from which on signals are computed by several threads
@@ -118,6 +118,6 @@ def scores_of(
     for part in parts:
         done, newest = together.extend(part)
         found += [done, together.cut()]
-        now.append(added(newest) if live else np.full(len(part), np.nan))
-    final = added(np.concatenate([*found, together.finish()], axis=1))
+        now.append(ordered_sum(newest) if live else np.full(len(part), np.nan))
+    final = ordered_sum(np.concatenate([*found, together.finish()], axis=1))
     return np.stack([final, np.concatenate(now)])

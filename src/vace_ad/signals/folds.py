@@ -1,4 +1,4 @@
-"""Contiguous blocks of training rows, each held out from what the others teach."""
+"""Cross-validation folds: contiguous blocks of training rows, each held out once."""
 
 from __future__ import annotations
 

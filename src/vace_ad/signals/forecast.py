@@ -1,4 +1,4 @@
-"""Forecast: rows that their own recent past did not lead to expect, sharp in time and causal.
+"""Forecast: large one-step forecast residuals; causal.
 
 Each channel is predicted from its own last six rows and those of the main common movements of all
 channels, by ridge regression. What counts is how far a residual lies beyond what held-out training
@@ -26,7 +26,7 @@ from vace_ad.signals.protocol import (
     Layout,
     Training,
 )
-from vace_ad.signals.row_buffer import product
+from vace_ad.signals.row_buffer import blocked_matmul
 from vace_ad.signals.smoothing import SpreadEvidence
 
 Array = NDArray[np.float64]
@@ -60,7 +60,7 @@ class Forecast(AmplitudeSignal):
     normal: Normal
     weights: Weights
     edge: Array  # (n_channels,), residuals of all but a few training rows, in deviations
-    usual: Array  # (1,), mean evidence of held-out training rows
+    mean_evidence: Array  # (1,), mean evidence of held-out training rows
     half_life: int  # rows
     quantile: float = 0.999  # of held-out residuals: the edge
     least: float = 1.0  # deviations of a channel that a row may always lie off
@@ -80,18 +80,18 @@ class Forecast(AmplitudeSignal):
         without = [folds.weights(without=i) for i in range(FOLDS)]
         off = np.abs(folds.held_out(without))
         edge = np.maximum(np.quantile(off, cls.quantile, axis=0), cls.least)
-        usual = _evidence(off, edge).mean(keepdims=True)
+        mean_evidence = _evidence(off, edge).mean(keepdims=True)
         half_life = training.config.drift_half_life
-        signal = cls(normal, folds.weights(), edge, usual, half_life)
+        signal = cls(normal, folds.weights(), edge, mean_evidence, half_life)
         return Fitted(signal, [replace(signal, weights=weights) for weights in without])
 
     def residuals(self, rows: Array) -> Array:
         """What a stretch of scaled rows (n, n_channels) shows beyond its forecast, from LAGS on."""
-        common = product(rows, self.weights.directions)
+        common = blocked_matmul(rows, self.weights.directions)
         found = np.zeros_like(rows)
         n = len(rows) - LAGS
         if n > 0:
-            predicted = product(_lagged(common), self.weights.common)
+            predicted = blocked_matmul(_lagged(common), self.weights.common)
             if n == 1:  # the same order, in one call
                 own = rows[LAGS - 1 :: -1] * self.weights.own
                 predicted = np.add.accumulate(np.concatenate([predicted, own]))[-1:]
@@ -111,8 +111,8 @@ class Forecast(AmplitudeSignal):
         for part in update.scaled_accepted:
             edge = np.maximum(edge, np.abs(self.residuals(_near(self.normal, part))).max(axis=0))
         new = _evidence(every, edge).mean(keepdims=True)
-        usual = merged_mean(self.usual, new, update.weight)
-        return Fitted(replace(self, edge=edge, usual=usual))
+        mean_evidence = merged_mean(self.mean_evidence, new, update.weight)
+        return Fitted(replace(self, edge=edge, mean_evidence=mean_evidence))
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream."""
@@ -120,7 +120,7 @@ class Forecast(AmplitudeSignal):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What was learned."""
-        return {**self.weights._asdict(), "edge": self.edge, "usual": self.usual}
+        return {**self.weights._asdict(), "edge": self.edge, "mean_evidence": self.mean_evidence}
 
     @classmethod
     def layout(cls, config: VACEConfig, n_channels: int, constants: Mapping[str, Any]) -> Layout:
@@ -131,7 +131,7 @@ class Forecast(AmplitudeSignal):
             "common": ("F64", (LAGS * k, n_channels)),
             "own": ("F64", (LAGS, n_channels)),
             "edge": ("F64", (n_channels,)),
-            "usual": ("F64", (1,)),
+            "mean_evidence": ("F64", (1,)),
         }
 
     @classmethod
@@ -140,7 +140,7 @@ class Forecast(AmplitudeSignal):
     ) -> Self:
         """The reverse of `arrays`."""
         weights = Weights(*(arrays[name] for name in Weights._fields))
-        learned = (arrays["edge"], arrays["usual"], config.drift_half_life)
+        learned = (arrays["edge"], arrays["mean_evidence"], config.drift_half_life)
         return cls(normal, weights, *learned, **constants)
 
 
@@ -149,7 +149,7 @@ class ForecastEvidence(SpreadEvidence):
 
     def __init__(self, forecast: Forecast, live: bool) -> None:
         self._forecast = forecast
-        super().__init__(forecast.normal, forecast.usual, forecast.half_life, SPREAD, live)
+        super().__init__(forecast.normal, forecast.mean_evidence, forecast.half_life, SPREAD, live)
 
     def _begin(self) -> None:
         super()._begin()
@@ -164,7 +164,7 @@ class ForecastEvidence(SpreadEvidence):
         return _evidence(off, forecast.edge)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What is usual, the last rows and their evidence."""
+        """The running mean, the last rows and their evidence."""
         return {**super().state(), "past": self._past}
 
     def resume(self, state: Arrays) -> None:

@@ -1,4 +1,4 @@
-"""Old statistics and new rows, put together without the old rows.
+"""Incremental updates: statistics of old rows combined with new rows.
 
 What a model measures stays as it was fitted: units, regressions, encoders. So what it learned about
 the measured values stays valid, and new rows are added to it. Of old values only a quantile or two

@@ -1,4 +1,4 @@
-"""What a kind of evidence must bring: one signal, one module, one line in `signals.KINDS`.
+"""The interface of a signal: one module each, listed in `signals.KINDS`.
 
 A `Signal` is what was learned from training rows; it is frozen. `Signal.begin` starts an
 `Evidence`, which takes rows as they come and gives one or more lines of evidence, row by row. A
@@ -20,7 +20,7 @@ from vace_ad.config import VACEConfig
 from vace_ad.progress import Progress, silent
 from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.incremental import Update
-from vace_ad.signals.seasonality import Rhythm, find_rhythm, with_rhythm
+from vace_ad.signals.seasonality import Seasonality, find_seasonality, with_seasonality
 
 Array = NDArray[np.float64]
 Arrays = Mapping[str, NDArray[Any]]
@@ -45,17 +45,17 @@ class Training:
     normal: Normal
     residuals: Sequence[Array]  # of each part: what other channels do not predict, held out
     without: Sequence[Normal]  # the same normal, learned without each of the blocks of rows
-    rhythm: Rhythm
+    seasonality: Seasonality
     config: VACEConfig
     progress: Progress = silent
 
     @classmethod
     def of(cls, parts: Sequence[Array], config: VACEConfig, progress: Progress = silent) -> Self:
         """Training rows with what all signals need of them, and settings that suit them."""
-        rhythm = find_rhythm(parts)
-        config = with_rhythm(config, rhythm)
+        seasonality = find_seasonality(parts)
+        config = with_seasonality(config, seasonality)
         parts = [part for part in parts if len(part) >= config.least_rows]
-        return cls(parts, *Normal.fit(parts), rhythm, config, progress)
+        return cls(parts, *Normal.fit(parts), seasonality, config, progress)
 
     @cached_property
     def scaled(self) -> list[Array]:

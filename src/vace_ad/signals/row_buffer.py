@@ -1,4 +1,4 @@
-"""Rows as they come: a buffer, lines in step, and means over the windows that cover a row.
+"""A buffer of rows, synchronised lines, and means over the windows that cover a row.
 
 Each class gives the same bits whatever the chunks, and its state can be kept as arrays.
 """
@@ -20,7 +20,7 @@ TOGETHER = 8  # rows in one matrix product
 SPARE = 32  # rows that a buffer has room for beyond those that wait
 
 
-def product(rows: Array, matrix: Array) -> Array:
+def blocked_matmul(rows: Array, matrix: Array) -> Array:
     """`rows @ matrix`, (n, k), always so many rows at a time.
 
     In one product for all, a row's last bits would depend on its company: libraries compute the
@@ -33,7 +33,7 @@ def product(rows: Array, matrix: Array) -> Array:
     return np.asarray(found.reshape(-1, matrix.shape[1])[:n])
 
 
-def added(lines: Iterable[Array]) -> Array:
+def ordered_sum(lines: Iterable[Array]) -> Array:
     """The sum of lines (n,), one after the other: NumPy's own order depends on their length."""
     stacked = lines if isinstance(lines, np.ndarray) else np.array(list(lines))
     return np.asarray(np.add.accumulate(stacked)[-1])
@@ -115,7 +115,7 @@ class RowBuffer:
         """Take back a state."""
         rows, width = state["rows"], self._space.shape[1]
         if rows.ndim != 2 or rows.shape[1] != width:
-            raise ValueError(f"rows of the shape {rows.shape} came, not of {width} columns")
+            raise ValueError(f"got rows of shape {rows.shape}; expected {width} columns")
         self.refill(rows.copy())
         self._skip = int(state["skip"][0])
 
@@ -230,7 +230,7 @@ def repeated(held: Array, n: int) -> Array:
     return held if n == 1 else np.repeat(held, n, axis=1)
 
 
-def since(before: Array, held: Array, last: int, step: int, a: int, b: int) -> Array:
+def hold_last(before: Array, held: Array, last: int, step: int, a: int, b: int) -> Array:
     """What rows a … b−1 hold, (n_lines, b − a): the value of the last window that had ended.
 
     `held` (n_lines, k) are the values of windows that end every `step` rows, the latest at row

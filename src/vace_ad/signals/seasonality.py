@@ -1,4 +1,4 @@
-"""The rhythm of a series, from its training rows alone: after how many rows it repeats itself."""
+"""The seasonality of a series, from its training rows alone: its period in rows."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from vace_ad.signals.baseline_model import Normal
 
 Array = NDArray[np.float64]
 
-SPAN = 2048  # rows of one look at the series; longer swings are no rhythm of its patches
+SPAN = 2048  # rows of one autocorrelation; longer periods do not fit into patches
 LOOKS = 64  # at most
 SHORTEST, LONGEST = 40, 330  # rows of a period that a patch can follow
 CLEAR = 0.1  # rise of the autocorrelation at the period above its lowest point before
@@ -23,7 +23,7 @@ TIMES = 4  # that training must show the period
 ROUND = 12  # rows that a patch length is a multiple of, so that many strides divide it
 
 
-class Rhythm(NamedTuple):
+class Seasonality(NamedTuple):
     """A period in rows, 0 for none, and how far the autocorrelation rises there."""
 
     period: int
@@ -31,34 +31,34 @@ class Rhythm(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """Whether the series plainly repeats itself."""
+        """Whether the period is clear."""
         return self.rise >= CLEAR and SHORTEST <= self.period <= LONGEST
 
 
-def with_rhythm(config: VACEConfig, rhythm: Rhythm) -> VACEConfig:
+def with_seasonality(config: VACEConfig, seasonality: Seasonality) -> VACEConfig:
     """The settings with patches of one period, unless their length is given or there is none."""
     paper = config.reproduction.over_the_set
-    if config.patch_length is not None or not rhythm.clear or paper:
+    if config.patch_length is not None or not seasonality.clear or paper:
         return config
-    return replace(config, patch_length=round(rhythm.period / ROUND) * ROUND)
+    return replace(config, patch_length=round(seasonality.period / ROUND) * ROUND)
 
 
-def find_rhythm(parts: Sequence[Array]) -> Rhythm:
+def find_seasonality(parts: Sequence[Array]) -> Seasonality:
     """The first clear peak of the mean autocorrelation of all channels that vary."""
     longest = max(parts, key=len)
     line, n_values = _autocorrelation(Normal.units(parts).scaled(longest))
     if not len(line):
-        return Rhythm(0, 0.0)
+        return Seasonality(0, 0.0)
     inner = line[1:-1]
     peaks = np.flatnonzero((inner >= line[:-2]) & (inner > line[2:])) + 1
     peaks = peaks[(peaks >= 8) & (peaks <= LONGEST)]
     if not len(peaks):
-        return Rhythm(0, 0.0)
+        return Seasonality(0, 0.0)
     rises = line[peaks] - np.minimum.accumulate(line)[peaks]
     first = int(np.flatnonzero(rises >= 0.8 * rises.max())[0])  # not one of its multiples
     if len(longest) < TIMES * peaks[first] or rises[first] < CHANCE / np.sqrt(n_values):
-        return Rhythm(0, 0.0)
-    return Rhythm(int(peaks[first]), float(rises[first]))
+        return Seasonality(0, 0.0)
+    return Seasonality(int(peaks[first]), float(rises[first]))
 
 
 def _autocorrelation(rows: Array) -> tuple[Array, int]:

@@ -1,4 +1,4 @@
-"""Evidence that is found row by row and spread over the rows around: what such signals share."""
+"""Smoothing of row-wise evidence over neighbouring rows, shared by several signals."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ Array = NDArray[np.float64]
 
 
 class SpreadEvidence(Evidence):
-    """One line: a row's evidence, divided by how much there usually is, averaged around it."""
+    """One line: a row's evidence, divided by 1 + its running mean, averaged around it."""
 
     def __init__(
-        self, normal: Normal, usual: Array, half_life: float, spread: int, live: bool
+        self, normal: Normal, mean_evidence: Array, half_life: float, spread: int, live: bool
     ) -> None:
         super().__init__(1)
         self._normal = normal
         self._spread, self._live = spread, live
-        self._usual = PastAverage(usual, half_life)
+        self._mean_evidence = PastAverage(mean_evidence, half_life)
         self._begin()
 
     def _begin(self) -> None:
@@ -45,7 +45,7 @@ class SpreadEvidence(Evidence):
         found = self._found(self._normal.scaled(rows) if scaled is None else scaled)
         found = found[:, None]  # (n, 1)
         self._n += len(rows)
-        evidence = (found / (1 + self._usual.add(found))).T  # (1, n)
+        evidence = (found / (1 + self._mean_evidence.add(found))).T  # (1, n)
         done = self._waited(self._means.add(evidence))
         if self._live:
             self.now = self._provisional(len(rows))
@@ -77,15 +77,15 @@ class SpreadEvidence(Evidence):
         return rest
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What is usual, and the last rows' evidence."""
+        """The running mean, and the last rows' evidence."""
         return {
             "n": np.array([self._n, self._late]),
-            **prefixed("usual", self._usual.state()),
+            **prefixed("mean_evidence", self._mean_evidence.state()),
             **prefixed("means", self._means.state()),
         }
 
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
         self._n, self._late = (int(n) for n in state["n"])
-        self._usual.resume(under("usual", state))
+        self._mean_evidence.resume(under("mean_evidence", state))
         self._means.resume(under("means", state))

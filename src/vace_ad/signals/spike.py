@@ -1,4 +1,4 @@
-"""Spikes: rows that stand out from the rows around them, which longer windows blur.
+"""Spikes: single rows that differ from their neighbours.
 
 A row stands out by its distance from the median of the nine rows around it, in each channel. So a
 level that drifts or jumps is no spike, nor is a pulse of more than four rows: those are for the
@@ -46,7 +46,7 @@ class Spike(AmplitudeSignal):
 
     normal: Normal
     edge: Array  # (n_channels,), at most, in deviations
-    usual: Array  # (1,), mean evidence of held-out training rows
+    mean_evidence: Array  # (1,), mean evidence of held-out training rows
     half_life: int  # rows
     least: float = 1.0  # deviations of a channel that a row may always stand out
 
@@ -54,17 +54,17 @@ class Spike(AmplitudeSignal):
     def fit(cls, training: Training) -> Fitted:
         """Learn from scaled training rows."""
         none = np.zeros(training.normal.n_channels)
-        edge, others, usual = _learned(training.scaled, [none], cls.least)
-        signal = cls(training.normal, edge, usual, training.config.drift_half_life)
+        edge, others, mean_evidence = _learned(training.scaled, [none], cls.least)
+        signal = cls(training.normal, edge, mean_evidence, training.config.drift_half_life)
         return Fitted(signal, [replace(signal, edge=each) for each in others])
 
     def updated(self, update: Update) -> Fitted:
         """The edge goes as far as old or new rows did."""
         named = [h for part in update.scaled_accepted for h in _heights(part)]
         before = [self.edge, *(each.max(axis=0, initial=0) for each in named)]
-        edge, others, usual = _learned(update.scaled, before, self.least)
-        usual = merged_mean(self.usual, usual, update.weight)
-        signal = replace(self, edge=edge, usual=usual)
+        edge, others, mean_evidence = _learned(update.scaled, before, self.least)
+        mean_evidence = merged_mean(self.mean_evidence, mean_evidence, update.weight)
+        signal = replace(self, edge=edge, mean_evidence=mean_evidence)
         return Fitted(signal, [replace(signal, edge=each) for each in others])
 
     def begin(self, *, live: bool = False) -> Evidence:
@@ -73,12 +73,12 @@ class Spike(AmplitudeSignal):
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What was learned."""
-        return {"edge": self.edge, "usual": self.usual}
+        return {"edge": self.edge, "mean_evidence": self.mean_evidence}
 
     @classmethod
     def layout(cls, config: VACEConfig, n_channels: int, constants: Mapping[str, Any]) -> Layout:
         """What `arrays` gives."""
-        return {"edge": ("F64", (n_channels,)), "usual": ("F64", (1,))}
+        return {"edge": ("F64", (n_channels,)), "mean_evidence": ("F64", (1,))}
 
     @classmethod
     def restored(
@@ -86,7 +86,11 @@ class Spike(AmplitudeSignal):
     ) -> Self:
         """The reverse of `arrays`."""
         return cls(
-            normal, arrays["edge"], arrays["usual"], config.drift_half_life, constants["least"]
+            normal,
+            arrays["edge"],
+            arrays["mean_evidence"],
+            config.drift_half_life,
+            constants["least"],
         )
 
 
@@ -96,7 +100,7 @@ class SpikeEvidence(Evidence):
     def __init__(self, spike: Spike) -> None:
         super().__init__(1)
         self._spike = spike
-        self._usual = PastAverage(spike.usual, spike.half_life)
+        self._mean_evidence = PastAverage(spike.mean_evidence, spike.half_life)
         self._begin()
 
     def _begin(self) -> None:
@@ -121,7 +125,7 @@ class SpikeEvidence(Evidence):
             return np.empty((1, 0))
         heights = stand_out(self._rows.all, self._given, end)
         found = _evidence(heights, self._spike.edge)[:, None]  # (m, 1)
-        return np.asarray((found / (1 + self._usual.add(found))).T)
+        return np.asarray((found / (1 + self._mean_evidence.add(found))).T)
 
     def end(self) -> Array:
         """The evidence that is left of the stretch."""
@@ -130,15 +134,15 @@ class SpikeEvidence(Evidence):
         return done
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """What is usual, and the last rows."""
+        """The running mean, and the last rows."""
         given = {"given": np.array([self._given])}
         waiting = prefixed("rows", self._rows.state())
-        return {**given, **waiting, **prefixed("usual", self._usual.state())}
+        return {**given, **waiting, **prefixed("mean_evidence", self._mean_evidence.state())}
 
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
         self._given = int(state["given"][0])
-        self._usual.resume(under("usual", state))
+        self._mean_evidence.resume(under("mean_evidence", state))
         self._rows.resume(under("rows", state))
 
 

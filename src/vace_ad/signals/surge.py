@@ -1,4 +1,4 @@
-"""Surge: rows in which many channels at once are farther from their mean than recently.
+"""Surge: many channels deviate at once, relative to the recent mean.
 
 The other signals average over time, because one row of a few channels says little. One row of
 hundreds of channels is an average in itself: its length hardly varies in normal operation, and a
@@ -31,7 +31,7 @@ from vace_ad.signals.running_mean import PastAverage
 Array = NDArray[np.float64]
 
 FEWEST = 32  # channels; the evidence of fewer would count next to nothing
-HABIT = 16  # a drift half-life is so many half-lives of the habit
+FASTER = 16  # half-lives of the running mean in a drift half-life
 AT_ONCE = 512  # rows measured together: they stay in the processor's cache
 
 
@@ -50,8 +50,8 @@ class Surge(NumbersSignal):
     most: float = 3.0  # the largest weight
     farthest: float = 10.0  # deviations beyond which a channel counts no more
     shortest: float = 0.1  # added to a row's length, in units of the root of the channels
-    least: float = 0.1  # deviation from the habit at least, and so where training is constant
-    edge: float = 1.0  # deviations above the habit from which on a row counts
+    least: float = 0.1  # smallest deviation from the running mean, as in constant training rows
+    edge: float = 1.0  # deviations above the running mean from which on a row counts
 
     @classmethod
     def fit(cls, training: Training) -> Fitted | None:
@@ -62,10 +62,10 @@ class Surge(NumbersSignal):
         nothing = np.array([0.0, 1.0, cls.edge])
         signal = cls(training.normal, nothing, config.drift_half_life, config.warm)
         lengths = [_Lengths(signal).add(part) for part in training.scaled]
-        usual = float(np.concatenate(lengths).mean())
-        above = [signal._above(line, usual) for line in lengths]
+        mean = float(np.concatenate(lengths).mean())
+        above = [signal._above(line, mean) for line in lengths]
         deviation = max(float(np.concatenate(above).std()), cls.least)
-        return Fitted(replace(signal, learned=np.array([usual, deviation, cls.edge])))
+        return Fitted(replace(signal, learned=np.array([mean, deviation, cls.edge])))
 
     @property
     def weight(self) -> float:
@@ -73,33 +73,33 @@ class Surge(NumbersSignal):
         return min((self.normal.n_channels / self.single) ** 2, self.most)
 
     def weighed(self, above: Array) -> Array:
-        """The evidence of rows so far above their habit, as it counts."""
+        """The evidence of rows so far above their running mean, as it counts."""
         _, deviation, edge = self.learned
         return np.asarray(self.weight * np.maximum(above / deviation - edge, 0))
 
-    def habit(self, lengths: Array, usual: float) -> PastAverage:
+    def running_mean(self, lengths: Array, mean: float) -> PastAverage:
         """The baseline of a stream that begins with these: no higher than in training."""
-        start = min(usual, float(lengths[: self.warm].mean()))
-        return PastAverage(np.array([start]), self.half_life / HABIT)
+        start = min(mean, float(lengths[: self.warm].mean()))
+        return PastAverage(np.array([start]), self.half_life / FASTER)
 
-    def _above(self, lengths: Array, usual: float) -> Array:
-        habit = self.habit(lengths, usual).add(lengths[:, None])[:, 0]
-        return np.asarray(lengths - habit)
+    def _above(self, lengths: Array, mean: float) -> Array:
+        running_mean = self.running_mean(lengths, mean).add(lengths[:, None])[:, 0]
+        return np.asarray(lengths - running_mean)
 
     def updated(self, update: Update) -> Fitted:
-        """Mean and deviation are those of old and new rows; accepted rows count as usual."""
-        usual, deviation, edge = self.learned.tolist()
+        """Mean and deviation are those of old and new rows; accepted rows count as normal."""
+        mean, deviation, edge = self.learned.tolist()
         lengths = [_Lengths(self).add(part) for part in update.scaled]
-        above = [self._above(line, usual) for line in lengths]
+        above = [self._above(line, mean) for line in lengths]
         if above:
             share = update.weight
             varies = (1 - share) * deviation**2 + share * float(np.concatenate(above).var())
             deviation = max(float(np.sqrt(varies)), self.least)
-            usual = (1 - share) * usual + share * float(np.concatenate(lengths).mean())
+            mean = (1 - share) * mean + share * float(np.concatenate(lengths).mean())
         for part in update.scaled_accepted:
             off = log_lengths(within(part, self.farthest), self.shortest)
-            edge = max(edge, (float(off.max()) - usual) / deviation)
-        return Fitted(replace(self, learned=np.array([usual, deviation, edge])))
+            edge = max(edge, (float(off.max()) - mean) / deviation)
+        return Fitted(replace(self, learned=np.array([mean, deviation, edge])))
 
     def begin(self, *, live: bool = False) -> Evidence:
         """Evidence of a stream; that of a row is final at once."""
@@ -107,13 +107,13 @@ class Surge(NumbersSignal):
 
 
 class SurgeEvidence(Evidence):
-    """How far rows are above their habit, along a stream."""
+    """How far rows are above their running mean, along a stream."""
 
     def __init__(self, surge: Surge) -> None:
         super().__init__(1)
         self._surge = surge
         self._lengths = _Lengths(surge)
-        self._habit: PastAverage | None = None  # known from the first rows of the stream on
+        self._running_mean: PastAverage | None = None  # known from the first rows of the stream on
 
     def add(self, rows: Array, scaled: Array | None = None) -> Array:
         """The evidence of these rows."""
@@ -122,9 +122,9 @@ class SurgeEvidence(Evidence):
             return self.now
         surge = self._surge
         lengths = self._lengths.add(surge.normal.scaled(rows) if scaled is None else scaled)
-        if self._habit is None:
-            self._habit = surge.habit(lengths, float(surge.learned[0]))
-        above = lengths - self._habit.add(lengths[:, None])[:, 0]
+        if self._running_mean is None:
+            self._running_mean = surge.running_mean(lengths, float(surge.learned[0]))
+        above = lengths - self._running_mean.add(lengths[:, None])[:, 0]
         self.now = surge.weighed(above)[None]
         return self.now
 
@@ -134,15 +134,17 @@ class SurgeEvidence(Evidence):
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Both averages."""
-        habit = {} if self._habit is None else prefixed("habit", self._habit.state())
-        return {**habit, **self._lengths.state()}
+        kept = self._lengths.state()
+        if self._running_mean is not None:
+            kept = {**prefixed("running_mean", self._running_mean.state()), **kept}
+        return kept
 
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
         self._lengths.resume(state)
-        if habit := under("habit", state):
-            self._habit = PastAverage(habit["start"], self._surge.half_life / HABIT)
-            self._habit.resume(habit)
+        if running_mean := under("running_mean", state):
+            self._running_mean = PastAverage(running_mean["start"], self._surge.half_life / FASTER)
+            self._running_mean.resume(running_mean)
 
 
 class _Lengths:

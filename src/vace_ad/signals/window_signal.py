@@ -8,7 +8,7 @@ deviation that is too large or too small is scale; the shortest window is there 
 Relation: how channels move together, which each channel on its own cannot tell.
 
 Every channel is predicted, row by row, from all the others by a ridge regression of training. What
-is left swings more where a channel goes its own way, even within its usual range and rhythm.
+is left swings more where a channel goes its own way, even within its usual range and seasonality.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The evidence of windows along a stream: features, what is usual, provisional and final lines."""
+"""The evidence of windows along a stream: features, running means, provisional and final lines."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.protocol import Arrays, Evidence, prefixed, under
-from vace_ad.signals.row_buffer import InStep, RowBuffer, WindowMeans, repeated, since
+from vace_ad.signals.row_buffer import InStep, RowBuffer, WindowMeans, hold_last, repeated
 from vace_ad.signals.running_mean import PastAverage
 from vace_ad.signals.windows import (
     Envelope,
@@ -77,7 +77,7 @@ class EnvelopeEvidence(Evidence):
         self._envelope, self._d = envelope, n_channels
         self._half_life, self._warm = half_life, warm
         self._used: PastAverage | None = None  # known from the first windows of the stream on
-        self._usual = PastAverage(envelope.usual, half_life)
+        self._mean_evidence = PastAverage(envelope.mean_evidence, half_life)
         self._nothing = np.empty((self.n_lines, 0))
         self._begin()
 
@@ -108,7 +108,7 @@ class EnvelopeEvidence(Evidence):
         self._blocks.drop(n_windows)
         # The row that completes each window; rows from there on hold its evidence.
         last = self._n - (self._n - envelope.window) % envelope.step - 1  # of the newest window
-        self.now = since(self._held, held, last, envelope.step, before, self._n)
+        self.now = hold_last(self._held, held, last, envelope.step, before, self._n)
         self._held = held[:, -1:]
         return done
 
@@ -128,20 +128,20 @@ class EnvelopeEvidence(Evidence):
         sums = by_line(fresh, self.n_lines)
         # The windows complete rows up to the one that each of them starts at.
         completed = slice(envelope.step - 1 if self._means.n_given else 0, None, envelope.step)
-        done, usual = self._weighed(self._means.add(sums))
-        after = self._usual.value[:, None]
+        done, mean_evidence = self._weighed(self._means.add(sums))
+        after = self._mean_evidence.value[:, None]
         if len(features) > 1:
-            after = np.concatenate([usual[:, 1:], after], axis=1)[:, completed]
+            after = np.concatenate([mean_evidence[:, 1:], after], axis=1)[:, completed]
         return done, np.log1p(sums) / (1 + after)
 
     def _average(self, start: Array) -> PastAverage:
         return PastAverage(start, self._half_life / self._envelope.step)
 
     def _weighed(self, rows: Array) -> tuple[Array, Array]:
-        """Evidence of rows, divided by how much of it there usually is; and that average."""
+        """Evidence of rows, divided by 1 + its running mean; and that mean."""
         evidence = np.log1p(rows)
-        usual = self._usual.add(evidence.T).T
-        return np.asarray(evidence / (1 + usual)), usual
+        mean_evidence = self._mean_evidence.add(evidence.T).T
+        return np.asarray(evidence / (1 + mean_evidence)), mean_evidence
 
     def end(self) -> Array:
         """The evidence that is left of the stretch."""
@@ -150,13 +150,13 @@ class EnvelopeEvidence(Evidence):
         return done
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """Habits, waiting rows and blocks."""
+        """Running means, waiting rows and blocks."""
         used = {} if self._used is None else prefixed("used", self._used.state())
         return {
             **used,
             "held": self._held,
             "n": np.array([self._n]),
-            **prefixed("usual", self._usual.state()),
+            **prefixed("mean_evidence", self._mean_evidence.state()),
             **prefixed("rows", self._rows.state()),
             **prefixed("blocks", self._blocks.state()),
             **prefixed("means", self._means.state()),
@@ -167,7 +167,7 @@ class EnvelopeEvidence(Evidence):
         if used := under("used", state):
             self._used = self._average(used["start"])
             self._used.resume(used)
-        self._usual.resume(under("usual", state))
+        self._mean_evidence.resume(under("mean_evidence", state))
         self._held, self._n = state["held"], int(state["n"][0])
         self._rows.resume(under("rows", state))
         self._blocks.resume(under("blocks", state))

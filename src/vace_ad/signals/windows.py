@@ -21,13 +21,13 @@ from vace_ad.config import VACEConfig
 from vace_ad.signals.folds import contiguous_folds
 from vace_ad.signals.incremental import merged_edges, merged_mean
 from vace_ad.signals.protocol import Arrays, Layout, LearnedAlone, prefixed, under
-from vace_ad.signals.row_buffer import added, grid_to_rows
+from vace_ad.signals.row_buffer import grid_to_rows, ordered_sum
 
 Array = NDArray[np.float64]
 
 STEPS = 8  # windows that cover a row
 MOST_WINDOWS = 20_000  # that an envelope is learned from
-_ENVELOPE = ("low", "high", "usual")
+_ENVELOPE = ("low", "high", "mean_evidence")
 
 
 class Windowed(NamedTuple):
@@ -56,7 +56,7 @@ class Envelope(LearnedAlone):
     step: int  # rows a block, and rows from one window to the next
     low: Array  # (n_features,): for each line in turn, that of each channel
     high: Array  # (n_features,)
-    usual: Array  # (n_lines,), mean evidence of held-out training rows
+    mean_evidence: Array  # (n_lines,), mean evidence of held-out training rows
     bounds: Bounds
 
     @property
@@ -71,8 +71,10 @@ class Envelope(LearnedAlone):
         """The envelope of scaled training rows, and those without each block of them."""
         none = np.empty(0)
         blank = cls(windowed, *_sizes(windowed, length), none, none, none, bounds)
-        envelope, without, usual = blank._learned(parts, blank._around)
-        return replace(envelope, usual=usual), [replace(each, usual=usual) for each in without]
+        envelope, without, mean_evidence = blank._learned(parts, blank._around)
+        return replace(envelope, mean_evidence=mean_evidence), [
+            replace(each, mean_evidence=mean_evidence) for each in without
+        ]
 
     def updated(
         self, parts: Sequence[Array], accepted: Sequence[Array], weight: float
@@ -90,8 +92,10 @@ class Envelope(LearnedAlone):
             return replace(self, low=low, high=high)
 
         envelope, without, new = self._learned(parts, learn)
-        usual = merged_mean(self.usual, new, weight)
-        return replace(envelope, usual=usual), [replace(each, usual=usual) for each in without]
+        mean_evidence = merged_mean(self.mean_evidence, new, weight)
+        return replace(envelope, mean_evidence=mean_evidence), [
+            replace(each, mean_evidence=mean_evidence) for each in without
+        ]
 
     def _around(self, features: Array) -> Envelope:
         low, high = np.quantile(features, [self.bounds.edge, 1 - self.bounds.edge], axis=0)
@@ -200,7 +204,7 @@ class Windows(LearnedAlone):
     def weighted(self, found: Sequence[Array]) -> Array:
         """The lines (n_lines, n) as they count, from those of each window length."""
         places, weights = self._sums
-        return added(weights * np.concatenate(found)[places])
+        return ordered_sum(weights * np.concatenate(found)[places])
 
     def constants(self) -> dict[str, Any]:
         """Weights and bounds."""
@@ -236,7 +240,7 @@ class Windows(LearnedAlone):
             own = under(str(i), arrays)
             sizes = _sizes(windowed, config.window)
             envelopes.append(
-                Envelope(windowed, *sizes, own["low"], own["high"], own["usual"], bounds)
+                Envelope(windowed, *sizes, own["low"], own["high"], own["mean_evidence"], bounds)
             )
         return cls(tuple(envelopes), config.drift_half_life, config.warm, bounds)
 

@@ -1,1 +1,1 @@
-"""What people see of a detector and a detection: text, card, plot, and the report's contents."""
+"""Text, notebook card, plot and report contents of a detector and a detection."""

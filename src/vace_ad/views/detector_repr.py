@@ -1,4 +1,4 @@
-"""What a fitted detector learned, at a glance: a few lines of text, a table for notebooks."""
+"""The repr of a fitted detector: text, and a table for notebooks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def facts(detector: VACE) -> dict[str, str]:
     found = {
         "learned from": rows,
         "channels": f"{len(model.channels):,}: {listed}",
-        "rhythm": _rhythm(detector),
+        "seasonality": _seasonality(detector),
         "signals": ", ".join(model.lines),
         "alarms": _alarms(detector),
     }
@@ -58,8 +58,8 @@ def html(detector: VACE) -> str:
     return f"<div><p><b>{escape(detector.settings_text)}</b></p><table>{rows}</table></div>"
 
 
-def _rhythm(detector: VACE) -> str:
-    period = (detector.facts_.get("rhythm") or {}).get("period")
+def _seasonality(detector: VACE) -> str:
+    period = (detector.facts_.get("seasonality") or {}).get("period")
     if not period:
         return "none"
     step = detector.model_.step

@@ -1,4 +1,4 @@
-"""Whether a detector can be trusted on a table, in sentences for a person."""
+"""Diagnostics of a detector on a table, as sentences."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def trust(model: Model, table: Table, found: Detection) -> list[str]:
     sentences = [
         _length(model.facts),
         *_data(model.facts),
-        rhythm_words(model.facts),
+        seasonality_words(model.facts),
         _coverage(model, table, found),
         _scored(found),
         *_threshold(model, found),
@@ -60,16 +60,16 @@ def _data(facts: Any) -> list[str]:
     ]
 
 
-def rhythm_words(facts: Any) -> str:
+def seasonality_words(facts: Any) -> str:
     """Return the rhythm of training, e.g. "Training shows a pattern of about 1 day"."""
     from vace_ad.signals.seasonality import CLEAR
 
-    rhythm = facts.get("rhythm")
-    if rhythm is None:
+    seasonality = facts.get("seasonality")
+    if seasonality is None:
         return ""
-    period, rise = rhythm["period"], rhythm["rise"]
+    period, rise = seasonality["period"], seasonality["rise"]
     if not period or rise < CLEAR:
-        return "Training shows no clear repeating pattern, so shapes of curves count for less."
+        return "Training has no clear period, so the shape of curves is not used much."
     times = f", seen {facts['rows'] // period:,} times" if facts.get("rows") else ""
     return f"Training shows a pattern of about {_span(period, facts.get('step_seconds'))}{times}."
 
@@ -117,11 +117,10 @@ def _scored(found: Detection) -> str:
 
 def _threshold(model: Model, found: Detection) -> list[str]:
     if found.threshold.given:
-        return [f"The threshold was given by a person ({found.threshold.words})."]
+        return [f"The threshold was set by the user ({found.threshold.words})."]
     n_rows = model.alarm.tails.n_rows
     words = [
-        f"The limits ({found.threshold.words}) rest on {plural(n_rows, 'row')} of training that "
-        "were judged as if they were new."
+        f"The limits ({found.threshold.words}) come from {plural(n_rows, 'held-out training row')}."
     ]
     if found.threshold.note:
         words.append(f"Be careful: {found.threshold.note}.")
@@ -131,9 +130,9 @@ def _threshold(model: Model, found: Detection) -> list[str]:
 def _training(model: Model) -> list[str]:
     """What was seen when the training rows were looked at, and what to do."""
     notes = model.facts.get("training", ())
-    words = [f"Look at the training: {note['words']}." for note in notes]
+    words = [f"Check the training rows: {note['words']}." for note in notes]
     if not any(note["kind"] == "contaminated" for note in notes):
-        words.append("No part of the training stands out as a fault.")
+        words.append("No training rows stand out as a fault.")
     return words
 
 

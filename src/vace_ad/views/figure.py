@@ -37,7 +37,7 @@ Array = NDArray[np.float64]
 def plot(found: Detection, ax: Any = None) -> Any:
     """Draw evidence, its limit and events on matplotlib axes; return those.
 
-    Where none came, a new figure has the most suspected channels below, with what was expected.
+    Without `ax`, a new figure also shows the most suspected channels with their expected values.
     """
     table = None if found.data is None else as_table(found.data)
     time = None if table is None else table.time

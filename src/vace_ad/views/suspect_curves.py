@@ -1,4 +1,4 @@
-"""The curves around the suspects of events: what was expected, and how surprising the rest was."""
+"""Curves of the suspects of events: expected values and evidence."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def test_a_constant_channel_has_no_share():
 
 
 def test_too_few_rows_and_no_fit_are_said():
-    with pytest.raises(TooShortError, match="5 training rows came"):
+    with pytest.raises(TooShortError, match="got 5 training rows"):
         Cells().fit(rows(n=5))
     with pytest.raises(NotFittedError, match="call fit first"):
         Cells().score(rows())

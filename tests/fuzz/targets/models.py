@@ -107,7 +107,7 @@ class _Safetensors(Target):
 
     def __init__(self) -> None:
         warnings.simplefilter("ignore", VaceWarning)
-        noise = np.random.default_rng(0).normal(size=(400, 3))  # no rhythm: no encoders
+        noise = np.random.default_rng(0).normal(size=(400, 3))  # no seasonality: no encoders
         without = VACE(random_state=0).fit(noise)
         self.detectors = [without, VACE(**SMALL, shape="always").fit(rows(400, 0))]
         self.test = rows(320, 1)

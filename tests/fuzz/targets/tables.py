@@ -23,7 +23,7 @@ from fuzz.target import BrokenError, Target
 from vace_ad.app.loading import load_table
 from vace_ad.cli.main import main
 from vace_ad.errors import VaceWarning
-from vace_ad.frames.read_options import Reading
+from vace_ad.frames.read_options import ReadOptions
 from vace_ad.frames.where import rows_where
 
 N = 60
@@ -74,7 +74,7 @@ class Table(Target):
         path = folder / f"t{self.suffix}"
         path.write_bytes(data)
         try:
-            loaded = load_table(path, Reading(max_size="300MB"))
+            loaded = load_table(path, ReadOptions(max_size="300MB"))
             shape = (len(loaded.table), len(loaded.table.names))
             if loaded.table.values.shape != shape or not all(shape):
                 raise BrokenError(f"a table of shape {loaded.table.values.shape}, not {shape}")
@@ -191,7 +191,7 @@ class Sqlite(Table):
         path = folder / "t.db"
         path.write_bytes(data)
         try:
-            how = Reading(query="SELECT * FROM readings", max_size="300MB")
+            how = ReadOptions(query="SELECT * FROM readings", max_size="300MB")
             load_table(f"sqlite:///{path}", how)
         finally:
             if path.read_bytes() != data or list(folder.iterdir()) != [path]:

@@ -18,10 +18,10 @@ SERVER = {"address": "127.0.0.1:0"}
 def pushed(tmp_path):
     """A watch that rows are pushed to."""
     data = config(tmp_path, server=SERVER, sink=[{"kind": "prometheus"}])
-    from vace_ad.live.config import Part
+    from vace_ad.live.config import PluginSection
     from vace_ad.live.sources.http import HttpSource
 
-    source = Part("http", HttpSource.SETTINGS())
+    source = PluginSection("http", HttpSource.SETTINGS())
     object.__setattr__(data, "source", source)
     with running(data) as (watch, url):
         yield watch, url

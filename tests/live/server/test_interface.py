@@ -13,7 +13,7 @@ import pytest
 
 from live.feeds import START, config, write
 from live.running import ask, running, until
-from vace_ad.live.config import Part
+from vace_ad.live.config import PluginSection
 from vace_ad.live.sources.http import HttpSource
 
 ROUNDS = 6  # requests of each operation and content type
@@ -35,7 +35,7 @@ ANYWHERE = {400, 404, 405, 411, 414, 421}
 def pushed(tmp_path):
     """A watch that rows are pushed to, with few connections."""
     data = config(tmp_path, server={"address": "127.0.0.1:0", "connections": 8, "body": 200_000})
-    object.__setattr__(data, "source", Part("http", HttpSource.SETTINGS()))
+    object.__setattr__(data, "source", PluginSection("http", HttpSource.SETTINGS()))
     with running(data) as (watch, url):
         yield watch, url
 

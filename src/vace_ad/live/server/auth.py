@@ -123,7 +123,7 @@ class Guard:
         if given:
             address = sender_of(scope)
             if self._attempts.wait(address):
-                return 429, b"too many wrong tokens came from this address; wait a while\n", plain
+                return 429, b"too many wrong tokens from this address; try again later\n", plain
             if hmac.compare_digest(given.encode(), self._token.encode()):
                 return None
             self._attempts.failed(address)

@@ -1,4 +1,4 @@
-"""Limits on requests, and numbers that JSON can hold."""
+"""Limits on requests, and JSON without NaN."""
 
 from __future__ import annotations
 

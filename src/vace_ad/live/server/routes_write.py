@@ -50,7 +50,7 @@ class WriteRoutes:
         token, sender = self._config.server.secret("token"), sender_of(request.scope)
         wait = self._attempts.wait(sender)
         if wait:
-            words = f"too many wrong tokens came from this address; try again in {wait:.0f} s"
+            words = f"too many wrong tokens from this address; try again in {wait:.0f} s"
             raise HTTPException(429, words, {"Retry-After": f"{wait:.0f}"})
         answer = RedirectResponse("/", 303)
         if token is None:

@@ -1,4 +1,4 @@
-"""Home Assistant by MQTT discovery: alarms, scores and suspects appear there by themselves."""
+"""Home Assistant by MQTT discovery: alarms, scores and suspects appear there automatically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Standard input and growing files, as CSV or JSON lines; rotation and truncation are survived."""
+"""Standard input and growing files, as CSV or JSON lines; handles rotation and truncation."""
 
 from __future__ import annotations
 

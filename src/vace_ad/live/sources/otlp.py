@@ -34,7 +34,7 @@ Levels = Annotated[tuple[float, ...], BeforeValidator(_levels)]
 Labels = tuple[tuple[str, str], ...]
 
 
-class Point(NamedTuple):
+class DataPoint(NamedTuple):
     """A reading, with what it takes to make a rate of it."""
 
     entity: str
@@ -84,7 +84,7 @@ class OtlpSource(PushSource[OtlpSettings]):
 
     # -------------------------------------------------------------------- requests
 
-    def parse(self, body: bytes, kind: str, packed: str = "") -> list[Point]:
+    def parse(self, body: bytes, kind: str, packed: str = "") -> list[DataPoint]:
         """The points of a request; what cannot be used is left out and noted."""
         if packed not in ("", "identity", "gzip"):
             raise BadRecordError(f"content-encoding {packed!r}: gzip or none is understood")
@@ -108,7 +108,7 @@ class OtlpSource(PushSource[OtlpSettings]):
         """What an exporter wants to hear: all was taken."""
         return b"{}" if kind == JSON else b""
 
-    def _points(self, request: Any) -> Iterator[Point]:
+    def _points(self, request: Any) -> Iterator[DataPoint]:
         for resource in request.resource_metrics:
             entity = self._entity(_labels(resource.resource.attributes))
             if entity is None:
@@ -133,7 +133,7 @@ class OtlpSource(PushSource[OtlpSettings]):
             self.note(f"a resource is left out: {error}")
             return None
 
-    def _metric(self, entity: str, metric: Any) -> Iterator[Point]:
+    def _metric(self, entity: str, metric: Any) -> Iterator[DataPoint]:
         shape = metric.WhichOneof("data")
         if shape is None:
             return
@@ -152,17 +152,17 @@ class OtlpSource(PushSource[OtlpSettings]):
             if shape in ("gauge", "sum"):
                 which = point.WhichOneof("value")
                 value = nan if ended or which is None else read_number(getattr(point, which))
-                yield Point(*head, kind, value, start)
+                yield DataPoint(*head, kind, value, start)
             elif shape == "summary":
                 count = nan if ended else float(point.count)
-                yield Point(entity, time, f"{metric.name}.count", *both, "cumulative", count)
+                yield DataPoint(entity, time, f"{metric.name}.count", *both, "cumulative", count)
                 for one in point.quantile_values:
                     level = _p(one.quantile)
                     value = nan if ended else read_number(one.value)
-                    yield Point(entity, time, f"{metric.name}.{level}", *both, "gauge", value)
+                    yield DataPoint(entity, time, f"{metric.name}.{level}", *both, "gauge", value)
             elif not ended:
                 make = explicit if shape == "histogram" else exponential
-                yield Point(*head, kind, make(point), start)
+                yield DataPoint(*head, kind, make(point), start)
 
     def _shown(self, series: Labels) -> Labels:
         wanted = self.settings.attributes
@@ -170,7 +170,7 @@ class OtlpSource(PushSource[OtlpSettings]):
 
     # --------------------------------------------------------------------- records
 
-    def _records(self, items: list[Point]) -> list[Record]:
+    def _records(self, items: list[DataPoint]) -> list[Record]:
         cells = []
         for point in items:
             for name, value in self._cells(point):
@@ -182,7 +182,7 @@ class OtlpSource(PushSource[OtlpSettings]):
                 cells.append((point.entity, point.time, channel, value))
         return gathered(cells, self.settings.several)
 
-    def _cells(self, point: Point) -> Iterator[tuple[str, float]]:
+    def _cells(self, point: DataPoint) -> Iterator[tuple[str, float]]:
         """What a point says of its time: a value, a rate, or a rate and quantiles."""
         value = point.value
         if isinstance(value, Histogram):
@@ -199,7 +199,7 @@ class OtlpSource(PushSource[OtlpSettings]):
             if rate is not None:
                 yield point.name, rate
 
-    def _spread(self, point: Point, whole: Histogram) -> Iterator[tuple[str, float]]:
+    def _spread(self, point: DataPoint, whole: Histogram) -> Iterator[tuple[str, float]]:
         """The rate of a histogram's observations, and their quantiles since the last point."""
         new, seconds = whole, (point.time - point.start) / 1e9
         if point.kind == "cumulative":

@@ -1,4 +1,4 @@
-"""What sources share to which programs push: a bounded queue, and an answer when rows are kept."""
+"""Shared by push sources: a bounded queue, and an acknowledgement when rows are stored."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Counters as rates, and several readings of one cell as one: what pushed metrics need."""
+"""Counters as rates, and several readings of one cell combined, for pushed metrics."""
 
 from __future__ import annotations
 

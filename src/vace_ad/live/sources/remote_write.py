@@ -18,7 +18,7 @@ _SERIES = 1_000_000  # remembered with their places
 Labels = tuple[tuple[str, str], ...]
 
 
-class Reading(NamedTuple):
+class Sample(NamedTuple):
     """A sample of a series that is watched."""
 
     entity: str
@@ -69,7 +69,7 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
         self._counters |= dict.fromkeys((position or {}).get("counters", ()), True)
         self._counters |= dict.fromkeys((position or {}).get("gauges", ()), False)
 
-    def parse(self, body: bytes) -> list[Reading]:
+    def parse(self, body: bytes) -> list[Sample]:
         """The readings of a request; series that cannot be used are left out and noted."""
         written = prompb.decode(body)
         for name, counter in written.types.items():
@@ -78,7 +78,7 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
                 self._places.clear()
         if len(self._places) > _SERIES:
             self._places.clear()
-        readings: list[Reading] = []
+        readings: list[Sample] = []
         for labels, samples in written.series:
             place = self._places.get(labels, ())
             if place == ():
@@ -86,7 +86,7 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
             if place:
                 entity, channel, counter = place
                 readings += [
-                    Reading(
+                    Sample(
                         entity,
                         time * 10**6,
                         channel,
@@ -138,7 +138,7 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
         patterns = self.settings.metrics
         return not patterns or any(fnmatchcase(name, one) for one in patterns)
 
-    def _records(self, items: list[Reading]) -> list[Record]:
+    def _records(self, items: list[Sample]) -> list[Record]:
         cells: list[tuple[str, int, str, float]] = []
         for entity, time, channel, value, counter in items:
             found: float | None = value

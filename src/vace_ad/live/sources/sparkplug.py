@@ -197,7 +197,7 @@ class SparkplugSource(BrokerSource[SparkplugSettings]):
                 name = aliases[metric.alias].name
             if name is None or kinds is None:
                 self._ask(node)
-                raise BadRecordError(f"data of {entity} came before its birth, or with a new alias")
+                raise BadRecordError(f"data of {entity} before its birth, or with a new alias")
             kind = kinds.get(name) if kind is None else kind
             if kind in _NUMBERS and not _ours(name):
                 yield read_name(name, "a channel"), number_of(metric, kind), metric.time

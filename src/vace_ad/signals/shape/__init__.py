@@ -30,7 +30,7 @@ from vace_ad.signals.protocol import (
     prefixed,
     under,
 )
-from vace_ad.signals.seasonality import Rhythm
+from vace_ad.signals.seasonality import Seasonality
 from vace_ad.signals.shape.direction import Direction
 from vace_ad.signals.shape.evidence import (
     DIRECTION_QUANTILE,
@@ -76,7 +76,7 @@ class Shape(Signal):
     def fit(cls, training: Training) -> Fitted | None:
         """Learn the encoders, then the statistics of their embeddings."""
         config, progress = training.config, training.progress
-        weight = weight_of(config, training.rhythm)
+        weight = weight_of(config, training.seasonality)
         if weight == 0:
             return None
         scale = _floor_unit(training.normal, config)
@@ -190,8 +190,8 @@ _CONSTANTS = {
 }
 
 
-def weight_of(config: VACEConfig, rhythm: Rhythm) -> float:
-    """How much shape counts: the clearer the rhythm, the more.
+def weight_of(config: VACEConfig, seasonality: Seasonality) -> float:
+    """How much shape counts: the clearer the seasonality, the more.
 
     Patches that hold no whole period of anything tell what windows tell already, so they count
     only where their length is known or they are asked for.
@@ -200,7 +200,7 @@ def weight_of(config: VACEConfig, rhythm: Rhythm) -> float:
         return 1.0
     if config.shape == "auto" and config.patch_length is None:
         return 0.0
-    return float(np.clip(2 * rhythm.rise, 0.5, 1.0))
+    return float(np.clip(2 * seasonality.rise, 0.5, 1.0))
 
 
 def _floor_unit(normal: Normal, config: VACEConfig) -> NDArray[np.float64]:

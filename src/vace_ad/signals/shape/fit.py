@@ -1,4 +1,4 @@
-"""What a fit learns about shape: encoders first, then the statistics of their embeddings."""
+"""Fits the shape signal: encoders first, then the statistics of their embeddings."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Geometry of the training embeddings: is the regime there that the scorer assumes?"""
+"""Geometry of the training embeddings: checks of the regime that the scorer assumes."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.signals.row_buffer import product
+from vace_ad.signals.row_buffer import blocked_matmul
 from vace_ad.signals.shape.prototypes import cluster, mean_cosine_distance, unit
 
 Embeddings = NDArray[np.floating]  # (n, d_z)
@@ -39,7 +39,7 @@ class Gaussian:
 
     def score(self, embeddings: Embeddings) -> NDArray[np.float64]:
         """Mahalanobis distance of each embedding, (n,)."""
-        white = product(embeddings - self.mean, self.whitening)
+        white = blocked_matmul(embeddings - self.mean, self.whitening)
         squared = (white * white).sum(axis=1)
         return np.asarray(np.sqrt(squared) if self.root else squared)
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import needs
-from vace_ad.signals.row_buffer import product
+from vace_ad.signals.row_buffer import blocked_matmul
 
 EPSILON = 1e-8  # shortest vector that has a direction
 
@@ -62,7 +62,7 @@ def mean_cosine_distance(
     k = min(neighbours, len(prototypes))
     out = np.empty(len(units))
     for a in range(0, len(units), block):
-        distance = 1 - product(units[a : a + block], prototypes.T)  # (block, K)
+        distance = 1 - blocked_matmul(units[a : a + block], prototypes.T)  # (block, K)
         nearest = np.partition(distance, k - 1, axis=1)[:, :k]
         out[a : a + block] = nearest.mean(axis=1)
     return out

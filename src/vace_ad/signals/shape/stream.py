@@ -13,7 +13,7 @@ from vace_ad.engine import EngineSlot
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.trajectory import embed, embed_one
 from vace_ad.signals.protocol import Arrays, Evidence, prefixed, under
-from vace_ad.signals.row_buffer import RowBuffer, WindowMeans, repeated, since
+from vace_ad.signals.row_buffer import RowBuffer, WindowMeans, hold_last, repeated
 from vace_ad.signals.shape.evidence import EncoderEvidence, Signals, composed
 
 Array = NDArray[np.float64]
@@ -105,7 +105,7 @@ class ShapeEvidence(Evidence):
         if lines.shape[1]:
             # The row that completes each patch; rows from there on hold its evidence.
             last = self._n - (self._n - length) % stride - 1  # of the newest patch
-            self.now = since(self._held, lines, last, stride, before, self._n)
+            self.now = hold_last(self._held, lines, last, stride, before, self._n)
             self._held = lines[:, -1:]
         else:
             self.now = repeated(self._held, len(rows))

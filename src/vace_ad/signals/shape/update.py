@@ -1,4 +1,4 @@
-"""Statistics of embeddings that learn new patches; the encoders stay."""
+"""Updates the statistics of embeddings with new patches; the encoders stay."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from vace_ad.signals.shape.prototypes import unit
 Array = NDArray[np.float64]
 
 # The weight of accepted stretches, however short. The squared distance of what is a share w of a
-# Gaussian is 1 / w (1 − w) at most along the way to it: 6, where about 64 is usual.
+# Gaussian is 1 / w (1 − w) at most along the way to it: 6, where about 64 is typical.
 NAMED = 0.2
 
 

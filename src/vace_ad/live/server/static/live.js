@@ -27,7 +27,7 @@ function alarmCard(alarm) {
   if (blamed.length) card.append(make("div", { className: "what blame" }, blamed.join(", "), alarm.signal ? ` (${alarm.signal})` : ""));
   const facts = (alarm.readings ?? []).slice(0, 1).map(readingWords);
   if (alarm.partner && alarm.channels.length) facts.push(`${alarm.channels[0].name} and ${alarm.partner} stopped going together`);
-  if (alarm.lasting) facts.push("ended because what stayed became the new normal");
+  if (alarm.lasting) facts.push("ended because a lasting change became the new normal");
   if (facts.length) card.append(make("div", { className: "what" }, facts.join("; ")));
   if (alarm.reason) card.append(make("div", { className: "what" }, alarm.reason));
   const marks = [alarm.acknowledged && "acknowledged", alarm.normal && "called normal", alarm.fault && "called a fault"].filter(Boolean);
