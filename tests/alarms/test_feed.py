@@ -214,7 +214,6 @@ def test_rules(toy: Toy) -> None:
     assert second.start < first.end + 450 <= third.start
 
 
-@pytest.mark.xfail(strict=True, reason="a joined event has only the rows of its strongest lines")
 def test_a_joined_event_has_the_rows_of_all_that_was_joined(toy: Toy) -> None:
     rows = broken(toy, SHIFT, SPIKE, STUCK)
     first, _, third = run_feed(toy, rows).events

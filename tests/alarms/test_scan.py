@@ -132,7 +132,8 @@ def test_idle_lines_never_alarm_and_need_no_budget(tails: Tails) -> None:
     idle[[1, 4]] = True
     found = Tails.fit([noise(5000, 0)], idle, D)
     assert (found.level == NEVER).tolist() == idle.tolist()
-    alive = np.array([D - 1] * D + [D - 1] * D + [D] * 2 * D + [1] * 3)  # lines of the same kind
+    # lines of the same kind; kinds of whole rows
+    alive = np.array([D - 1] * D + [D - 1] * D + [D] * 2 * D + [3] * 3)
     np.testing.assert_allclose(found.needed(0.01), np.log(BUDGET_SHARES * alive / 0.01))
     assert (Limits(found, 0.01).limit[idle] >= NEVER).all()
 

@@ -24,7 +24,7 @@ MIDDLE_PRICE = 3.0  # of whole rows and of stuck values
 PEAKS = 15  # highest excursions of a line that its tail is fitted to
 PRIOR_PEAKS = 10  # weight of the mean tail of all lines
 PRIOR_SHAPE = 0.3  # of a heavy tail, as likely as so many peaks before any is seen
-BUDGET_SHARES = 2  # among which kinds of lines spread the budget: they rarely alarm alone
+BUDGET_SHARES = 2  # of the budget: one for channels, one for whole rows
 
 # Training rows that are left out: excursions that one in so many clean series would show.
 CLEAN_SERIES = 10

@@ -122,10 +122,12 @@ class Tails:
     def needed(self, rate: float) -> Array:
         """Nats at which each line may alarm under a budget of `rate` alarms a row, (n_lines,).
 
-        Each kind has a share of the budget, which is spread evenly over its lines.
+        Channels and whole rows have a share of the budget each. That of the channels is spread over
+        the lines of a kind: kinds look at the same cells. Kinds of whole rows share the other.
         """
         kinds = _kinds((len(self.level) - N_ROW_KINDS) // N_CHANNEL_KINDS)
         alive = np.bincount(kinds, self.level < NEVER)
+        alive[N_CHANNEL_KINDS:] = N_ROW_KINDS
         shares = BUDGET_SHARES * np.maximum(alive[kinds], 1)
         return np.asarray(np.log(shares / rate))
 

@@ -3,7 +3,7 @@
 A line that rises above its limit opens an event, or joins the open one that its excursion reaches
 into. A line is over when it fell back to zero, or from its highest point by as much as its limit,
 or has not risen for some time; an event when all of its lines are. It began where the excursion
-began that raised it, and it ends with the last of the lines that have much evidence.
+began that raised it, and it ends where the line with most evidence was highest.
 """
 
 from __future__ import annotations
@@ -62,13 +62,19 @@ class Tracked:
 
     @property
     def rows(self) -> tuple[int, int]:
-        """The rows [start, end): from where what raised it began to where a high line ends.
+        """The rows [start, end): from where what raised it began to where its highest line ends.
 
-        Lines with at least half as much evidence as the highest are high.
+        A value that is repeated belongs to it for as long as it is.
         """
-        first, most = next(iter(self.lines.values())), max(m.top for m in self.lines.values())
-        ends = [member.end for member in self.lines.values() if 2 * member.top >= most]
-        return first.start, max(*ends, self.alarm + 1)
+        first = next(iter(self.lines.values()))
+        highest = max(self.lines.values(), key=lambda member: member.top)
+        n_channels = len(self.shares)
+        stuck = [
+            member.end
+            for line, member in self.lines.items()
+            if describe(line, n_channels).kind == "stuck"
+        ]
+        return first.start, max(highest.end, self.alarm + 1, *stuck)
 
 
 def _joined(before: Member, now: Member) -> Member:
