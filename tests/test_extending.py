@@ -93,7 +93,7 @@ def test_a_signal(installed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
 def test_a_signal_that_nobody_adds() -> None:
     with pytest.raises(ConfigError, match="'outside_rnage', which no installed package adds"):
         VACE(**SMALL, extra_signals=("outside_rnage",)).fit(waves(1000))
-    with pytest.raises(ConfigError, match="a tuple of strings"):
+    with pytest.raises(ConfigError, match="a list of names"):
         VACE(extra_signals="outside_range")
 
 

@@ -63,10 +63,15 @@ def run(
             a = b
     yield stream.finish()
     if stream.n_rows < model.reach:
-        raise TooShortError(
-            f"{stream.n_rows} rows came; a score looks at {model.reach}, so at least that many are "
-            "needed"
-        )
+        raise TooShortError(f"got {stream.n_rows} rows; a score needs at least {model.reach}")
+
+
+def scores_to_end(stream: Stream, data: Any, progress: Progress) -> Array:
+    """The scores of a series alone; no other evidence is kept."""
+    parts = [(part.scores, int(part.idle.sum())) for part in run(stream, data, progress)]
+    scores = np.concatenate([part for part, _ in parts])
+    _check_scored(stream, scores, sum(idle for _, idle in parts))
+    return scores
 
 
 def run_to_end(

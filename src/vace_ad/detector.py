@@ -18,7 +18,7 @@ from vace_ad.alarms.events import Event
 from vace_ad.alarms.expected import expected_cells, explain_rows
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.suspects import Blame
-from vace_ad.batch import judge_scores, run, run_to_end, without_accepted
+from vace_ad.batch import judge_scores, run, run_to_end, scores_to_end, without_accepted
 from vace_ad.detection import Detection
 from vace_ad.errors import ConfigError, VaceWarning
 from vace_ad.estimator import Estimator
@@ -131,7 +131,7 @@ class VACE(Estimator):
             assert table.time is not None
             return np.asarray(scores[np.searchsorted(ordered.time, table.time)])
         with shown(progress) as report:
-            return run_to_end(Stream(self.model_, live=False), data, report).scores
+            return scores_to_end(Stream(self.model_, live=False), data, report)
 
     @_of_each
     def signals(self, data: Any, *, progress: Progress | bool = False) -> dict[str, Scores]:

@@ -101,12 +101,12 @@ def test_what_is_no_budget_is_refused_with_what_is(words: str) -> None:
 @pytest.mark.parametrize(
     ("amount", "per", "told"),
     [
-        (0, "week", "0 alarms a week came"),
-        (-1, "rows", "-1 alarms a rows came"),
-        (0, "share", "rate of 0 came"),
-        (1, "share", "rate of 1 came"),
-        (99.9, "share", "rate of 99.9 came"),
-        (1, "year", "a budget per 'year' came"),
+        (0, "week", "0 alarms a week"),
+        (-1, "rows", "-1 alarms a rows"),
+        (0, "share", "rate of 0"),
+        (1, "share", "rate of 1"),
+        (99.9, "share", "rate of 99.9"),
+        (1, "year", "a budget per 'year'"),
     ],
 )
 def test_budgets_out_of_range(amount: float, per: str, told: str) -> None:

@@ -19,7 +19,7 @@ def trajectory(shape: Shape, table: Table, progress: Progress = silent) -> NDArr
     """The embedding of every patch, (n_patches, n_encoders, d_z); NaN where a value is missing."""
     length = shape.config.length
     if len(table) < length:
-        raise TooShortError(f"{len(table)} rows came; a patch has {length}")
+        raise TooShortError(f"got {len(table)} rows; need at least patch_length={length}")
     rows = table.block(0, len(table))
     patches = PatchSet([rows], length, shape.scale)
     z = np.concatenate(list(embed(shape.engine.engine, patches, patches.grid(1), progress)))
