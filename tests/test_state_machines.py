@@ -99,10 +99,10 @@ class StreamMachine(RuleBasedStateMachine):
             self.stream.save(Path(folder) / "s.state")
             self.stream = Stream.resume(Path(folder) / "s.state", fitted())
 
-    @rule(which=st.sets(st.integers(0, 1)), hush=st.booleans())
-    def accept(self, which, hush):  # none undoes it all
-        self.stream.accept([patterns()[k] for k in sorted(which)], hush=hush)
-        self.done.append(("accept", sorted(which), hush))
+    @rule(which=st.sets(st.integers(0, 1)), suppress=st.booleans())
+    def accept(self, which, suppress):  # none undoes it all
+        self.stream.accept([patterns()[k] for k in sorted(which)], suppress=suppress)
+        self.done.append(("accept", sorted(which), suppress))
 
     def teardown(self):
         again, answers = fitted().stream(), []
@@ -111,7 +111,7 @@ class StreamMachine(RuleBasedStateMachine):
                 part = slice(TRAIN + given[0], TRAIN + given[1])
                 answers.append(again.add(table()[part], TIMES[part]))
             else:
-                again.accept([patterns()[k] for k in given[0]], hush=given[1])
+                again.accept([patterns()[k] for k in given[0]], suppress=given[1])
         ends = [(*these, one.finish()) for these, one in
                 ((self.answers, self.stream), (answers, again))]  # fmt: skip
         for one, other in zip(*ends, strict=True):

@@ -54,7 +54,7 @@ def test_read_gives_a_table_and_warns(tmp_path: Path) -> None:
         frame = read(tmp_path / "t.csv", time_zone="UTC")
     assert frame.columns == ["time", "flow", "pressure", "temp [degC]"]
     assert frame.schema["time"] == pl.Datetime("ns", "UTC")
-    with pytest.raises(ConfigError, match="'timezone' is not a way to read a table"):
+    with pytest.raises(ConfigError, match="'timezone' is not an option of read"):
         read(tmp_path / "t.csv", timezone="UTC")
 
 

@@ -165,7 +165,7 @@ def test_resampling(vace: Runner, tmp_path: Path) -> None:
 
 def test_contaminated_training_is_told(vace: Runner, tmp_path: Path) -> None:
     table = frame().with_columns(
-        pl.when(pl.int_range(pl.len()).is_between(300, 320))
+        pl.when(pl.int_range(pl.len()).is_between(300, 310))
         .then(60.0)
         .otherwise(pl.col("speed"))
         .alias("speed")
@@ -174,7 +174,7 @@ def test_contaminated_training_is_told(vace: Runner, tmp_path: Path) -> None:
     answer = vace("detect", tmp_path / "t.csv", "--train-share", "0.6", "--json", *QUICK)
     told = json.loads(answer.out)
     note = next(one for one in told["fit"]["training"] if one["kind"] == "contaminated")
-    assert any(start < 320 and end > 300 for start, end in note["rows"])
+    assert any(start < 311 and end > 300 for start, end in note["rows"])
     assert note["words"] in told["notes"]
 
 

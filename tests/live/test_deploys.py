@@ -12,6 +12,7 @@ from live.test_entity import SETUP, told
 from vace_ad.live.config import DeploySettings
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.entity import Entity
+from vace_ad.live.entity_state import keep, restored
 from vace_ad.live.records import Record
 from vace_ad.live.store import Pending, Store
 
@@ -77,9 +78,9 @@ def test_rows_in_chunks_and_a_restart_say_the_same(model, tmp_path):
         one = entity(model, (DEPLOY, ""))
         found = one.take(records()[:cut], Counter(), None)
         pending = Pending()
-        one.keep(pending, snapshot=False)
+        keep(one, pending, snapshot=False)
         store.commit(pending)
-        again = Entity.restored(
+        again = restored(
             "pump", one._config, model, store.entity("pump"), store, deploys=one._settling._deploys
         )
         found += again.take(records()[cut:], Counter(), None)

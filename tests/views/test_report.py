@@ -84,10 +84,13 @@ def test_trust_says_what_speaks_against_it(fitted: Fitted) -> None:
 @pytest.mark.parametrize(
     ("facts", "said"),
     [
-        ({"rhythm": {"period": 288, "rise": 0.5}, "step_seconds": 300.0}, "about 1 day."),
-        ({"rhythm": {"period": 60, "rise": 0.5}, "step_seconds": 1.0}, "about 1 min."),
-        ({"rhythm": {"period": 60, "rise": 0.5}, "rows": 600}, "about 60 rows, seen 10 times."),
-        ({"rhythm": {"period": 0, "rise": 0.0}}, "no clear repeating pattern"),
+        ({"seasonality": {"period": 288, "rise": 0.5}, "step_seconds": 300.0}, "about 1 day."),
+        ({"seasonality": {"period": 60, "rise": 0.5}, "step_seconds": 1.0}, "about 1 min."),
+        (
+            {"seasonality": {"period": 60, "rise": 0.5}, "rows": 600},
+            "about 60 rows, seen 10 times.",
+        ),
+        ({"seasonality": {"period": 0, "rise": 0.0}}, "no clear period"),
     ],
 )
 def test_the_rhythm_in_words(facts: dict[str, object], said: str) -> None:
@@ -114,7 +117,7 @@ def test_a_threshold_of_a_person_is_not_said_to_rest_on_training(fitted: Fitted)
     assert any("held-out" in line for line in trust(detector.model_, as_table(frame), found))
     given = detector.detect(frame, budget=Budget(50.0, "threshold"), first=TRAIN)
     lines = trust(detector.model_, as_table(frame), given)
-    assert "The threshold was given by a person (scores above 50)." in lines
+    assert "The threshold was set by the user (scores above 50)." in lines
     assert not any("rest on" in line for line in lines)
 
 

@@ -26,6 +26,8 @@ from vace_ad.signals.protocol import Layout, prefixed, under
 Array = NDArray[np.float64]
 
 MOST_SHARE = 1e10  # of a channel in a row's squared distance from normal
+FAR = 8.0  # robust deviations up to which training values count where outlying ones are looked for
+NORMAL_MAD = 0.6745  # median absolute deviation of a normal distribution, in standard deviations
 WIDTH = 3.0  # deviations of a residual to either side of the expected value
 
 
@@ -61,7 +63,16 @@ class AlarmModel:
     def outlying(
         cls, parts: Sequence[Array], watched: NDArray[np.bool_] | None = None
     ) -> list[tuple[int, int]]:
-        """Rows [start, end) of complete training stretches that are unlike all others, in order."""
+        """Rows [start, end) of complete training stretches that are unlike all others, in order.
+
+        Values count up to `FAR` robust deviations from the median, so that a far one does not set
+        the scale by which it is judged.
+        """
+        rows = np.concatenate(parts)
+        median = np.median(rows, axis=0)
+        deviation = np.median(np.abs(rows - median), axis=0) / NORMAL_MAD
+        most = np.where(deviation > 0, FAR * deviation, np.inf)
+        parts = [median + within(part - median, most) for part in parts]
         model, lines, idle = cls._evidence(parts, (), watched)
         return outlying(lines, idle, model.n_channels)
 

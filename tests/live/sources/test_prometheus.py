@@ -240,7 +240,7 @@ def test_a_dry_run_asks_the_server(tmp_path):
             assert lines[2].strip() == "no series now: no; is the query right?"
             with pytest.raises(ConfigError, match=r"answered 400.*parse error"):
                 plan(watched(tmp_path, url, queries={"flow": "rate(flow"}), core)
-            with pytest.raises(InputError, match=r"asks for 7 days|no row came"):
+            with pytest.raises(InputError, match=r"asks for 7 days|has no rows"):
                 backtest(watched(tmp_path, url), 7 * 86_400 * S, core)
             with pytest.raises(ConfigError, match=r"answered 400"):
                 backtest(watched(tmp_path, url, queries={"flow": "rate(flow"}), 3600 * S, core)
