@@ -34,7 +34,7 @@ def test_fit_then_score_finds_the_fault(vace: Runner, model: Path, tmp_path: Pat
         "score", tmp_path / "new.csv", "--model", model, "--out", tmp_path / "r", "--json"
     )
     record = json.loads(answer.out)
-    assert any("does not know are left out: extra" in note for note in record["notes"])
+    assert any("not in the model are left out: extra" in note for note in record["notes"])
     (event, *_) = [
         e for e in record["events"] if e["start"] < FAULT.stop and e["end"] > FAULT.start
     ]

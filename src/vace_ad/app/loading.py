@@ -145,7 +145,8 @@ def load_frame(
     frame = with_states(frame, how.states, channels or ())
     if only is not None:
         coded = [name for name in frame.columns if column_of(name) in only and name not in named]
-        only = [name for name in only if name in frame.columns] + coded
+        words = {column_of(name) for name in coded}
+        only = [name for name in only if name not in words] + coded
     if channels is not None:
         only, more = _known_channels(frame, channels)
         notes += more

@@ -30,7 +30,7 @@ class Cells(LimitAlarms):
         """The joint distribution of rows and their recent past."""
         if len(table) < 2 * FOLDS:
             raise TooShortError(
-                f"{len(table)} training rows came; {FOLDS} folds need at least {2 * FOLDS}"
+                f"got {len(table)} training rows; {FOLDS} folds need at least {2 * FOLDS}"
             )
         self.model_ = learn([table]).model
         self.training_scores_ = self.score(table)
