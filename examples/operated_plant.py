@@ -1,7 +1,8 @@
 """For a plant engineer: a pump unit with off times, two products, weather, set points, maintenance.
 
 Tells the detector what the plant is like, measures it against the faults that are known, and keeps
-the model. None of the expected changes alarms. Run it with:
+the model. Off times, weather and maintenance do not alarm; a set-point change may, at the edge of
+the limit. Run it with:
 
     python examples/operated_plant.py
 """

@@ -41,4 +41,5 @@ def test_a_planted_maintenance_in_a_real_machine(data_folder) -> None:
     detector.accept((first, first + LENGTH), rows)
     found = detector.detect(rows)
     assert touched(found.accepted).all()  # every one is recognised
-    assert (touched(found.events) & before).sum() <= before.sum() / 2  # rough rows leave traces
+    # The cells are more sensitive than the patterns, so traces of rough rows alarm all the same.
+    assert (touched(found.events) & before).sum() <= 0.7 * before.sum()

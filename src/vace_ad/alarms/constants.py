@@ -27,7 +27,7 @@ PRIOR_SHAPE = 0.3  # of a heavy tail, as likely as so many peaks before any is s
 BUDGET_SHARES = 2  # of the budget: one for channels, one for whole rows
 
 # Training rows that are left out: excursions that one in so many clean series would show.
-CLEAN_SERIES = 10
+CLEAN_SERIES = 1_000
 SET_ASIDE = 3  # highest excursions of a line that do not tell what is normal
 
 # Events.
