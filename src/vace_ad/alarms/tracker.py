@@ -64,16 +64,15 @@ class Tracked:
     def rows(self) -> tuple[int, int]:
         """The rows [start, end): from where what raised it began to where its highest line ends.
 
-        A value that is repeated belongs to it for as long as it is.
+        A value that is repeated belongs to it for as long as it is. The score looks at many rows,
+        so it does not tell the end where other lines speak.
         """
         first = next(iter(self.lines.values()))
-        highest = max(self.lines.values(), key=lambda member: member.top)
-        n_channels = len(self.shares)
-        stuck = [
-            member.end
-            for line, member in self.lines.items()
-            if describe(line, n_channels).kind == "stuck"
-        ]
+        kinds = [describe(line, len(self.shares)).kind for line in self.lines]
+        members = list(zip(kinds, self.lines.values(), strict=True))
+        cells = [member for kind, member in members if kind != "score"] or [first]
+        highest = max(cells, key=lambda member: member.top)
+        stuck = [member.end for kind, member in members if kind == "stuck"]
         return first.start, max(highest.end, self.alarm + 1, *stuck)
 
 
