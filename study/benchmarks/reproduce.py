@@ -45,7 +45,7 @@ ECG = ("LTDB", "SVDB", "MITDB")
 CORE = ("001", "002", "010", "012", "013", "016", "017", "156", "159", "166")
 STUDIES = ("002", "010", "012", "013", "016", "017")  # short, of MSL
 SMD = ("059", "065", "075", "078")  # of few training rows
-TUNING = ("004", "011", "149", "164")
+TUNING = ("004", "011", "149", "164", "082", "028")  # the last two are electrocardiograms
 
 CHARTS = (
     "shewhart", "ewma", "cusum", "hotelling-t2", "pca-q", "t2-and-q", "var-reduced-rank", "cells",
@@ -108,17 +108,20 @@ class Stage(NamedTuple):
 STAGES = (
     Stage(("pca", "iforest"), (*SHORT, *ECG)),
     Stage(CHARTS, (*SHORT, *ECG)),
+    Stage(("vace",), (*SHORT, *ECG)),
     Stage(("vace",), SHORT, seeds=5),
     Stage(LIGHT, CORE),
     Stage((*CHECKED, *CAPPED), CORE),
     Stage(("vace-released",), ("MSL", "SMAP", "Genesis")),
     Stage(("ablation",), STUDIES, 3, PAPER),
-    Stage(("sensitivity",), TUNING, 1, PAPER),
-    Stage(("vace-no-channel-encoder",), ("MSL",), 1, PAPER),
+    Stage(("sensitivity",), TUNING[:4], 1, PAPER),
+    Stage(("vace-no-channel-encoder",), ("MSL",), 3, PAPER),
     Stage(("ablation",), ("MSL", *MIDDLE), 1, PAPER),  # more series before more seeds
     Stage(("ablation",), ("SMAP",), 1, PAPER),
     Stage(("vace-released",), ("MSL", "SMAP"), seeds=5),
+    Stage(("ablation",), ("SMD",), 1, PAPER),
     Stage(("ablation",), ("MSL", *MIDDLE), 3, PAPER),
+    Stage(("sensitivity",), TUNING, 1, PAPER),
     Stage(LIGHT, ("MSL", "SMAP", "Genesis", "SMD")),
     Stage(LIGHT[:3], MIDDLE),
     Stage(CHECKED, ("MSL", *SMD)),
@@ -134,10 +137,10 @@ STAGES = (
     Stage(CHECKED, ("SMD", *MIDDLE)),
     Stage(UNCAPPED[:2], CORE),
     Stage(("lstmad",), ("MSL", "SMAP")),
-    Stage(("sensitivity",), TUNING, 3, PAPER),
+    Stage(("sensitivity",), TUNING[:4], 3, PAPER),
     Stage(("vace-released",), ("SMAP", *MIDDLE), seeds=10),
     Stage(CAPPED, ("MSL", "SMAP")),
-    Stage(("ablation",), ("SMAP",), 3, PAPER),
+    Stage(("ablation",), ("SMAP", "SMD"), 3, PAPER),
     Stage((*LIGHT, *CAPPED), (*MIDDLE, "SMD")),
     Stage(UNCAPPED, CORE),
     Stage(("paano", "vace-released"), SHORT, seeds=3),

@@ -261,6 +261,14 @@ def test_msl_counts_active_dimensions(tmp_path):
     assert rows[0]["published_FM"] == "0.665000"
 
 
+def test_msl_compares_the_seeds_that_both_have(tmp_path):
+    both = results(tmp_path, ABLATION, seeds=2)
+    once = [row for row in both.rows if row.method == "vace-released" or row.seed == 0]
+    found = cells(TABLES["msl"](Results(both.protocol, once)))
+    assert found == cells(TABLES["msl"](Results(both.protocol, [r for r in once if r.seed == 0])))
+    assert found != cells(TABLES["msl"](both))
+
+
 @pytest.mark.parametrize("name", ["ablation", "sensitivity", "geometry", "msl"])
 def test_a_study_that_was_not_run_says_how(tmp_path, name):
     with pytest.raises(InputError, match="run --methods"):
