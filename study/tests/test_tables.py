@@ -108,6 +108,7 @@ def test_measures_side_by_side(tmp_path):
         for i, stem in enumerate(STEMS)
     ]
     rows += [without(made_row("usad", stem), "PATE", "DQE") for stem in STEMS]  # an older one
+    rows += [made_row("cells", stem) for stem in STEMS[1:]]  # the others keep their series
     table = TABLES["measures"](Results.load(make_run(tmp_path, rows)))
     lines = {line["method"]: line for line in cells(table)}
     assert list(lines) == ["vace", "pca", "iforest"]
@@ -118,6 +119,8 @@ def test_measures_side_by_side(tmp_path):
     assert lines["vace"]["PATE difference"] == ""
     assert any(note.startswith("PATE orders 2 of the 3 pairs") for note in table.notes)
     assert any(note.startswith("DQE orders 2 of the 3 pairs") for note in table.notes)
+    assert {line["series"] for line in lines.values()} == {"5"}
+    assert table.notes[-1] == "left out, with fewer series: cells"
 
 
 def test_measures_need_two_methods_that_have_them(tmp_path):
