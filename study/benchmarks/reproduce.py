@@ -63,22 +63,6 @@ UNCAPPED = (
 )  # fmt: skip
 
 
-class Same(NamedTuple):
-    """A method as it was, whose rows are still those of the present one."""
-
-    method: str
-    but: tuple[str, ...] = ()  # numbers of series on which they are not
-
-
-# By hash. The first is of the same settings and code from when the hash covered other fields as
-# well: of 32 rows of MSL computed again on another processor, all agree in VUS-PR to 0.0025, most
-# to 0.0005. The second is of the default before windows stopped following periods above 150 rows.
-SAME = {
-    "babbb1c13822": Same("vace-released"),
-    "7a9f614d7db6": Same("vace", ("003", "007", "025", "028", "031")),
-}
-
-
 class Stage(NamedTuple):
     """A part of the study."""
 
@@ -194,18 +178,14 @@ def adopt(path: Path, folder: Path) -> None:
     """Put committed rows of methods as they are now into the run folder, where it lacks them."""
     _put_old_aside(folder / "rows.jsonl")
     with Store(folder) as store:
-        fitting = [
-            replace(row, config=current)
-            for row in rows_of(read(path), path)
-            if (current := _current(row)) and row.key not in store.rows
-        ]
-        store.append(fitting)
+        rows = rows_of(read(path), path)
+        store.append([row for row in rows if _is_current(row) and row.key not in store.rows])
 
 
 def _put_old_aside(path: Path) -> None:
     """Keep only rows of methods as they are now in a run's file, and a copy of all beside it."""
     rows = read_rows(path.parent) if path.is_file() else []
-    current = [row for row in rows if row.config == _current(row)]
+    current = [row for row in rows if _is_current(row)]
     if len(current) < len(rows):
         shutil.copy(path, path.with_name(f"rows-before-{origin()['commit']}.jsonl"))
         part = path.with_suffix(".part")
@@ -230,11 +210,9 @@ def _counted(rows: Sequence[Row], data: Path) -> list[Row]:
     ]
 
 
-def _current(row: Row) -> str | None:
-    """The present hash of a row's method where the row stands for it, else None."""
-    current, same = resolve(row.method).config_hash, SAME.get(row.config)
-    still = same and same.method == row.method and row.series[:3] not in same.but
-    return current if row.config == current or still else None
+def _is_current(row: Row) -> bool:
+    """Whether a row is of its method's present settings and code version."""
+    return row.config == resolve(row.method).config_hash
 
 
 def commit(folder: Path, path: Path, data: Path) -> None:
