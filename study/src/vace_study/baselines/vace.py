@@ -45,7 +45,9 @@ SENSITIVITY = ("vace-released", *_SENSITIVITIES)
 # Of the code behind the default's settings; raised by any change that moves one of its scores.
 _DEFAULT_VERSION = 4
 # Settings younger than committed rows, whose defaults leave the scores of these rows as they were.
-_YOUNGER = ("robust", "off", "run_up", "run_down", "context", "watch", "maintenance")
+_YOUNGER = (
+    "robust", "off", "run_up", "run_down", "context", "watch", "components", "maintenance",
+)  # fmt: skip
 
 
 def _method(
