@@ -45,7 +45,7 @@ ECG = ("LTDB", "SVDB", "MITDB")
 CORE = ("001", "002", "010", "012", "013", "016", "017", "156", "159", "166")
 STUDIES = ("002", "010", "012", "013", "016", "017")  # short, of MSL
 SMD = ("059", "065", "075", "078")  # of few training rows
-TUNING = ("004", "011", "149", "164")
+TUNING = ("004", "011", "149", "164", "082", "028")  # the last two are electrocardiograms
 
 CHARTS = (
     "shewhart", "ewma", "cusum", "hotelling-t2", "pca-q", "t2-and-q", "var-reduced-rank", "cells",
@@ -61,22 +61,6 @@ UNCAPPED = (
     "xlstmad", "anomaly-transformer", "dcdetector", "kan-ad-reconstruction", "xlstmad-f",
     "xlstmad-r", "crossad", "catch-small",
 )  # fmt: skip
-
-
-class Same(NamedTuple):
-    """A method as it was, whose rows are still those of the present one."""
-
-    method: str
-    but: tuple[str, ...] = ()  # numbers of series on which they are not
-
-
-# By hash. The first is of the same settings and code from when the hash covered other fields as
-# well: of 32 rows of MSL computed again on another processor, all agree in VUS-PR to 0.0025, most
-# to 0.0005. The second is of the default before windows stopped following periods above 150 rows.
-SAME = {
-    "babbb1c13822": Same("vace-released"),
-    "7a9f614d7db6": Same("vace", ("003", "007", "025", "028", "031")),
-}
 
 
 class Stage(NamedTuple):
@@ -108,17 +92,20 @@ class Stage(NamedTuple):
 STAGES = (
     Stage(("pca", "iforest"), (*SHORT, *ECG)),
     Stage(CHARTS, (*SHORT, *ECG)),
+    Stage(("vace",), (*SHORT, *ECG)),
     Stage(("vace",), SHORT, seeds=5),
     Stage(LIGHT, CORE),
     Stage((*CHECKED, *CAPPED), CORE),
     Stage(("vace-released",), ("MSL", "SMAP", "Genesis")),
     Stage(("ablation",), STUDIES, 3, PAPER),
-    Stage(("sensitivity",), TUNING, 1, PAPER),
-    Stage(("vace-no-channel-encoder",), ("MSL",), 1, PAPER),
+    Stage(("sensitivity",), TUNING[:4], 1, PAPER),
+    Stage(("vace-no-channel-encoder",), ("MSL",), 3, PAPER),
     Stage(("ablation",), ("MSL", *MIDDLE), 1, PAPER),  # more series before more seeds
     Stage(("ablation",), ("SMAP",), 1, PAPER),
     Stage(("vace-released",), ("MSL", "SMAP"), seeds=5),
+    Stage(("ablation",), ("SMD",), 1, PAPER),
     Stage(("ablation",), ("MSL", *MIDDLE), 3, PAPER),
+    Stage(("sensitivity",), TUNING, 1, PAPER),
     Stage(LIGHT, ("MSL", "SMAP", "Genesis", "SMD")),
     Stage(LIGHT[:3], MIDDLE),
     Stage(CHECKED, ("MSL", *SMD)),
@@ -134,10 +121,10 @@ STAGES = (
     Stage(CHECKED, ("SMD", *MIDDLE)),
     Stage(UNCAPPED[:2], CORE),
     Stage(("lstmad",), ("MSL", "SMAP")),
-    Stage(("sensitivity",), TUNING, 3, PAPER),
+    Stage(("sensitivity",), TUNING[:4], 3, PAPER),
     Stage(("vace-released",), ("SMAP", *MIDDLE), seeds=10),
     Stage(CAPPED, ("MSL", "SMAP")),
-    Stage(("ablation",), ("SMAP",), 3, PAPER),
+    Stage(("ablation",), ("SMAP", "SMD"), 3, PAPER),
     Stage((*LIGHT, *CAPPED), (*MIDDLE, "SMD")),
     Stage(UNCAPPED, CORE),
     Stage(("paano", "vace-released"), SHORT, seeds=3),
@@ -191,18 +178,14 @@ def adopt(path: Path, folder: Path) -> None:
     """Put committed rows of methods as they are now into the run folder, where it lacks them."""
     _put_old_aside(folder / "rows.jsonl")
     with Store(folder) as store:
-        fitting = [
-            replace(row, config=current)
-            for row in rows_of(read(path), path)
-            if (current := _current(row)) and row.key not in store.rows
-        ]
-        store.append(fitting)
+        rows = rows_of(read(path), path)
+        store.append([row for row in rows if _is_current(row) and row.key not in store.rows])
 
 
 def _put_old_aside(path: Path) -> None:
     """Keep only rows of methods as they are now in a run's file, and a copy of all beside it."""
     rows = read_rows(path.parent) if path.is_file() else []
-    current = [row for row in rows if row.config == _current(row)]
+    current = [row for row in rows if _is_current(row)]
     if len(current) < len(rows):
         shutil.copy(path, path.with_name(f"rows-before-{origin()['commit']}.jsonl"))
         part = path.with_suffix(".part")
@@ -227,11 +210,9 @@ def _counted(rows: Sequence[Row], data: Path) -> list[Row]:
     ]
 
 
-def _current(row: Row) -> str | None:
-    """The present hash of a row's method where the row stands for it, else None."""
-    current, same = resolve(row.method).config_hash, SAME.get(row.config)
-    still = same and same.method == row.method and row.series[:3] not in same.but
-    return current if row.config == current or still else None
+def _is_current(row: Row) -> bool:
+    """Whether a row is of its method's present settings and code version."""
+    return row.config == resolve(row.method).config_hash
 
 
 def commit(folder: Path, path: Path, data: Path) -> None:

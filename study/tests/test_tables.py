@@ -108,6 +108,7 @@ def test_measures_side_by_side(tmp_path):
         for i, stem in enumerate(STEMS)
     ]
     rows += [without(made_row("usad", stem), "PATE", "DQE") for stem in STEMS]  # an older one
+    rows += [made_row("cells", stem) for stem in STEMS[1:]]  # the others keep their series
     table = TABLES["measures"](Results.load(make_run(tmp_path, rows)))
     lines = {line["method"]: line for line in cells(table)}
     assert list(lines) == ["vace", "pca", "iforest"]
@@ -118,6 +119,8 @@ def test_measures_side_by_side(tmp_path):
     assert lines["vace"]["PATE difference"] == ""
     assert any(note.startswith("PATE orders 2 of the 3 pairs") for note in table.notes)
     assert any(note.startswith("DQE orders 2 of the 3 pairs") for note in table.notes)
+    assert {line["series"] for line in lines.values()} == {"5"}
+    assert table.notes[-1] == "left out, with fewer series: cells"
 
 
 def test_measures_need_two_methods_that_have_them(tmp_path):
@@ -259,6 +262,14 @@ def test_msl_counts_active_dimensions(tmp_path):
     assert [row["series"] for row in rows] == ["MSL id_1", "MSL id_2", "mean"]
     assert rows[0]["active_FM"] == "48"
     assert rows[0]["published_FM"] == "0.665000"
+
+
+def test_msl_compares_the_seeds_that_both_have(tmp_path):
+    both = results(tmp_path, ABLATION, seeds=2)
+    once = [row for row in both.rows if row.method == "vace-released" or row.seed == 0]
+    found = cells(TABLES["msl"](Results(both.protocol, once)))
+    assert found == cells(TABLES["msl"](Results(both.protocol, [r for r in once if r.seed == 0])))
+    assert found != cells(TABLES["msl"](both))
 
 
 @pytest.mark.parametrize("name", ["ablation", "sensitivity", "geometry", "msl"])

@@ -1,4 +1,4 @@
-"""Figures in README and model card are those of the committed results."""
+"""Figures in README, model card, errata and research are those of the committed results."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ ROOT = Path(__file__).parents[2]
 RESULTS = (ROOT / "benchmarks" / "results", ROOT / "study" / "results")
 README = (ROOT / "README.md").read_text("utf-8")
 CARD = (ROOT / "docs" / "research" / "card.md").read_text("utf-8")
+ERRATA = (ROOT / "docs" / "errata.md").read_text("utf-8")
+RESEARCH = (ROOT / "docs" / "research.md").read_text("utf-8")
 
 
 def results(name: str) -> dict[str, dict[str, str]]:
@@ -93,3 +95,64 @@ def test_long_recordings_and_faults() -> None:
     whole = sum(n * float(measured["vace"][name]) for name, n in counts.items())
     assert f"VUS-PR {whole / sum(counts.values()):.3f} on {sum(counts.values())} whole" in CARD
     assert f"Daphnet {float(measured['vace']['Daphnet']):.3f};" in CARD
+
+
+LEFT_OUT = {
+    "left out: chosen without the family": "left out, all families",
+    "the default on the same series": "default, all families",
+    "of these, families that the default was chosen with": "default, families it was chosen with",
+    "of these, ASD, JumpStarter and SKAB, which it was not chosen with": (
+        "default, families it was not chosen with"
+    ),
+}
+
+
+def test_a_family_that_had_no_say() -> None:
+    measured = results("leave-one-out")
+    _, rows = table(CARD, "| | series | mean of series |")
+    assert set(rows) == set(LEFT_OUT)
+    for said, cells in rows.items():
+        line = measured[LEFT_OUT[said]]
+        mean = "{mean_of_series} [{low}, {high}]".format(**line)
+        assert cells == [line["series"], mean, line["mean_of_families"]], said
+    whole, default = measured["left out, all families"], measured["default, all families"]
+    n_families = sum("," not in name for name in measured)
+    for page in (README, CARD):
+        assert f"{whole['series']} series of {n_families} families" in page
+    rounded = [
+        f"{float(line[mean]):.2f}"
+        for line in (whole, default)
+        for mean in ("mean_of_series", "mean_of_families")
+    ]
+    pattern = (
+        r"expect VUS-PR \*\*(.*?)\*\* .*?; (\S+) as a mean of families.*?"
+        r"same series give (\S+) \((\S+)\)"
+    )
+    assert re.findall(pattern, README, flags=re.S) == [tuple(rounded)]
+    pattern = r"no say in it: (\S+) as\s+a mean of 16 families, (\S+) with all in view"
+    means = (whole["mean_of_families"], default["mean_of_families"])
+    assert re.findall(pattern, RESEARCH) == [means]
+
+
+def test_errata_of_the_paper_s_own_studies() -> None:
+    def said(pattern: str) -> tuple[str, ...]:
+        (found,) = re.findall(pattern, ERRATA, flags=re.S)
+        return found if isinstance(found, tuple) else (found,)
+
+    def rounded(name: str, line: str, *columns: str) -> tuple[str, ...]:
+        return tuple(f"{float(results(name)[line][column]):.3f}" for column in columns)
+
+    assert said(r"Here (\S+) and (\S+) on the seeds that both") == rounded(
+        "msl-test-only", "mean", "FM", "NCA"
+    )
+    ablation = "ablation-test-only"
+    full = r"full model (\S+), with a\s+standard deviation of (\S+) between"
+    assert said(full) == rounded(ablation, "Full model", "VUS-PR", "std")
+    for words, line in {
+        r"without the pretext (\S+) as released": "w/o Velocity Pretext",
+        r"as released and (\S+) with BatchNorm": "w/o Velocity Pretext (calibrated)",
+        r"without direction (\d\.\d+)": "w/o Velocity Scoring",
+        r"without Mahalanobis (\d\.\d+)": "w/o Mahal. Scoring",
+        r"without the\s+channel encoder (\d\.\d+)": "w/o Channel Encoder",
+    }.items():
+        assert said(words) == rounded(ablation, line, "VUS-PR"), line

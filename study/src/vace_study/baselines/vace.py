@@ -44,6 +44,10 @@ SENSITIVITY = ("vace-released", *_SENSITIVITIES)
 
 # Of the code behind the default's settings; raised by any change that moves one of its scores.
 _DEFAULT_VERSION = 4
+# Settings younger than committed rows, whose defaults leave the scores of these rows as they were.
+_YOUNGER = (
+    "robust", "off", "run_up", "run_down", "context", "watch", "components", "maintenance",
+)  # fmt: skip
 
 
 def _method(
@@ -69,11 +73,15 @@ def _settings(config: VACEConfig, preset: str | None, changed: dict[str, Any]) -
     """
     every = config.to_dict()
     if preset is None:
-        if every["robust"]:  # rows of series without stretches to leave out stay valid
-            every.pop("robust")
         left_out = (*COMPUTING, "random_state", "new_normal_after")  # the last shapes alarms alone
-        return {name: x for name, x in every.items() if name not in left_out}
-    named = {*PRESETS[preset], *changed, *(each.name for each in fields(Reproduction))} - {"robust"}
+        defaults = VACEConfig().to_dict()
+        return {
+            name: value
+            for name, value in every.items()
+            if name not in left_out and not (name in _YOUNGER and value == defaults[name])
+        }
+    named = {*PRESETS[preset], *(each.name for each in fields(Reproduction))} - {*_YOUNGER}
+    named |= {*changed}
     return {"preset": preset, **{name: every[name] for name in sorted(named)}}
 
 

@@ -1,4 +1,4 @@
-"""Whether newer measures order the methods as VUS-PR does, on the series that all have."""
+"""Whether newer measures order the methods as VUS-PR does, on the series of the reference."""
 
 from __future__ import annotations
 
@@ -17,17 +17,20 @@ _MEASURES = ("VUS-PR", *NEWER)
 
 def measures_table(results: Results) -> Table:
     """Each measure's mean, place, and difference from the reference with its interval."""
-    every = {method: _values(results, method) for method in results.methods}
-    every = {method: values for method, values in every.items() if all(values)}
+    measured = {method: _values(results, method) for method in results.methods}
+    measured = {method: values for method, values in measured.items() if all(values)}
+    reference = "vace" if "vace" in measured else next(iter(measured), "")
+    shared = set.intersection(*map(set, measured[reference])) if reference else set()
+    every = {
+        method: values
+        for method, values in measured.items()
+        if all(shared <= set(each) for each in values)
+    }
     if len(every) < 2:
         raise InputError(
-            f"the run holds fewer than two methods with {', '.join(_MEASURES)}; run them again: "
-            "rows from before these were measured do not have them"
+            f"the run holds fewer than two methods with {', '.join(_MEASURES)} on the same series; "
+            "run them again: rows from before these were measured do not have them"
         )
-    shared = set.intersection(*(set(found) for values in every.values() for found in values))
-    if not shared:
-        raise InputError(f"no series has {', '.join(_MEASURES)} of all of {', '.join(every)}")
-    reference = "vace" if "vace" in every else next(iter(every))
     means = {
         method: [fmean(found[series] for series in shared) for found in values]
         for method, values in every.items()
@@ -49,8 +52,10 @@ def measures_table(results: Results) -> Table:
             f"{len(every) * (len(every) - 1) // 2} pairs of methods otherwise than VUS-PR"
             for i in range(1, len(_MEASURES))
         ),
-        "a method that has not all three measures on a series is left out, or the series is",
+        f"only methods with all three measures on every series on which {reference} has them",
     ]
+    if fewer := [method for method in measured if method not in every]:
+        notes.append(f"left out, with fewer series: {', '.join(fewer)}")
     title = f"VUS-PR, PATE and DQE side by side, protocol {results.protocol}"
     return Table(title, columns, rows, notes)
 

@@ -136,9 +136,9 @@ def geometry_table(results: Results) -> Table:
 
 
 def msl_table(results: Results) -> Table:
-    """The MSL series without (NCA) and with (FM) the channel encoder."""
+    """The MSL series without (NCA) and with (FM) the channel encoder, by the seeds of both."""
     methods = {"NCA": "vace-no-channel-encoder", "FM": _FULL}
-    results = results.only(methods.values())
+    results = results.matched(list(methods.values()))
     values = {key: results.values(name, "VUS-PR") for key, name in methods.items()}
     active = {key: results.values(name, "active_dims") for key, name in methods.items()}
     by_name = {SeriesName.parse(stem).short: stem for stem in results.families}
