@@ -5,6 +5,9 @@ import numpy as np
 import pytest
 from hypothesis import settings
 
+# Ray's workers would give way to everything else on a busy machine, and tests would wait for them.
+os.environ.setdefault("RAY_worker_niceness", "0")
+
 # The machine may be busy: an example that is slow once is no failure.
 settings.register_profile("default", deadline=None, max_examples=50)
 settings.load_profile("default")
