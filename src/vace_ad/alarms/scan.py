@@ -30,6 +30,7 @@ from vace_ad.alarms.constants import (
     SET_ASIDE,
 )
 from vace_ad.alarms.evidence import UNIT, Nats, whole
+from vace_ad.frames.segments import run_edges
 
 Array = NDArray[np.float64]
 
@@ -278,8 +279,7 @@ def outlying(
     for part in scanned:
         high = (part > limit) & ~idle & (count > 0)
         for line in np.flatnonzero(high.any(axis=0)).tolist():
-            starts, ends = _excursions(part[:, line])
-            for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
+            for start, end in run_edges(part[:, line] > 0).tolist():
                 if high[start:end, line].any():
                     last = start + int(part[start:end, line].argmax())
                     found.append((first + start, first + last + 1))
@@ -304,11 +304,5 @@ def _highest(scanned: Nats) -> Nats:
 
 def _peaks(scanned: Nats) -> Nats:
     """The peaks of the excursions of one line, (n,)."""
-    starts, _ = _excursions(scanned)
+    starts = run_edges(scanned > 0)[:, 0]
     return np.maximum.reduceat(scanned, starts) if len(starts) else scanned[:0]
-
-
-def _excursions(scanned: Nats) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """Where the excursions of one line start and end."""
-    edges = np.flatnonzero(np.diff(scanned > 0, prepend=False, append=False))
-    return edges[::2], edges[1::2]
