@@ -20,8 +20,11 @@ from vace_ad.alarms.constants import (
     BASELINE_BLOCK,
     BASELINE_CLIP,
     BASELINE_HALF_LIFE,
+    BASELINE_PRIOR,
+    BASELINE_SHARE,
     MOST_NATS,
     TAIL_SHARE,
+    WARM_UP,
 )
 from vace_ad.signals.baseline_model import within
 
@@ -34,6 +37,11 @@ LEAST_EXCESSES = 5  # beyond the quantile that a Pareto law can be fitted to
 _PRIOR_SHAPE, _PRIOR_WEIGHT, _HEAVIEST = 0.1, 20, 0.9  # of the Pareto law
 
 
+def half_life(n_rows: int) -> float:
+    """Of the recent baseline, in rows, where so many rows were trained on."""
+    return min(BASELINE_HALF_LIFE, max(BASELINE_SHARE * n_rows, BASELINE_BLOCK))
+
+
 def whole(nats: NDArray[np.floating] | float) -> Nats:
     """Nats as whole numbers of 1 / UNIT."""
     return np.asarray(np.rint(np.asarray(nats) * UNIT), dtype=np.int64)
@@ -43,15 +51,16 @@ class Baseline:
     """Residuals relative to their recent mean and spread, which blocks of rows move.
 
     One row moves it by `BASELINE_CLIP` spreads at most, and the spread never counts as less than
-    the training's.
+    the training's. The rows of the warm-up move it as in a plain mean.
     """
 
-    def __init__(self, width: int) -> None:
+    def __init__(self, width: int, half_life: float = BASELINE_HALF_LIFE) -> None:
         self.mean = np.zeros(width)
         self.variance = np.ones(width)
         self._block = np.empty((0, width))  # residuals of the block that is not full yet
         self._full = np.empty((0, width))  # those of the last full one
-        self._weight = 1 - 0.5 ** (BASELINE_BLOCK / BASELINE_HALF_LIFE)
+        self._weight = 1 - 0.5 ** (BASELINE_BLOCK / half_life)
+        self._n_blocks = 0
 
     @property
     def spread(self) -> Array:
@@ -77,11 +86,14 @@ class Baseline:
         return means, spreads
 
     def _move(self) -> None:
+        self._n_blocks += 1
+        young = self._n_blocks * BASELINE_BLOCK <= WARM_UP
+        weight = 1 / (BASELINE_PRIOR / BASELINE_BLOCK + self._n_blocks) if young else self._weight
         most = BASELINE_CLIP * self.spread
         steps = within(self._block - self.mean, most)
-        self.mean = self.mean + self._weight * (np.add.reduce(steps) / BASELINE_BLOCK)
+        self.mean = self.mean + weight * (np.add.reduce(steps) / BASELINE_BLOCK)
         squares = np.add.reduce(steps * steps) / BASELINE_BLOCK
-        self.variance = self.variance + self._weight * (squares - self.variance)
+        self.variance = self.variance + weight * (squares - self.variance)
         self._block, self._full = self._block[:0], self._block
 
     def adopt(self, columns: NDArray[np.intp]) -> None:
@@ -104,6 +116,7 @@ class Baseline:
             "variance": self.variance,
             "block": np.array(self._block),
             "full": np.array(self._full),
+            "n": np.array([self._n_blocks]),
         }
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -113,6 +126,7 @@ class Baseline:
             raise ValueError("the baseline has another number of channels")
         self.mean, self.variance = state["mean"].copy(), state["variance"].copy()
         self._block, self._full = state["block"].copy(), state["full"].copy()
+        self._n_blocks = int(state["n"][0])
 
 
 @dataclass(frozen=True)

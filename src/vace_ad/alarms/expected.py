@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.evidence import UNIT, Baseline
+from vace_ad.alarms.evidence import UNIT
 from vace_ad.alarms.suspects import Blame, blame, suspicion, weighed
 from vace_ad.alarms.watch import Expected
 from vace_ad.frames.idle import idle_rows
@@ -34,7 +34,7 @@ def expected_cells(
     """
     n, place = len(table), np.asarray(channels, np.intp)
     found = np.full((4, n, len(place)), np.nan, kind)
-    baseline = Baseline(2 * len(model.channels) + 1)  # of cells and of the score
+    baseline = model.alarm.baseline()
     for start, end in _complete(model, table):
         cells = model.alarm.cells.begin()
         for a in range(start, end, SLAB):

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.constants import MOST_STUCK_NATS, WARM_UP
-from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, whole
+from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, half_life, whole
 from vace_ad.alarms.scan import N_CHANNEL_KINDS, N_ROW_KINDS, Tails, describe, outlying
 from vace_ad.alarms.tracker import Told, Tracker
 from vace_ad.signals.baseline_model import within
@@ -43,6 +43,7 @@ class AlarmModel:
     stuck: Nats  # (n_channels,), of a value that is repeated
     tails: Tails
     watched: NDArray[np.bool_]  # (n_channels,), those that vary and are no context
+    half_life: float  # of the recent baseline, in rows
 
     @classmethod
     def fit(
@@ -90,8 +91,9 @@ class AlarmModel:
         scale = _score_scale(np.concatenate([*scores, np.empty(0)]))
         every = np.concatenate(scores) if scores else np.full(sum(map(len, parts)), np.nan)
         edges = np.cumsum([len(part.now) for part in held_out])[:-1]
+        remembers = half_life(sum(map(len, parts)))
         judged = [
-            _judged(Baseline(2 * d + 1), part, _off(some, scale))[0]
+            _judged(Baseline(2 * d + 1, remembers), part, _off(some, scale))[0]
             for part, some in zip(held_out, np.split(every, edges), strict=True)
         ]
         surprise = Surprise.fit([part[:, :-1] for part in judged])
@@ -118,7 +120,9 @@ class AlarmModel:
         idle[-1] = not np.isfinite(every).any()
         zeros = np.zeros(len(idle))
         none = Tails(zeros.astype(np.int64), zeros, zeros, zeros, 0)
-        model = cls(cells, surprise, row_surprise, scale, score_surprise, stuck, none, watched)
+        model = cls(
+            cells, surprise, row_surprise, scale, score_surprise, stuck, none, watched, remembers
+        )
         return model, lines, idle
 
     @property
@@ -137,6 +141,7 @@ class AlarmModel:
             "stuck": self.stuck,
             **prefixed("tails", self.tails.arrays()),
             "watched": self.watched,
+            "half_life": np.array([self.half_life]),
         }
 
     @staticmethod
@@ -160,6 +165,7 @@ class AlarmModel:
             "tails.level": ("I64", (n_lines,)),
             **dict.fromkeys(("tails.excess", "tails.count", "tails.shape"), ("F64", (n_lines,))),
             "tails.n": ("I64", (1,)),
+            "half_life": ("F64", (1,)),
         }
 
     def updated(self, parts: Sequence[Array], scores: Sequence[Array] = ()) -> Self:
@@ -176,6 +182,9 @@ class AlarmModel:
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The reverse of `arrays`."""
+        remembers = float(arrays["half_life"][0])
+        if not 0 < remembers < np.inf:
+            raise ValueError(f"its baseline has the half-life {remembers}")
         return cls(
             CellModel(**under("cells", arrays)),
             Surprise(arrays["surprise"]),
@@ -185,7 +194,12 @@ class AlarmModel:
             arrays["stuck"],
             Tails.restored(under("tails", arrays)),
             arrays["watched"],
+            remembers,
         )
+
+    def baseline(self) -> Baseline:
+        """Of the residuals of `now` and `past` and of the score, as a stream begins."""
+        return Baseline(2 * self.n_channels + 1, self.half_life)
 
     def judge(
         self, rows: Array, residuals: Residuals, scores: Array, baseline: Baseline
@@ -235,7 +249,7 @@ class AlarmStream:
         """Settings as those of the tracker; what is over after `longest` rows is normal then."""
         self.model, self._how = model, (rate, longest, join, follow)
         self._cells = model.cells.begin()
-        self._baseline = Baseline(2 * model.n_channels + 1)
+        self._baseline = model.baseline()
         self._last: Array | None = None  # the last row
         self._young = WARM_UP  # rows until the averages of the past are filled
         self._quiet = np.zeros(model.n_channels, bool)  # stuck, and taken as normal
