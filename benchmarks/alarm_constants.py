@@ -31,8 +31,9 @@ from record import DATA, RESULTS, Line, write
 
 from alarms import series
 from vace_ad import VACE
-from vace_ad.alarms import constants, evidence, scan, watch
-from vace_ad.alarms.watch import AlarmModel, AlarmStream
+from vace_ad.alarms import alarm_model, alarm_stream, constants, evidence, scan
+from vace_ad.alarms.alarm_model import AlarmModel
+from vace_ad.alarms.alarm_stream import AlarmStream
 
 Array = NDArray[np.float64]
 MOST_SERIES, MOST_ROWS = 4, 12_000  # of a family; trained and tested rows of a series
@@ -42,7 +43,9 @@ VARIANTS: dict[str, dict[str, float]] = {
     "default": {},
     "one share": {"BUDGET_SHARES": 1},
     "seven shares": {"BUDGET_SHARES": 7},
-    "slower baseline": {"BASELINE_HALF_LIFE": 1000},
+    "slower baseline": {"BASELINE_HALF_LIFE": 1000, "BASELINE_SHARE": 1 / 3},
+    "baseline whatever the training": {"BASELINE_SHARE": 1.0},
+    "shorter baseline": {"BASELINE_SHARE": 1 / 12},
     "higher low price": {"LOW_PRICE": 2.0},
     "lighter prior": {"PRIOR_SHAPE": 0.1},
 }
@@ -81,7 +84,7 @@ def numbers(changed: dict[str, float]) -> Iterator[None]:
     places = [
         (module, name)
         for name in changed
-        for module in (constants, evidence, scan, watch)
+        for module in (constants, evidence, scan, alarm_model, alarm_stream)
         if hasattr(module, name)
     ]
     before = [(module, name, getattr(module, name)) for module, name in places]

@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad import tensor_file
+from vace_ad.alarms.alarm_model import AlarmModel
+from vace_ad.alarms.alarm_stream import updated as updated_alarms
 from vace_ad.alarms.budget import Budget, Threshold, score_threshold
 from vace_ad.alarms.calibration import Calibration
 from vace_ad.alarms.conditions import Conditions
@@ -20,7 +22,6 @@ from vace_ad.alarms.pattern import Pattern
 from vace_ad.alarms.suppression import Recogniser
 from vace_ad.alarms.suspects import DriftRange
 from vace_ad.alarms.training_checks import TrainingAudit, outlying, without
-from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import CHANGEABLE, VACEConfig
 from vace_ad.errors import ConfigError, ModelFileError
 from vace_ad.fitting import Stopwatch, held_out, learn, thinned
@@ -163,7 +164,7 @@ class Model(LearnedAlone):
             drift_range=self.drift_range.merged(
                 DriftRange.fit([*all_parts, *all_named]), update.weight
             ),
-            alarm=self.alarm.updated([*all_parts, *all_named], now),
+            alarm=updated_alarms(self.alarm, [*all_parts, *all_named], now),
             conditions=self.conditions.merged([*all_parts, *all_named]),
             facts=facts,
         )

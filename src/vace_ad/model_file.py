@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad import tensor_file
+from vace_ad.alarms.alarm_model import AlarmModel
 from vace_ad.alarms.suspects import LENGTHS
-from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import VACEConfig
 from vace_ad.frames.idle import watched
 from vace_ad.signals import Signal, kinds

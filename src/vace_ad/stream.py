@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 
 from vace_ad import stream_file, tensor_file
 from vace_ad.alarms.budget import Budget, Threshold
-from vace_ad.alarms.feed import AlarmFeed, Change, Latest, Taken, accepted_change
+from vace_ad.alarms.change import Change, Taken
+from vace_ad.alarms.feed import AlarmFeed, accepted_change
 from vace_ad.alarms.fixed_threshold import ScoreFeed
 from vace_ad.alarms.pattern import Pattern
+from vace_ad.alarms.recent import Latest
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.suppression import Recogniser, Stretch
 from vace_ad.errors import ConfigError, InputError, StateError

@@ -7,14 +7,15 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from vace_ad.alarms.alarm_model import AlarmModel
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.calibration import Calibration
+from vace_ad.alarms.change import Change
 from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.events import Event
-from vace_ad.alarms.feed import AlarmFeed, Change
+from vace_ad.alarms.feed import AlarmFeed
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.suspects import DriftRange
-from vace_ad.alarms.watch import AlarmModel
 from vace_ad.config import VACEConfig
 from vace_ad.frames.idle import IdleRule
 from vace_ad.frames.sampling import StepRule

@@ -7,7 +7,7 @@ import pytest
 
 from alarms.feeds import Toy
 from alarms.plants import coupled
-from vace_ad.alarms.feed import Change
+from vace_ad.alarms.change import Change
 from vace_ad.alarms.fixed_threshold import ScoreFeed
 from vace_ad.alarms.runs import Rules, runs_above
 

@@ -8,7 +8,8 @@ import pytest
 from vace_ad.alarms.constants import LOW_PRICE, REST
 from vace_ad.alarms.evidence import UNIT, whole
 from vace_ad.alarms.scan import Tails, describe, line_of
-from vace_ad.alarms.tracker import KEPT, Told, Tracker
+from vace_ad.alarms.tracked import Told
+from vace_ad.alarms.tracker import KEPT, Tracker
 
 D = 3
 LINES = 4 * D + 3

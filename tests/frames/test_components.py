@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from vace_ad import VACE
+from vace_ad.alarms.event_record import plain_event, restored_event
 from vace_ad.alarms.events import Event, groups_of
-from vace_ad.alarms.feed import plain_event, restored_event
 from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError, TableReadError
 from vace_ad.frames.components import read_components

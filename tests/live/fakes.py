@@ -9,8 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from vace_ad.alarms.change import Change
 from vace_ad.alarms.events import Event
-from vace_ad.alarms.feed import Change, Latest
+from vace_ad.alarms.recent import Latest
 from vace_ad.errors import ModelFileError, StateError, TooShortError
 
 DELAY = 3  # rows until a score is final

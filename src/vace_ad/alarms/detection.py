@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.budget import Threshold
+from vace_ad.alarms.change import Change
 from vace_ad.alarms.events import ANOMALY, NEAR_MISS, Event, with_time
-from vace_ad.alarms.feed import Change, Learned
+from vace_ad.alarms.learned import Learned
 from vace_ad.alarms.silence import no_data_events
 from vace_ad.alarms.suppression import Stretch
 from vace_ad.frames.idle import Stretch as Idle

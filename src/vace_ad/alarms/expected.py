@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.alarms.alarm_model import Expected
 from vace_ad.alarms.evidence import UNIT
 from vace_ad.alarms.suspects import Blame, blame, suspicion, weighed
-from vace_ad.alarms.watch import Expected
 from vace_ad.frames.idle import idle_rows
 from vace_ad.frames.sampling import StepTracker
 from vace_ad.frames.segments import missing_cells, run_edges
 
 if TYPE_CHECKING:
-    from vace_ad.alarms.feed import Learned
+    from vace_ad.alarms.learned import Learned
     from vace_ad.frames.table import Table
 
 Array = NDArray[np.float64]

@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.alarms.change import Change
+from vace_ad.alarms.event_record import plain_event, restored_event
 from vace_ad.alarms.events import Event, groups_of
-from vace_ad.alarms.feed import Change, Learned, plain_event, restored_event
+from vace_ad.alarms.learned import Learned
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.severity import LEAST, severity
 from vace_ad.alarms.suspects import blame, suspicion

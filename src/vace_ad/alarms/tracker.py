@@ -9,87 +9,22 @@ began that raised it, and it ends where the line with most evidence was highest.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, Literal, NamedTuple
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.constants import REST
 from vace_ad.alarms.evidence import Nats
-from vace_ad.alarms.scan import Limits, Tails, describe, heights, prices
+from vace_ad.alarms.scan import Limits, Tails, heights, prices
+from vace_ad.alarms.tracked import Member, Told, Tracked, What, joined
 
 Array = NDArray[np.float64]
 
 SLAB = 256  # rows after which limits fall back a little, counted from the stream's first
 KEPT = 512  # rows whose shares and surprise are kept for events that are dated back
 TELL = 64  # rows after which an open event that grew is told again
-
-
-class Member(NamedTuple):
-    """A line's part in an event."""
-
-    start: int
-    end: int
-    top: int  # its highest W
-
-
-@dataclass
-class Tracked:
-    """An event as far as it is known."""
-
-    alarm: int  # the row that opened it
-    running: Nats  # (n_channels,), contributions of all rows since it began
-    shares: Nats  # (n_channels,), those up to its last row
-    lines: dict[int, Member] = field(default_factory=dict)  # the one that raised it first
-    open: set[int] = field(default_factory=set)  # lines that are not over
-    end: int = 0  # of the line that reaches farthest
-    told: float = 0.0  # margin when it was told last
-    resting: bool = False  # whether nothing but the score has risen for the time of `rest`
-    lasting: bool = False  # whether it ended because what stays became the new baseline
-    over: dict[int, float] = field(default_factory=dict)  # margins of lines that are over
-    margins: dict[int, float] = field(default_factory=dict)  # of its lines, when it is told
-
-    @property
-    def margin(self) -> float:
-        """Nats by which it is rarer than the budget allows."""
-        return max(self.margins.values())
-
-    @property
-    def strongest(self) -> int:
-        """The line with the largest margin."""
-        return max(self.margins, key=lambda line: self.margins[line])
-
-    @property
-    def rows(self) -> tuple[int, int]:
-        """The rows [start, end): from where what raised it began to where its highest line ends.
-
-        A value that is repeated belongs to it for as long as it is. The score looks at many rows,
-        so it does not tell the end where other lines speak.
-        """
-        first = next(iter(self.lines.values()))
-        kinds = [describe(line, len(self.shares)).kind for line in self.lines]
-        members = list(zip(kinds, self.lines.values(), strict=True))
-        cells = [member for kind, member in members if kind != "score"] or [first]
-        highest = max(cells, key=lambda member: member.top)
-        stuck = [member.end for kind, member in members if kind == "stuck"]
-        return first.start, max(highest.end, self.alarm + 1, *stuck)
-
-
-def _joined(before: Member, now: Member) -> Member:
-    """A line that rises again within the same event."""
-    return Member(min(before.start, now.start), max(before.end, now.end), max(before.top, now.top))
-
-
-What = Literal["open", "update", "rest", "wake", "resolve"]  # resting or not, an event goes on
-
-
-class Told(NamedTuple):
-    """What became of an event at a row."""
-
-    what: What
-    row: int
-    event: Tracked
 
 
 class Tracker:
@@ -263,7 +198,7 @@ class Tracker:
         member = Member(start, at + 1, top)
         for event in reversed(self._events):
             if start < event.end + self._join:
-                event.lines[line] = _joined(event.lines.get(line, member), member)
+                event.lines[line] = joined(event.lines.get(line, member), member)
                 event.open.add(line)
                 event.end = max(event.end, at + 1)
                 return
@@ -288,7 +223,7 @@ class Tracker:
             mine = members.keys() & event.open
             if mine:
                 event.lines.update(
-                    (line, _joined(event.lines[line], members[line])) for line in mine
+                    (line, joined(event.lines[line], members[line])) for line in mine
                 )
                 event.shares, event.end = event.running, row + 1
             if (row - self._first) % TELL == 0:
@@ -318,13 +253,7 @@ class Tracker:
             for line, one in event.lines.items()
         }
 
-    def _tell(
-        self,
-        what: What,
-        row: int,
-        event: Tracked,
-        told: list[Told],
-    ) -> None:
+    def _tell(self, what: What, row: int, event: Tracked, told: list[Told]) -> None:
         """Say what became of an event, as it stands at this row."""
         event.margins = self._margins(event, row)
         event.told = event.margin
@@ -383,15 +312,6 @@ class Tracker:
             left -= some
         return told
 
-    def kinds(self, event: Tracked) -> dict[int, float]:
-        """The margin of each channel that has a line in the event."""
-        found: dict[int, float] = {}
-        for line, margin in event.margins.items():
-            channel = describe(line, self._n_channels).channel
-            if channel is not None:
-                found[channel] = max(found.get(channel, 0.0), margin)
-        return found
-
     # ------------------------------------------------------------------- state
 
     def state(self) -> dict[str, NDArray[Any]]:
@@ -407,21 +327,7 @@ class Tracker:
 
     def description(self) -> list[dict[str, Any]]:
         """The open events as plain values."""
-        return [
-            {
-                "alarm": event.alarm,
-                "end": event.end,
-                "told": event.told,
-                "resting": event.resting,
-                "lasting": event.lasting,
-                "running": event.running.tolist(),
-                "shares": event.shares.tolist(),
-                "lines": [[line, *member] for line, member in event.lines.items()],
-                "open": sorted(event.open),
-                "over": [[line, margin] for line, margin in event.over.items()],
-            }
-            for event in self._events
-        ]
+        return [event.plain() for event in self._events]
 
     def resume(self, state: Mapping[str, NDArray[Any]], events: list[dict[str, Any]]) -> None:
         """Take back a state."""
@@ -437,18 +343,4 @@ class Tracker:
             raise ValueError(f"its shares have the shape {shares.shape}")
         self._shares = shares.copy()
         self._limits.limit = lines[6].copy()
-        self._events = [
-            Tracked(
-                int(one["alarm"]),
-                np.array(one["running"], np.int64),
-                np.array(one["shares"], np.int64),
-                {int(line): Member(int(a), int(b), int(m)) for line, a, b, m in one["lines"]},
-                {int(line) for line in one["open"]},
-                int(one["end"]),
-                float(one["told"]),
-                bool(one["resting"]),
-                bool(one["lasting"]),
-                {int(line): float(margin) for line, margin in one["over"]},
-            )
-            for one in events
-        ]
+        self._events = [Tracked.restored(one) for one in events]

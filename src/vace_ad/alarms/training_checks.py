@@ -9,8 +9,8 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.alarms.alarm_model import AlarmModel
 from vace_ad.alarms.sheet import Sheet, off_condition, sheet
-from vace_ad.alarms.watch import AlarmModel
 from vace_ad.frames.segments import run_edges
 from vace_ad.frames.states import column_of
 from vace_ad.frames.table import Table

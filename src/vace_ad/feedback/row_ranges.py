@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.events import Event
-from vace_ad.alarms.feed import Learned
+from vace_ad.alarms.learned import Learned
 from vace_ad.alarms.pattern import MOST_RATIO, Pattern
 from vace_ad.alarms.suppression import Stretch
 from vace_ad.config import VACEConfig

@@ -29,7 +29,7 @@ from vace_ad.live.config import AlarmSettings
 from vace_ad.live.records import read_time
 
 if TYPE_CHECKING:
-    from vace_ad.alarms.feed import Change
+    from vace_ad.alarms.change import Change
 
 NO_SCORE = "no score"
 _CHANNELS = 5  # named in a message

@@ -24,7 +24,7 @@ from vace_ad.live.score_history import ScoreHistory
 from vace_ad.live.store import JournalRow, Store
 
 if TYPE_CHECKING:
-    from vace_ad.alarms.feed import Latest
+    from vace_ad.alarms.recent import Latest
     from vace_ad.stream import Stream
 
 log = logging.getLogger("vace_ad.live")

@@ -19,7 +19,7 @@ from vace_ad.live.score_history import SHOWN
 from vace_ad.live.server.limits import finite, number
 
 if TYPE_CHECKING:
-    from vace_ad.alarms.feed import Latest
+    from vace_ad.alarms.recent import Latest
     from vace_ad.live.runner import Watch
 
 _DRAWN, _ROWS = 4, 200  # channels whose curves are shown, and their last rows

@@ -1,14 +1,12 @@
-"""What a model knows for alarms, and the stream of alarms that it makes of complete rows.
+"""What a model knows for alarms.
 
-`AlarmModel` holds the cells, how surprising their residuals are and how high excursions rise, all
-learned from held-out training rows that ran through the same code as a stream will. `AlarmStream`
-is that code.
+The cells, how surprising their residuals are and how high excursions rise, all learned from
+held-out training rows that ran through the same code as a stream will (`AlarmStream`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -17,15 +15,13 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.constants import MOST_STUCK_NATS, WARM_UP
 from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, half_life, whole
-from vace_ad.alarms.scan import N_CHANNEL_KINDS, N_ROW_KINDS, Tails, describe, outlying
-from vace_ad.alarms.tracker import Told, Tracker
+from vace_ad.alarms.scan import N_CHANNEL_KINDS, N_ROW_KINDS, Tails, outlying
 from vace_ad.signals.baseline_model import within
 from vace_ad.signals.cells import HALF_LIVES, WIDE, CellModel, Residuals, learn
 from vace_ad.signals.protocol import Layout, prefixed, under
 
 Array = NDArray[np.float64]
 
-MOST_SHARE = 1e10  # of a channel in a row's squared distance from normal
 FAR = 8.0  # robust deviations up to which training values count where outlying ones are looked for
 NORMAL_MAD = 0.6745  # median absolute deviation of a normal distribution, in standard deviations
 WIDTH = 3.0  # deviations of a residual to either side of the expected value
@@ -93,22 +89,22 @@ class AlarmModel:
         edges = np.cumsum([len(part.now) for part in held_out])[:-1]
         remembers = half_life(sum(map(len, parts)))
         judged = [
-            _judged(Baseline(2 * d + 1, remembers), part, _off(some, scale))[0]
+            recent_deviations(Baseline(2 * d + 1, remembers), part, score_residuals(some, scale))[0]
             for part, some in zip(held_out, np.split(every, edges), strict=True)
         ]
         surprise = Surprise.fit([part[:, :-1] for part in judged])
         score_surprise = Surprise.fit([part[:, -1:] for part in judged])
         nats = [surprise.of(part[:, :-1]) for part in judged]
-        rows = [_row_distance(part, watched) for part in nats]
+        rows = [row_distance(part, watched) for part in nats]
         row_surprise = Surprise.fit(rows)
         repeated = [part[1:] == part[:-1] for part in parts]
         n = sum(map(len, repeated))
         share = np.add.reduce([part.sum(axis=0) for part in repeated]) / max(n, 1)
         stuck = whole(np.minimum(-np.log(np.clip(share, 1 / (n + 2), 1.0)), MOST_STUCK_NATS))
         stuck = stuck * watched
-        same = np.split(np.concatenate([_repeated(part, None) for part in parts]), edges)
+        same = np.split(np.concatenate([repeats(part, None) for part in parts]), edges)
         lines = [
-            _lines(part, row_surprise.of(row), stuck * still, score_surprise.of(one[:, -1:]))
+            line_evidence(part, row_surprise.of(row), stuck * still, score_surprise.of(one[:, -1:]))
             for part, row, still, one in zip(nats, rows, same, judged, strict=True)
         ]
         young = np.concatenate([np.arange(len(part)) < WARM_UP for part in parts])
@@ -168,17 +164,6 @@ class AlarmModel:
             "half_life": ("F64", (1,)),
         }
 
-    def updated(self, parts: Sequence[Array], scores: Sequence[Array] = ()) -> Self:
-        """With limits that have seen new normal rows too; the cells stay.
-
-        `scores` as in `fit`, of the first of the parts.
-        """
-        stream = AlarmStream(self, 1e-9)
-        every = [*scores, *(np.full(len(part), np.nan) for part in parts[len(scores) :])]
-        each = zip(parts, every, strict=True)
-        lines = [stream.lines_of(part, some) for part, some in each if len(part)]
-        return replace(self, tails=self.tails.updated(lines, self.n_channels)) if lines else self
-
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The reverse of `arrays`."""
@@ -208,7 +193,9 @@ class AlarmModel:
 
         And what was to be expected by it.
         """
-        judged, mean, spread = _judged(baseline, residuals, _off(scores, self.score_scale))
+        judged, mean, spread = recent_deviations(
+            baseline, residuals, score_residuals(scores, self.score_scale)
+        )
         nats, score = self.surprise.of(judged[:, :-1]), self.score_surprise.of(judged[:, -1:])
         d, unit = self.n_channels, self.cells.spread * self.cells.scale
         expected = rows - (residuals.now - mean[:, :d]) * unit
@@ -226,167 +213,9 @@ class Expected(NamedTuple):
     upper: Array
 
 
-class Judged(NamedTuple):
-    """What the alarm stream says of some rows."""
-
-    told: list[Told]
-    ratio: Array  # (n,), highest evidence over its limit: above 1 is an alarm
-    surprise: Array  # (n,), nats of the most surprising cell
-    expected: Expected  # by the baseline as it was at each row
-
-
-class AlarmStream:
-    """Evidence and events along a stream of complete rows, under a budget."""
-
-    def __init__(
-        self,
-        model: AlarmModel,
-        rate: float,
-        longest: int | None = None,
-        join: int = 0,
-        follow: bool = True,
-    ) -> None:
-        """Settings as those of the tracker; what is over after `longest` rows is normal then."""
-        self.model, self._how = model, (rate, longest, join, follow)
-        self._cells = model.cells.begin()
-        self._baseline = model.baseline()
-        self._last: Array | None = None  # the last row
-        self._young = WARM_UP  # rows until the averages of the past are filled
-        self._quiet = np.zeros(model.n_channels, bool)  # stuck, and taken as normal
-        self.tracker = Tracker(model.tails, model.n_channels, *self._how)
-
-    def lines_of(self, rows: Array, scores: Array) -> Nats:
-        """The evidence of all lines of one stretch, as a stream gives it."""
-        self._cells.cut()
-        nats, whole_row, score, _ = self._nats(rows, self._cells.add(rows), scores)
-        for each in (nats, whole_row, score):
-            each[:WARM_UP] = 0
-        return _lines(nats, whole_row, self.model.stuck * _repeated(rows, None), score)
-
-    def restart(self, new_level: bool = False) -> None:
-        """Forget alarms and limits, but not the rows: what follows is judged afresh.
-
-        With `new_level`, residuals that left their baseline are normal where they are now.
-        """
-        if new_level:
-            self._baseline.follow_level()
-        model, first, rest = self.model, self.tracker.n_rows, self.tracker.rest
-        self.tracker = Tracker(model.tails, model.n_channels, *self._how, first=first)
-        self.tracker.rest = rest
-
-    def add(self, rows: Array, scores: Array | None = None, bear: Array | None = None) -> Judged:
-        """Take complete rows (n, n_channels).
-
-        `scores` (n,) are their provisional ones, NaN where there is none; `bear` (n,) divides their
-        evidence.
-        """
-        if not len(rows):
-            return Judged([], np.empty(0), np.empty(0), Expected(rows, rows, rows))
-        residuals = self._cells.add(rows)
-        scores = np.full(len(rows), np.nan) if scores is None else scores
-        same = _repeated(rows, self._last)
-        self._last = rows[-1].copy()
-        told: list[Told] = []
-        ratios, surprises, expected = [], [], []
-        at = 0
-        while at < len(rows):
-            left = Residuals(*(x[at:] for x in residuals))
-            before = copy(self._baseline)  # its arrays are replaced, never written
-            nats, whole_row, score, should = self._nats(rows[at:], left, scores[at:])
-            stuck = self._stuck(same[at:])
-            if self._young > at:
-                for each in (nats, whole_row, score):
-                    each[: self._young - at] = 0
-            if bear is not None:
-                nats = np.asarray(nats / bear[at:, None], np.int64)
-                stuck = np.asarray(stuck / bear[at:, None], np.int64)
-                whole_row = np.asarray(whole_row / bear[at:, None], np.int64)
-                score = np.asarray(score / bear[at:, None], np.int64)
-            lines = _lines(nats, whole_row, stuck, score)
-            more, ratio = self.tracker.add(lines, whole(within(left.share, MOST_SHARE)))
-            told += more
-            ratios.append(ratio)
-            varies = np.tile(self.model.watched, 2)
-            most = np.max(nats[: len(ratio)], axis=1, where=varies, initial=0)
-            surprises.append(np.maximum(most, stuck[: len(ratio)].max(axis=1)) / UNIT)
-            expected.append([each[: len(ratio)] for each in should])
-            self._quiet &= same[at : at + len(ratio)].all(axis=0)
-            at += len(ratio)
-            if self.tracker.lasted:
-                done = Residuals(*(x[: len(ratio)] for x in left))
-                self._adopt(before, done, scores[at - len(ratio) : at])
-                self._quiet &= same[at - 1]
-        self._young = max(self._young - len(rows), 0)
-        should = Expected(*(np.concatenate(each) for each in zip(*expected, strict=True)))
-        return Judged(told, np.concatenate(ratios), np.concatenate(surprises), should)
-
-    def _nats(
-        self, rows: Array, residuals: Residuals, scores: Array
-    ) -> tuple[Nats, Nats, Nats, Expected]:
-        """Of cells, of whole rows and of scores, and what was to be expected."""
-        nats, score, expected = self.model.judge(rows, residuals, scores, self._baseline)
-        distance = _row_distance(nats, self.model.watched)
-        return nats, self.model.row_surprise.of(distance), score, expected
-
-    def _stuck(self, same: NDArray[np.bool_]) -> Nats:
-        """Nats of repeated values; none while a channel's standstill is taken as normal."""
-        nats = self.model.stuck * same
-        if self._quiet.any():
-            still = np.logical_and.accumulate(same, axis=0) & self._quiet
-            nats = np.where(still, 0, nats)
-        return np.asarray(nats, np.int64)
-
-    def _adopt(self, before: Baseline, residuals: Residuals, scores: Array) -> None:
-        """What lasted becomes the new baseline, as of the last of these rows."""
-        self._baseline = before
-        _judged(self._baseline, residuals, _off(scores, self.model.score_scale))
-        d = self.model.n_channels
-        columns: set[int] = set()
-        for line in self.tracker.lasted:
-            kind, channel = describe(line, d)
-            if kind == "stuck":
-                self._quiet[channel] = True
-            elif kind == "score":
-                columns.add(2 * d)
-            else:
-                columns |= set(range(2 * d)) if channel is None else {channel, d + channel}
-        self.tracker.lasted = []
-        if columns:
-            self._baseline.adopt(np.array(sorted(columns), np.intp))
-
-    def skip(self, n: int) -> list[Told]:
-        """Rows without evidence, or a cut: nothing reaches across."""
-        self._cells.cut()
-        self._last, self._young = None, WARM_UP
-        self._quiet[:] = False
-        return self.tracker.skip(n)
-
-    def state(self) -> dict[str, NDArray[Any]]:
-        """All that changes with the rows, but for the open events."""
-        none = np.empty((0, self.model.n_channels))
-        return {
-            **prefixed("cells", self._cells.state()),
-            **prefixed("baseline", self._baseline.state()),
-            **prefixed("tracker", self.tracker.state()),
-            "last": none if self._last is None else self._last[None],
-            "quiet": self._quiet,
-            "young": np.array([self._young]),
-        }
-
-    def resume(self, state: Mapping[str, NDArray[Any]], events: list[dict[str, Any]]) -> None:
-        """Take back a state, with the open events as the tracker describes them."""
-        self._cells.resume(under("cells", state))
-        self._baseline.resume(under("baseline", state))
-        self.tracker.resume(under("tracker", state), events)
-        last = state["last"]
-        if last.shape[1:] != (self.model.n_channels,) or state["quiet"].shape != last.shape[1:]:
-            raise ValueError(f"its last row has the shape {last.shape}")
-        self._last = last[0].copy() if len(last) else None
-        self._quiet = state["quiet"].astype(bool)
-        self._young = int(state["young"][0])
-
-
-def _judged(baseline: Baseline, residuals: Residuals, scores: Array) -> tuple[Array, Array, Array]:
+def recent_deviations(
+    baseline: Baseline, residuals: Residuals, scores: Array
+) -> tuple[Array, Array, Array]:
     """`now`, `past` and scores in recent deviations, and the baseline's mean and spread.
 
     (n, 2 · n_channels + 1) each. A score below its recent mean is nothing to speak of.
@@ -408,27 +237,27 @@ def _score_scale(scores: Array) -> Array:
     return np.array([center, max(float(spread), 1e-9)])
 
 
-def _off(scores: Array, scale: Array) -> Array:
+def score_residuals(scores: Array, scale: Array) -> Array:
     """Scores (n,) as residuals (n, 1): their roots in deviations; 0 where there is none."""
     known = np.isfinite(scores)
     roots = np.sqrt(np.maximum(np.where(known, scores, 0.0), 0.0))
     return np.where(known, (roots - scale[0]) / scale[1], 0.0)[:, None]
 
 
-def _row_distance(nats: Nats, varies: NDArray[np.bool_]) -> Array:
+def row_distance(nats: Nats, varies: NDArray[np.bool_]) -> Array:
     """How far off a whole row is, (n, 1): the root of the mean nats of its cells."""
     d = len(varies)
     both = (nats[:, :d] + nats[:, d:])[:, varies]
     return np.asarray(np.sqrt(both.sum(axis=1) / (max(both.shape[1], 1) * UNIT)))[:, None]
 
 
-def _repeated(rows: Array, before: Array | None) -> NDArray[np.bool_]:
+def repeats(rows: Array, before: Array | None) -> NDArray[np.bool_]:
     """Which cells repeat the value of the row before, (n, n_channels)."""
     first = np.zeros((1, rows.shape[1]), bool) if before is None else (rows[:1] == before)
     return np.concatenate([first, rows[1:] == rows[:-1]])
 
 
-def _lines(nats: Nats, rows: Nats, stuck: Nats, score: Nats) -> Nats:
+def line_evidence(nats: Nats, rows: Nats, stuck: Nats, score: Nats) -> Nats:
     """The evidence of all lines, as `scan.describe` numbers them, (n, n_lines)."""
     d = stuck.shape[1]
     now, past = nats[:, :d], nats[:, d:]

@@ -1,0 +1,118 @@
+"""An event while it is tracked: its lines, its rows, the channels' contributions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple, Self
+
+import numpy as np
+
+from vace_ad.alarms.evidence import Nats
+from vace_ad.alarms.scan import describe
+
+
+class Member(NamedTuple):
+    """A line's part in an event."""
+
+    start: int
+    end: int
+    top: int  # its highest W
+
+
+@dataclass
+class Tracked:
+    """An event as far as it is known."""
+
+    alarm: int  # the row that opened it
+    running: Nats  # (n_channels,), contributions of all rows since it began
+    shares: Nats  # (n_channels,), those up to its last row
+    lines: dict[int, Member] = field(default_factory=dict)  # the one that raised it first
+    open: set[int] = field(default_factory=set)  # lines that are not over
+    end: int = 0  # of the line that reaches farthest
+    told: float = 0.0  # margin when it was told last
+    resting: bool = False  # whether nothing but the score has risen for the time of `rest`
+    lasting: bool = False  # whether it ended because what stays became the new baseline
+    over: dict[int, float] = field(default_factory=dict)  # margins of lines that are over
+    margins: dict[int, float] = field(default_factory=dict)  # of its lines, when it is told
+
+    @property
+    def margin(self) -> float:
+        """Nats by which it is rarer than the budget allows."""
+        return max(self.margins.values())
+
+    @property
+    def strongest(self) -> int:
+        """The line with the largest margin."""
+        return max(self.margins, key=lambda line: self.margins[line])
+
+    @property
+    def rows(self) -> tuple[int, int]:
+        """The rows [start, end): from where what raised it began to where its highest line ends.
+
+        A value that is repeated belongs to it for as long as it is. The score looks at many rows,
+        so it does not tell the end where other lines speak.
+        """
+        first = next(iter(self.lines.values()))
+        kinds = [describe(line, len(self.shares)).kind for line in self.lines]
+        members = list(zip(kinds, self.lines.values(), strict=True))
+        cells = [member for kind, member in members if kind != "score"] or [first]
+        highest = max(cells, key=lambda member: member.top)
+        stuck = [member.end for kind, member in members if kind == "stuck"]
+        return first.start, max(highest.end, self.alarm + 1, *stuck)
+
+    def channel_margins(self) -> dict[int, float]:
+        """The margin of each channel that has a line in it."""
+        found: dict[int, float] = {}
+        for line, margin in self.margins.items():
+            channel = describe(line, len(self.shares)).channel
+            if channel is not None:
+                found[channel] = max(found.get(channel, 0.0), margin)
+        return found
+
+    def plain(self) -> dict[str, Any]:
+        """All of it as plain values."""
+        return {
+            "alarm": self.alarm,
+            "end": self.end,
+            "told": self.told,
+            "resting": self.resting,
+            "lasting": self.lasting,
+            "running": self.running.tolist(),
+            "shares": self.shares.tolist(),
+            "lines": [[line, *member] for line, member in self.lines.items()],
+            "open": sorted(self.open),
+            "over": [[line, margin] for line, margin in self.over.items()],
+        }
+
+    @classmethod
+    def restored(cls, plain: Mapping[str, Any]) -> Self:
+        """The reverse of `plain`."""
+        return cls(
+            int(plain["alarm"]),
+            np.array(plain["running"], np.int64),
+            np.array(plain["shares"], np.int64),
+            {int(line): Member(int(a), int(b), int(m)) for line, a, b, m in plain["lines"]},
+            {int(line) for line in plain["open"]},
+            int(plain["end"]),
+            float(plain["told"]),
+            bool(plain["resting"]),
+            bool(plain["lasting"]),
+            {int(line): float(margin) for line, margin in plain["over"]},
+        )
+
+
+def joined(before: Member, now: Member) -> Member:
+    """A line that rises again within the same event."""
+    return Member(min(before.start, now.start), max(before.end, now.end), max(before.top, now.top))
+
+
+What = Literal["open", "update", "rest", "wake", "resolve"]  # resting or not, an event goes on
+
+
+class Told(NamedTuple):
+    """What became of an event at a row."""
+
+    what: What
+    row: int
+    event: Tracked
