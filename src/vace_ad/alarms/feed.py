@@ -1,8 +1,7 @@
 """Alarms of a stream: what its rows open, update and resolve, in the user's own rows and times.
 
-There is one way from rows to events, for a table and for a live stream alike. A budget of alarms is
-kept by the scan of all evidence; a threshold or a share of rows that a person gave is a plain limit
-of the score.
+There is one way from rows to events, for a table and for a live stream alike: the scan of all
+evidence, under a budget. (A threshold of the score that a person gave has a feed of its own.)
 """
 
 from __future__ import annotations
@@ -47,9 +46,9 @@ class AlarmFeed:
         rate = budget.rate(model.step or step)
         assert rate is not None  # thresholds of scores have a feed of their own
         self.rate = rate
-        longest = model.config.new_normal_after or None
-        follow = model.config.adapt
-        self._stream = AlarmStream(model.alarm, rate, longest, self._rules.join, follow)
+        config, join = model.config, self._rules.join
+        longest = config.new_normal_after or None
+        self._stream = AlarmStream(model.alarm, rate, longest, join, config.adapt)
         self._recent = RecentRows(model.channels)
         self._queue = np.empty((0, 2))  # of rows not decided: whether it came, what divides it
         self._times_queue = np.empty(0, "datetime64[ns]")
@@ -180,9 +179,8 @@ class AlarmFeed:
         short = event.rows < self._rules.min_length
         if known is None and (short or event.start < self._quiet_until):
             return []
-        found = []
-        if known is None and told.what != "open":
-            found.append(Change("open", event, row=row))
+        opened = known is None and told.what != "open"
+        found = [Change("open", event, row=row)] if opened else []
         self._open[key] = event
         if told.what != "resolve":
             if told.what == "open" or known is not None:
@@ -213,7 +211,9 @@ class AlarmFeed:
             kind = CONDITIONS if outside else ANOMALY
         else:
             kind, outside = known.kind, known.conditions
-        start_time = recent.time(first) or (None if known is None else known.start_time)
+        start_time = recent.time(first)
+        if start_time is None and known is not None:
+            start_time = known.start_time
         return Event(
             start,
             end,
