@@ -32,6 +32,6 @@ def test_an_event_is_told_with_its_value_what_was_expected_and_what_its_signal_m
     assert "none in 4,176 rows" in told
     assert "1 in 830 rows" in told
     assert " 1 row " in told
-    assert "relation: a channel is not where the other channels say it should be" in told
+    assert "relation: a channel differs from what the other channels predict" in told
     assert "jump: " in told
     assert "stuck: " not in told

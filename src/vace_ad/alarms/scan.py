@@ -36,13 +36,13 @@ Array = NDArray[np.float64]
 
 KINDS = ("relation", "change", "jump", "stuck", "rows", "burst", "score")  # of lines, in order
 WORDS = {
-    "relation": "a channel is not where the other channels say it should be",
-    "change": "a channel leaves its own recent course, a little for long",
-    "jump": "a channel leaves its own recent course, far and at once",
+    "relation": "a channel differs from what the other channels predict",
+    "change": "a channel drifts from its own forecast: small residuals for a long time",
+    "jump": "a channel jumps: one or a few large residuals of its own forecast",
     "stuck": "a channel repeats its value",
-    "rows": "many channels are off together for some time",
-    "burst": "many channels are off together at once",
-    "score": "the score of the row is above its recent baseline",
+    "rows": "many channels deviate together for some time",
+    "burst": "many channels deviate together at once",
+    "score": "the anomaly score is above its recent baseline",
 }
 _PRICES = (LOW_PRICE, LOW_PRICE, HIGH_PRICE, MIDDLE_PRICE)  # of the kinds of a channel
 _ROW_PRICES = (MIDDLE_PRICE, HIGH_PRICE, MIDDLE_PRICE)  # of those of whole rows
