@@ -43,8 +43,8 @@ def judged(plant: Operated, found: Detection) -> dict[str, object]:
         "first_suspect_right": right,
         "forewarning_hours_median": f"{np.median(hours):.1f}" if hours else "",
         "alarms_from_expected_changes": len(others),
-        "told_apart": found.count("conditions"),
-        "without_data": found.count("no data"),
+        "told_apart": sum(one.kind == "conditions" for one in found.events),
+        "without_data": sum(one.kind == "no data" for one in found.events),
     }
 
 

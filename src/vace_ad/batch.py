@@ -18,7 +18,7 @@ from vace_ad.alarms.suppression import Stretch
 from vace_ad.errors import InputError, TooShortError, VaceWarning
 from vace_ad.feedback import Feedback, merge_matches, named_stretches
 from vace_ad.frames.sampling import StepTracker
-from vace_ad.frames.table import Table, as_chunks, as_table
+from vace_ad.frames.table import Table, as_chunks
 from vace_ad.model import Model
 from vace_ad.progress import Progress, silent
 from vace_ad.settings import option
@@ -50,7 +50,7 @@ def run(
     """
     model, chunks = stream.model, as_chunks(data)
     for chunk in [data] if chunks is None else chunks:
-        table = as_table(chunk, model.channels).aligned(model.channels)
+        table = model.table(chunk)
         a = 0
         while a < len(table):
             row = stream.n_rows

@@ -133,6 +133,8 @@ class VACEConfig(_Checked):
     context: tuple[str, ...] = ()  # columns that explain others and are never suspects
     watch: tuple[str, ...] = ()  # the only channels that raise alarms; the others are context
     maintenance: tuple[str, ...] = ()  # planned windows, FROM..TO each, whose rows count as off
+    calendar: tuple[str, ...] = ()  # holidays as dates or regions such as DE-BY, and a time zone:
+    # time of day, day of the week and holidays become context
     components: tuple[str, ...] = ()  # component/sensor for each channel that belongs to one
     max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt
     max_missing: float = 0.5  # share of channels above which a row has no score
@@ -145,7 +147,7 @@ class VACEConfig(_Checked):
     reproduction: Reproduction = field(default_factory=Reproduction)
 
     def __post_init__(self) -> None:
-        for name in ("extra_signals", "context", "watch", "maintenance", "components"):
+        for name in ("extra_signals", "context", "watch", "maintenance", "calendar", "components"):
             if isinstance(given := getattr(self, name), list):
                 object.__setattr__(self, name, tuple(given))
         super().__post_init__()
@@ -218,7 +220,8 @@ WARM = 48  # rows
 LENGTH = 96  # rows of a patch, and of the longest window, where nothing says otherwise
 FOLLOWED = 250  # rows of the longest patch that windows follow: an hour is lost in a day
 COMPUTING = ("engine", "precision", "device")  # settings that shape no score beyond rounding
-CHANGEABLE = (*COMPUTING, "maintenance")  # that may be chosen anew after the fit
+PLANNED = ("maintenance", "calendar")  # what people know in advance
+CHANGEABLE = (*COMPUTING, *PLANNED)  # that may be chosen anew after the fit
 
 
 class Default:

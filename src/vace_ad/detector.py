@@ -31,7 +31,7 @@ from vace_ad.feedback import (
 )
 from vace_ad.frames.columns import clean_frame
 from vace_ad.frames.spans import as_spans
-from vace_ad.frames.table import as_chunks, gathered
+from vace_ad.frames.table import as_chunks
 from vace_ad.frames.training_data import are_several, training_tables
 from vace_ad.frames.write import frame_like
 from vace_ad.model import Model
@@ -124,7 +124,7 @@ class VACE(Estimator):
         rows in order of time; each score still stands where its row does.
         """
         if sort:
-            table = gathered(data, self.channels_)
+            table = self.model_.table(data)
             ordered = table.ordered()
             scores = self.score(ordered, progress=progress)
             assert ordered.time is not None
@@ -173,14 +173,14 @@ class VACE(Estimator):
 
     def position_scores(self, data: Any) -> Scores:
         """The position signal of each patch, (n_patches,), mean over encoders."""
-        return patch_scores.position_scores(self._shape(), gathered(data, self.channels_))
+        return patch_scores.position_scores(self._shape(), self.model_.table(data))
 
     def direction_scores(self, data: Any) -> Scores:
         """Return the direction signal of each patch, (n_patches,), mean over encoders.
 
         A patch without the neighbour that its velocity needs has the training's median.
         """
-        return patch_scores.direction_scores(self._shape(), gathered(data, self.channels_))
+        return patch_scores.direction_scores(self._shape(), self.model_.table(data))
 
     def embed(self, data: Any, *, progress: Progress | bool = False) -> NDArray[np.float32]:
         """Return the trajectory Z: the embedding of each patch, (n_patches, n_encoders · d_z).
@@ -188,7 +188,7 @@ class VACE(Estimator):
         Patches that hold a missing value are NaN.
         """
         with shown(progress) as report:
-            table = gathered(data, self.channels_)
+            table = self.model_.table(data)
             z = patch_scores.trajectory(self._shape(), table, report)
         return z.reshape(len(z), -1)
 
@@ -227,7 +227,7 @@ class VACE(Estimator):
         What looks like a stretch that a person accepted (see `accept`) is taken out of the rows
         before they are scored, and listed as `accepted`.
         """
-        table = gathered(data, self.channels_)
+        table = self.model_.table(data)
         kept = table if as_chunks(data) is not None else clean_frame(data, self.channels_)[0]
         if sort:
             table = kept = table.ordered()
@@ -255,10 +255,10 @@ class VACE(Estimator):
         For each channel the columns `name`, `name expected`, `name lower` and `name upper`, with an
         interval of three standard deviations of what is left; NaN where a row has no score.
         """
-        table = gathered(data, self.channels_)
-        _, expected = expected_cells(self.model_, table, range(len(table.names)))
+        table = self.model_.table(data)
+        _, expected = expected_cells(self.model_, table, range(len(self.channels_)))
         columns: dict[str, Any] = {}
-        for i, name in enumerate(table.names):
+        for i, name in enumerate(self.channels_):
             columns[name] = table.values[:, i]
             columns[f"{name} expected"] = expected.value[:, i]
             columns[f"{name} lower"] = expected.lower[:, i]
@@ -289,7 +289,7 @@ class VACE(Estimator):
 
     def explain(self, data: Any, start: int, end: int) -> Blame:
         """Return each channel's share in what happened in rows [start, end)."""
-        table = gathered(data, self.channels_)
+        table = self.model_.table(data)
         return explain_rows(self.model_, table, start, end, self.model_.period)
 
     # ---------------------------------------------------------------- feedback
@@ -318,7 +318,7 @@ class VACE(Estimator):
         """
         if isinstance(data, Detection):
             data = data.data
-        table = None if data is None else gathered(data, self.channels_)
+        table = None if data is None else self.model_.table(data)
         line = make_verdict(what, table, verdict, self.model_, note, who)
         if line.pattern is not None and not isinstance(what, Event):
             line = with_ratio(line, self.detect(table).anomalies)
@@ -342,8 +342,8 @@ class VACE(Estimator):
         accepted count in full, however short; those marked as faults are left out.
         """
         model = self.model_
-        tables, _ = training_tables(data, self.config, sort=False, expected=model.channels)
-        tables = [table.aligned(model.channels) for table in tables]
+        tables, _ = training_tables(data, self.config, sort=False, expected=model.inputs)
+        tables = [model.table(table) for table in tables]
         normal, accepted = split_by_feedback(tables, self.feedback.active, model.config)
         self._take(model.updated(normal, accepted, progress))
         return self

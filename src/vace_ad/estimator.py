@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.config import CHANGEABLE, Default, VACEConfig, default
+from vace_ad.config import CHANGEABLE, PLANNED, Default, VACEConfig, default
 from vace_ad.errors import NotFittedError
 from vace_ad.model import Model
 
@@ -39,6 +39,7 @@ class Estimator:
         context: tuple[str, ...] = default(()),
         watch: tuple[str, ...] = default(()),
         maintenance: tuple[str, ...] = default(()),
+        calendar: tuple[str, ...] = default(()),
         components: tuple[str, ...] = default(()),
         max_gap: int = default(5),
         max_missing: float = default(0.5),
@@ -131,6 +132,11 @@ class Estimator:
         maintenance
             Planned windows, each "FROM..TO" as in "2026-03-01T06:00..2026-03-01T14:00": their rows
             count as off. May be changed after the fit.
+        calendar
+            What the time of a row explains: a list of holidays as dates ("2026-12-25"), regions
+            whose public holidays the package `holidays` knows ("DE-BY"), and a time zone
+            ("Europe/Berlin"). Time of day, day of the week and holidays are then context, and a
+            holiday is expected to be like a Sunday. Dates may be changed after the fit.
         components
             Which component a channel belongs to, each "component/channel" as in "pump/flow": events
             then tell the shares of components too. Channels called so need no setting.
@@ -255,12 +261,12 @@ class Estimator:
         return self._asked.to_dict()
 
     def set_params(self, **settings: Any) -> Self:
-        """Change settings; a fitted detector must then be fitted again, unless for maintenance."""
+        """Change settings; fit again then, unless they are planned times."""
         self._asked = VACEConfig.from_preset(None, **{**self._asked.to_dict(), **settings})
         model: Model | None = getattr(self, "_model", None)
-        if model is not None and "maintenance" in settings:  # needs no new fit
-            config = replace(model.config, maintenance=self._asked.maintenance)
-            self._model = replace(model, config=config)
+        if model is not None and not settings.keys().isdisjoint(PLANNED):  # needs no new fit
+            planned = {name: getattr(self._asked, name) for name in PLANNED}
+            self._model = replace(model, config=replace(model.config, **planned))
         return self
 
     def _take(self, model: Model) -> None:
@@ -292,8 +298,8 @@ class Estimator:
 
     @property
     def channels_(self) -> tuple[str, ...]:
-        """The names of the channels."""
-        return self.model_.channels
+        """The names of the channels that tables have."""
+        return self.model_.inputs
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:

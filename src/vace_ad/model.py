@@ -25,11 +25,13 @@ from vace_ad.alarms.training_checks import TrainingAudit, outlying, without
 from vace_ad.config import CHANGEABLE, VACEConfig
 from vace_ad.errors import ConfigError, ModelFileError
 from vace_ad.fitting import Stopwatch, held_out, learn, thinned
+from vace_ad.frames.calendar import Calendar, is_calendar
 from vace_ad.frames.idle import IdleRule, watched
 from vace_ad.frames.sampling import StepRule
 from vace_ad.frames.spans import Span
-from vace_ad.frames.table import Table
+from vace_ad.frames.table import Table, gathered
 from vace_ad.frames.training_data import (
+    TrainingPart,
     placed_parts,
     training_parts,
     training_tables,
@@ -79,6 +81,7 @@ class Model(LearnedAlone):
         channels = tables[0].names
         mine = watched(config, channels)
         tables = [table.aligned(channels) for table in tables]
+        own = sum(not is_calendar(name) for name in channels)
         rule = StepRule.of([table.time for table in tables], config.max_gap)
         parts = placed_parts(
             tables,
@@ -93,8 +96,8 @@ class Model(LearnedAlone):
         learned = learn(kept or parts, config, progress, watch, mine)
         step = None if rule.step is None else rule.step / 1e9
         looked = TrainingAudit(
-            tables,
-            parts,
+            [table.first(own) for table in tables],
+            [TrainingPart(part.start, part.rows[:, :own]) for part in parts],
             learned.training.config.length,
             learned.training.seasonality,
             step,
@@ -110,6 +113,7 @@ class Model(LearnedAlone):
             "rows": n_rows,
             "rows_used": sum(map(len, used)),
             "step_seconds": step,
+            "zone": tables[0].zone,
             "regular_step": rule.regular,
             "pace_seconds": None if step is None else [each / 1e9 for each in rule.pace],
             "training": [note.to_plain() for note in notes],
@@ -207,6 +211,23 @@ class Model(LearnedAlone):
                 "extrapolated: train on more rows, or allow more alarms"
             )
         return Threshold(1.0, budget.at(step).words, note)
+
+    @cached_property
+    def inputs(self) -> tuple[str, ...]:
+        """The channels that tables have; the others come from the calendar."""
+        return tuple(name for name in self.channels if not is_calendar(name))
+
+    @cached_property
+    def calendar(self) -> Calendar:
+        """What the time of a row explains."""
+        channels = self.channels[len(self.inputs) :]
+        return Calendar(self.config.calendar, channels, self.facts.get("zone"))
+
+    def table(self, data: Any) -> Table:
+        """A table, whole or in pieces, with the channels of this model."""
+        if isinstance(data, Table) and data.names == self.channels:
+            return data
+        return self.calendar.added(gathered(data, self.inputs), self.config.max_missing)
 
     @property
     def shape(self) -> Shape | None:

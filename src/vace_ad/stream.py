@@ -281,13 +281,14 @@ class Stream:
     def _table(self, rows: Any, time: Any) -> Table:
         if isinstance(rows, np.ndarray) and rows.ndim == 1:
             rows = rows[None]
-        table = as_table(rows, self.model.channels).aligned(self.model.channels)
+        inputs = self.model.inputs
+        table = as_table(rows, inputs).aligned(inputs)
         if time is not None:
             stamps = np.atleast_1d(np.asarray(time, "datetime64[ns]"))
             if len(stamps) != len(table):
                 raise InputError(f"got {len(stamps)} times for {len(table)} rows; give one each")
             table = replace(table, time=stamps)
-        return table
+        return self.model.table(table)
 
     @property
     def threshold(self) -> Threshold:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from vace_ad.alarms.events import ANOMALY, NEAR_MISS, Event, with_time
 from vace_ad.alarms.learned import Learned
 from vace_ad.alarms.silence import no_data_events
 from vace_ad.alarms.suppression import Stretch
+from vace_ad.frames.calendar import Calendar
 from vace_ad.frames.idle import Stretch as Idle
 from vace_ad.frames.idle import idle_rows
 from vace_ad.frames.sampling import StepTracker
@@ -27,6 +28,18 @@ Array = NDArray[np.float64]
 NEAR_MISSES = 5  # told at most
 NEAR = 0.3  # of the limit that a near miss has at least
 NEAR_ROWS = 48  # from an event that it lies away at least
+
+
+class Planned(Learned, Protocol):
+    """What events of tables need of a model."""
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The channels that tables have."""
+
+    @property
+    def calendar(self) -> Calendar:
+        """What the time of a row explains."""
 
 
 class StreamResult(NamedTuple):
@@ -81,7 +94,7 @@ class Found:
 
 
 def find_events(
-    model: Learned,
+    model: Planned,
     table: Table,
     signals: Mapping[str, Array],
     judged: StreamResult,
@@ -109,9 +122,10 @@ def find_events(
         _near_miss(start, end, evidence, judged.surprise)
         for start, end in near_misses(evidence, runs, NEAR_ROWS).tolist()
     ]
+    own = table.first(len(model.inputs))
     missing = no_data_events(
-        np.where(still[:, None], 0, table.values)[first:] if still.any() else table.values[first:],
-        table.names,
+        (np.where(still[:, None], 0, own.values) if still.any() else own.values)[first:],
+        own.names,
         longer_than=model.config.max_gap,
         time=None if table.time is None else table.time[first:],
         step=model.step,
@@ -144,17 +158,18 @@ def find_events(
     )
 
 
-def _outdated(model: Learned, table: Table, first: int) -> list[str]:
-    """That all planned windows lie in the past, in words."""
+def _outdated(model: Planned, table: Table, first: int) -> list[str]:
+    """That all planned windows or holidays lie in the past, in words."""
     windows = model.idle.windows(table.zone)
+    dates = model.calendar.outdated(table, first)
     if table.time is None or first >= len(table) or not len(windows):
-        return []
+        return dates
     last = windows[:, 1].max()
     if last > table.time[first]:
-        return []
+        return dates
     when = time_words(last, table.zone)
     return [f"the last planned window of maintenance ended on {when}, before these rows: is the "
-            "calendar up to date?"]  # fmt: skip
+            "calendar up to date?", *dates]  # fmt: skip
 
 
 def _outside(model: Learned, table: Table, first: int) -> list[str]:

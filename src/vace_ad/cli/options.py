@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vace_ad.cli.option_groups import Without
+from vace_ad.config import PLANNED
 from vace_ad.errors import ConfigError
 from vace_ad.frames.read_options import PLANT, Names, ReadOptions, names_of
 from vace_ad.settings import setting
@@ -202,6 +203,13 @@ class DetectorOptions:
         "FILE",
         panel=PLANT,
     )
+    calendar: str | None = setting(
+        None,
+        "Expect what the calendar explains: a region (DE-BY), dates, a time zone, or a file of "
+        "holidays with one date in each line, or iCalendar.",
+        "A,B,…|FILE",
+        panel=PLANT,
+    )
 
     def config(self) -> VACEConfig:
         """The settings, checked."""
@@ -225,17 +233,22 @@ class DetectorOptions:
         return VACEConfig.from_preset(self.preset, **chosen)
 
     def planned(self) -> dict[str, Any]:
-        """The setting that a model takes also after its fit: windows of maintenance, if given."""
+        """What a model takes also after its fit, if given: windows of maintenance, holidays."""
+        from vace_ad.frames.calendar import calendar_entries
         from vace_ad.frames.spans import read_spans
 
-        if self.maintenance is None:
-            return {}
-        return {"maintenance": tuple(one.window for one in read_spans(Path(self.maintenance)))}
+        found: dict[str, Any] = {}
+        if self.maintenance is not None:
+            windows = read_spans(Path(self.maintenance))
+            found["maintenance"] = tuple(one.window for one in windows)
+        if self.calendar is not None:
+            found["calendar"] = calendar_entries(self.calendar)
+        return found
 
 
 PlannedOptions = Annotated[
     DetectorOptions,
-    Without(each.name for each in fields(DetectorOptions) if each.name != "maintenance"),
+    Without(each.name for each in fields(DetectorOptions) if each.name not in PLANNED),
 ]
 
 

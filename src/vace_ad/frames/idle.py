@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, InputError
+from vace_ad.frames.calendar import is_calendar
 from vace_ad.frames.segments import LARGEST, run_edges
 from vace_ad.frames.spans import Span, rows_of
 from vace_ad.frames.states import column_of, words_of
@@ -208,6 +209,7 @@ def watched(config: VACEConfig, channels: Sequence[str]) -> Bools:
             raise no_column(f"{option('components')}: ", name.rpartition("/")[2], channels)
     context = {*config.context, *columns}
     mine = np.array([name not in context and column_of(name) not in context for name in channels])
+    mine &= np.array([not is_calendar(name) for name in channels])
     if config.watch:
         mine = np.array([name in config.watch for name in channels])
     if not mine.any():

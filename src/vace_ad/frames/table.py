@@ -53,6 +53,10 @@ class Table:
         values, time, _ = order_rows(self.block(0, len(self)), self.time)
         return replace(self, values=values, time=time)
 
+    def first(self, n: int) -> Table:
+        """The same rows with the first n channels alone."""
+        return replace(self, values=self.values[:, :n], names=self.names[:n])
+
     def aligned(self, names: Sequence[str]) -> Table:
         """The same rows with the channels called `names`, in that order."""
         if self.names == tuple(names):

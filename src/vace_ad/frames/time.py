@@ -89,11 +89,7 @@ def check_time(
         return TimeReport(column, zone, None, notes=tuple(said))
     step, off, regular = off_step(pauses)
     irregular = float(off.mean())
-    if not regular:
-        said.append(
-            f"the step is irregular: {irregular:.0%} of rows are off {duration_words(step)}; "
-            f"resampling evens it out, for example {option('resample', _round_step(step))}"
-        )
+    said += irregular_note(pauses)
     holes = pauses[(pauses > 1.5 * step) & (regular | (pauses > 10 * step))]
     if len(holes):
         longest = duration_words(float(holes.max()))
@@ -104,6 +100,17 @@ def check_time(
             f"for example {option('time_zone', 'Europe/Berlin')}"
         )
     return TimeReport(column, zone, round(step), irregular, tuple(said))
+
+
+def irregular_note(pauses: NDArray[np.int64]) -> list[str]:
+    """That rows do not keep to one step, and what to do, in words; empty where they do."""
+    step, off, regular = off_step(pauses)
+    if regular:
+        return []
+    return [
+        f"the step is irregular: {off.mean():.0%} of rows are off {duration_words(step)}; "
+        f"resampling evens it out, for example {option('resample', _round_step(step))}"
+    ]
 
 
 def off_step(

@@ -13,13 +13,15 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError, TooShortError, VaceWarning
+from vace_ad.frames.calendar import Calendar
 from vace_ad.frames.columns import clean_frame
 from vace_ad.frames.idle import IdleRule, idle_rows, word_columns
 from vace_ad.frames.sampling import StepRule, StepTracker, with_missing
 from vace_ad.frames.segments import CUT, Rebuild, Segments, missing_cells
 from vace_ad.frames.states import column_of, with_states
 from vace_ad.frames.table import Table, as_table, open_parquet
-from vace_ad.settings import option
+from vace_ad.frames.time import irregular_note
+from vace_ad.settings import option, spelt
 
 
 class TrainingPart(NamedTuple):
@@ -41,9 +43,11 @@ def training_tables(
 
     Of a file with more rows than a fit uses, only the pieces that it uses are read. Columns that
     cannot be channels are left out, as on the command line, and that is said. `sort` puts the
-    rows of a table in order of time. `expected` are the channels, where they are known.
+    rows of a table in order of time. `expected` are the channels, where they are known; otherwise
+    those of the calendar are added.
     """
     tables: list[Table] = []
+    pauses: list[NDArray[np.int64]] = []
     n_rows = 0
     parts = data if are_several(data) else [data]
     columns = word_columns(config)
@@ -60,8 +64,19 @@ def training_tables(
                     warnings.warn(note, VaceWarning, stacklevel=4)
             table = as_table(piece, tables[0].names if tables else expected)
             tables.append(table.ordered() if sort else table)
+            time = tables[-1].time
+            if time is not None and not isinstance(piece, Table):  # readers have said it already
+                pauses.append(np.diff(time).astype(np.int64))
         n_rows += len(table) if count is None else count
-    return tables, n_rows
+    if expected:
+        return tables, n_rows
+    calendar, said = Calendar.fit(config.calendar, tables)
+    every = np.concatenate([np.empty(0, np.int64), *pauses])
+    if len(every) and np.median(every) > 0:
+        said += [f"{note} in vace_ad.read" for note in irregular_note(every)]
+    for note in said:
+        warnings.warn(spelt(note), VaceWarning, stacklevel=4)
+    return [calendar.added(table, config.max_missing) for table in tables], n_rows
 
 
 def _states(parts: Sequence[Any], columns: Sequence[str]) -> tuple[str, ...]:

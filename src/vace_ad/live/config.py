@@ -42,7 +42,15 @@ class Align(Settings):
     gap: int = key(1000, "longest gap, in rows, that is filled with empty rows", low=1, high=10**6)
 
 
-LEARNED = ("off", "run_up", "run_down", "context", "watch", "components")  # of models trained here
+LEARNED = (
+    "off",
+    "run_up",
+    "run_down",
+    "context",
+    "watch",
+    "calendar",
+    "components",
+)  # of models trained here
 
 
 class ModelSettings(Settings):
@@ -66,6 +74,9 @@ class ModelSettings(Settings):
     watch: Texts | None = key(None, "with learn: the only channels that alarm", '["flow"]')
     components: Texts | None = key(
         None, "with learn: component/channel of channels that belong to one", '["pump/flow"]'
+    )
+    calendar: Texts | None = key(
+        None, "with learn: holidays as dates or regions, and the time zone", '["DE-BY"]'
     )
     maintenance: FilePath | None = key(
         None, "planned windows: CSV of start,end or iCalendar", '"windows.csv"'

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import ConfigError, FeedbackError, InputError, ModelFileError
+from vace_ad.frames.calendar import check_entries
 from vace_ad.frames.idle import window_times
 from vace_ad.frames.spans import read_spans
 
@@ -131,6 +132,7 @@ class Detectors:
         """
         self._budget, self._step, self._rest = budget, step, rest
         self._settings = {"random_state": random_state, **(settings or {})}
+        check_entries(self._settings.get("calendar", ()))  # refused now, not after the training
         self._planned: dict[str, Any] = {}
         if maintenance is not None:
             windows = tuple(span.window for span in read_spans(maintenance))

@@ -22,12 +22,12 @@ def facts(detector: VACE) -> dict[str, str]:
     rows = plural(model.facts["rows"], "row")
     if model.step:
         rows += f", one every {duration_words(model.step)}"
-    names = [shortened(plain_text(name), 24) for name in model.channels[:NAMED]]
-    more = len(model.channels) - len(names)
+    names = [shortened(plain_text(name), 24) for name in model.inputs[:NAMED]]
+    more = len(model.inputs) - len(names)
     listed = ", ".join(names) + (f" and {more:,} more" if more else "")
     found = {
         "learned from": rows,
-        "channels": f"{len(model.channels):,}: {listed}",
+        "channels": f"{len(model.inputs):,}: {listed}",
         "seasonality": _seasonality(detector),
         "signals": ", ".join(model.lines),
         "alarms": _alarms(detector),

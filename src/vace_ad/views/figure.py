@@ -49,7 +49,7 @@ def plot(found: Detection, ax: Any = None) -> Any:
         except ImportError as error:
             raise MissingExtraError("a plot", "matplotlib", "plot") from error
         if table is not None:
-            table = table if found.model is None else table.aligned(found.model.channels)
+            table = table if found.model is None else found.model.table(table)
             channels = expected_curves(found.model, table, found.anomalies, PLOTTED)
         n = 1 + len(channels)
         _, axes = plt.subplots(
@@ -141,7 +141,7 @@ def _suspect_row(found: Detection, event: Event) -> str:
     """The first suspect of an event: its value and its curve, each against what was expected."""
     if not event.readings or found.model is None:
         return ""
-    table = as_table(found.data).aligned(found.model.channels)
+    table = found.model.table(found.data)
     name = event.readings[0].channel
     first, end = max(0, event.start - MARGIN), min(len(table), event.end + MARGIN)
     curve = curve_of(found.model, table, name, first, end)

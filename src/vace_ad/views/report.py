@@ -55,11 +55,14 @@ def report_data(
     """Everything the page shows; without the model it shows what the detection alone can."""
     model, table = found.model, as_table(found.data)
     if model is not None:
-        table = table.aligned(model.channels)
+        table = model.table(table)
     first = 0 if training is None else training[1]
     nearly = _near_misses(model, table, found)
     rows = np.array([[e.start, e.end] for e in found.anomalies], np.intp).reshape(-1, 2)
     units = {name: unit for name, unit in (units or {}).items() if name in table.names and unit}
+    expected = expected_curves(model, table, (*found.events, *nearly))
+    if model is not None:
+        table = table.first(len(model.inputs))
     return ReportData(
         title=title,
         channels=table.names,
@@ -70,7 +73,7 @@ def report_data(
         time_zone=zone_words(table.zone) or None,
         offsets=offsets(table.time, table.zone),
         signals=found.signals,
-        expected=expected_curves(model, table, (*found.events, *nearly)),
+        expected=expected,
         units=units,
         events=found.events,
         near_misses=nearly,

@@ -47,6 +47,7 @@ _DEFAULT_VERSION = 4
 # Settings younger than committed rows, whose defaults leave the scores of these rows as they were.
 _YOUNGER = (
     "robust", "off", "run_up", "run_down", "context", "watch", "components", "maintenance",
+    "calendar",
 )  # fmt: skip
 
 
