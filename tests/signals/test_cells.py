@@ -197,3 +197,23 @@ def test_stretches_do_not_reach_into_each_other(rows: np.ndarray) -> None:
     whole, parts = learn([rows]).model, learn([rows[:200], rows[200:], rows[:0]]).model
     np.testing.assert_array_equal(whole.mean, parts.mean)
     assert not np.array_equal(whole.matrix, parts.matrix)
+
+
+def test_a_step_of_the_context_enters_the_past_as_it_is() -> None:
+    rng = np.random.default_rng(8)
+    n, cut = 4000, 3000
+    level = np.repeat(rng.choice([0.0, 1.0], n // 200), 200)
+    level[cut : cut + 100], level[cut + 100 : cut + 200] = 0.0, 3.0  # a step that is far
+    follows = np.empty(n)
+    last = 0.0
+    for i, value in enumerate(level):
+        last = 0.9 * last + 0.1 * value
+        follows[i] = last
+    rows = np.column_stack([level, follows]) + rng.normal(0, 0.01, (n, 2))
+    after = slice(cut + 105, cut + 125)
+
+    def residual(context) -> float:
+        found = learn([rows[:cut]], context).model.begin().add(rows[cut - 200 :])
+        return float(np.abs(found.now[200:][after.start - cut : after.stop - cut, 1]).mean())
+
+    assert residual(np.array([True, False])) < 0.5 * residual(None)

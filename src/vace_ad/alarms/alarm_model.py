@@ -81,7 +81,7 @@ class AlarmModel:
         watched: NDArray[np.bool_] | None,
     ) -> tuple[Self, list[Nats], NDArray[np.bool_]]:
         """A model without tails, the evidence of held-out rows, and which lines are idle."""
-        cells, held_out = learn(parts)
+        cells, held_out = learn(parts, None if watched is None else ~watched)
         watched = cells.varies if watched is None else cells.varies & watched
         d = cells.n_channels
         scale = _score_scale(np.concatenate([*scores, np.empty(0)]))

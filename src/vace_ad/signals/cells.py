@@ -13,6 +13,7 @@ L = C⁻¹ and g = L·(z − m), where g_i are the entries of channel i and L_ii
 
 What came before is bounded: a value enters the averages no farther than `MOST_INNOVATION` standard
 deviations from its forecast by the past alone, so that a fault does not spoil the rows after it.
+Context enters as it is: a step of a set point is no fault, and other channels follow it.
 
 Residuals are in their own standard deviations. Nothing looks ahead, and rows in chunks of any size
 give the same bits.
@@ -179,8 +180,11 @@ class Learned(NamedTuple):
     held_out: list[Residuals]  # of contiguous pieces, in order
 
 
-def learn(parts: Sequence[Array]) -> Learned:
-    """Fit on complete training stretches (n_rows, n_channels), and hold out each fold once."""
+def learn(parts: Sequence[Array], context: NDArray[np.bool_] | None = None) -> Learned:
+    """Fit on complete training stretches (n_rows, n_channels), and hold out each fold once.
+
+    Channels that are `context` (n_channels,) enter the averages of the past unbounded.
+    """
     parts = [part for part in parts if len(part)]
     d = parts[0].shape[1]
     rows = np.concatenate(parts)
@@ -205,7 +209,8 @@ def learn(parts: Sequence[Array]) -> Learned:
             for other, own, piece in zip(others, products, pieces, strict=True)
         ),
     )
-    models = [_model(mean, scale, varies, center, spread, other.inverse(shrinkage))
+    bounded = np.ones(d) if context is None else np.where(context, 0.0, 1.0)
+    models = [_model(mean, scale, varies, center, spread, other.inverse(shrinkage), bounded)
               for other in (*others, _Spectrum(total / len(z)))]  # fmt: skip
     folds = zip(models, pairwise(edges.tolist()), strict=False)
     held_out = [_streamed(model, parts, a, b) for model, (a, b) in folds]
@@ -219,9 +224,11 @@ def _model(
     center: Array,
     spread: Array,
     inverse: Array,
+    bounded: Array,
 ) -> CellModel:
     d = len(mean)
     matrix, now, error, partner = _evaluated(inverse, d)
+    matrix[:, -d:] *= bounded  # an innovation of 0 is within any bound
     matrix = matrix / spread[:, None]
     partner = np.where(varies & varies[partner], partner, np.arange(d))
     return CellModel(
