@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fleet.test_threshold import event
 from vace_ad.fleet.incidents import find_incidents
-from vace_ad.fleet.overview import incident_numbers
+from vace_ad.fleet.overview import incident_numbers, overview_frame
 from vace_ad.fleet.page import write_page
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun, ranked
@@ -50,3 +50,15 @@ def test_times_of_an_incident_are_one_span(tmp_path: Path) -> None:
     text = page(tmp_path, rows)
     assert "<td>2026-03-01 08:35 – 09:57 +01:00</td>" in text
     assert ".000" not in text
+
+
+def test_components_are_a_column_where_a_machine_has_them(tmp_path: Path) -> None:
+    assert "components" not in page(tmp_path, machines(1, 1))
+    parted = {**event(2), "components": {"pump": 0.7, "<motor>": 0.3}}
+    rows = [MachineRow("m", "ok", events=(parted,)), MachineRow("n", "ok", events=(event(3),))]
+    text = page(tmp_path, rows)
+    assert "<th scope='col'>components</th>" in text
+    assert "<td data-label='components'>pump, &lt;motor&gt;</td>" in text
+    assert "<td data-label='components'></td>" in text
+    overview = overview_frame(FleetRun(ranked(rows), []))
+    assert sorted(overview["components"]) == ["", "pump, <motor>"]

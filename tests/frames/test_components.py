@@ -1,5 +1,7 @@
 """A file says which component a sensor belongs to; events tell the shares of both."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -12,6 +14,7 @@ from vace_ad.frames.components import read_components
 from vace_ad.frames.idle import watched
 from vace_ad.report import ReportData
 from vace_ad.report.formatting import what_it_means
+from vace_ad.report.page import components
 
 SHARES = (("flow", 0.5), ("speed", 0.3), ("fan/hum", 0.2))
 
@@ -49,6 +52,21 @@ def test_events_tell_the_shares_of_components() -> None:
     assert named.components == ()
     data = ReportData("x", ("flow",), np.zeros((9, 1)), np.zeros(9), 1.0)
     assert "By component: pump 50%, motor 30%, fan 20%." in what_it_means(event, data)
+
+
+def test_the_report_lists_components_with_their_sensors() -> None:
+    groups = ("pump/flow", "pump/speed", "motor/<b>")
+    events = (
+        Event(0, 5, 2, severity=60.0, shares=(("flow", 0.5), ("speed", 0.3)), groups=groups),
+        Event(6, 8, 7, severity=20.0, shares=(("<b>", 0.9), ("flow", 0.1)), groups=groups),
+    )
+    names = ("flow", "speed", "<b>")
+    data = ReportData("x", names, np.zeros((9, 3)), np.zeros(9), 1.0, events=events)
+    motor, pump = sorted(components(data).split("<tr>")[2:])
+    assert '<th scope="row">motor</th><td>1</td><td>20</td><td><ul><li>&lt;b&gt; 100%' in motor
+    assert '<th scope="row">pump</th><td>1</td><td>60</td>' in pump
+    assert "<li>flow 67%</li><li>speed 33%</li>" in pump
+    assert components(replace(data, events=(Event(0, 5, 2, shares=(("flow", 1.0),)),))) == ""
 
 
 def test_a_component_of_no_channel_is_refused() -> None:

@@ -71,11 +71,14 @@ class Event:
         """Components by their share, highest first: of settings, or of names `component/sensor`."""
         found: dict[str, float] = {}
         for name, share in self.shares:
-            own = next((one for one in self.groups if one.endswith(f"/{name}")), "")
-            component = own.removesuffix(f"/{name}") or name.rpartition("/")[0]
-            if component:
+            if component := self.component_of(name):
                 found[component] = found.get(component, 0.0) + share
         return tuple(sorted(found.items(), key=lambda pair: -pair[1]))
+
+    def component_of(self, channel: str) -> str:
+        """The component that a suspect belongs to; empty for none."""
+        own = next((one for one in self.groups if one.endswith(f"/{channel}")), "")
+        return own.removesuffix(f"/{channel}") or channel.rpartition("/")[0]
 
     @property
     def level(self) -> str:

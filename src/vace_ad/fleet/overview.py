@@ -27,6 +27,12 @@ def sensors_of(row: MachineRow) -> list[str]:
     return [] if worst is None else list(worst["shares"])[:SENSORS]
 
 
+def components_of(row: MachineRow) -> list[str]:
+    """The components that a machine's worst event blames, highest first."""
+    worst = worst_event(row)
+    return [] if worst is None else list(worst.get("components", {}))[:SENSORS]
+
+
 def worst_event(row: MachineRow) -> dict[str, Any] | None:
     """The most severe event of a machine."""
     return max(row.anomalies, key=lambda event: event["severity"] or 0.0, default=None)
@@ -52,6 +58,7 @@ def overview_frame(run: FleetRun) -> pl.DataFrame:
         "events": [len(row.anomalies) for row in run.rows],
         "no_data": [len(row.events) - len(row.anomalies) for row in run.rows],
         "since": [since(row) for row in run.rows],
+        "components": [", ".join(components_of(row)) for row in run.rows],
         "sensors": [", ".join(sensors_of(row)) for row in run.rows],
         "incidents": [", ".join(map(str, numbers.get(row.machine, ()))) for row in run.rows],
         "rows": [row.rows for row in run.rows],

@@ -129,28 +129,34 @@ def _machines(rows: Sequence[MachineRow], numbers: Mapping[str, Sequence[int]], 
 def _machine_table(
     rows: Sequence[MachineRow], numbers: Mapping[str, Sequence[int]], path: Path
 ) -> str:
-    from vace_ad.fleet.overview import sensors_of, since
+    from vace_ad.fleet.overview import components_of, sensors_of, since
 
     lines = []
+    grouped = any(components_of(row) for row in rows)
     for row in rows:
         name = escape(row.machine)
         if row.folder is not None and (path.parent / "machines" / row.folder / REPORT).is_file():
             name = f"<a href='machines/{quote(row.folder)}/{REPORT}'>{name}</a>"
         links = ", ".join(f"<a href='#incident-{n}'>{n}</a>" for n in numbers.get(row.machine, ()))
-        cells = (
-            f"{row.severity:.0f}" if row.anomalies else "",
-            f"{len(row.anomalies) or ''}",
-            short_time(since(row)) if row.anomalies else "",
-            ", ".join(sensors_of(row)),
+        cells = {
+            "severity": f"{row.severity:.0f}" if row.anomalies else "",
+            "events": f"{len(row.anomalies) or ''}",
+            "since": short_time(since(row)) if row.anomalies else "",
+            **({"components": ", ".join(components_of(row))} if grouped else {}),
+            "sensors": ", ".join(sensors_of(row)),
+        }
+        labelled = "".join(
+            f"<td data-label='{label}'>{escape(cell)}</td>" for label, cell in cells.items()
         )
         gone = vanished_since(row)
         said = row.error or ("" if row.status == "ok" else row.status)
         said = f"no data since {short_time(gone)}" if gone else said
         lines.append(
-            f"<tr class='{row.status}'><th scope='row'>{name}</th>{_cells(cells)}"
-            f"<td>{links}</td><td>{escape(said)}</td></tr>"
+            f"<tr class='{row.status}'><th scope='row'>{name}</th>{labelled}"
+            f"<td data-label='incident'>{links}</td><td>{escape(said)}</td></tr>"
         )
-    head = ("machine", "severity", "events", "since", "sensors", "incidents", "")
+    parts = ["components"] if grouped else []
+    head = ("machine", "severity", "events", "since", *parts, "sensors", "incidents", "")
     return _table(head, lines, "machines")
 
 

@@ -65,6 +65,43 @@ def events_table(data: ReportData, clock: TimeAxis, events: Sequence[Event]) -> 
     return "\n".join(_event_row(i, e, data, clock) for i, e in enumerate(events))
 
 
+def components(data: ReportData) -> str:
+    """Return the components that events blame, each with its sensors; empty where none is known."""
+    shares: dict[str, dict[str, float]] = {}
+    blamed: dict[str, list[Event]] = {}
+    for event in data.events:
+        for name, share in event.shares:
+            if component := event.component_of(name):
+                own = shares.setdefault(component, {})
+                own[name] = own.get(name, 0.0) + share
+        for component, _ in event.components:
+            blamed.setdefault(component, []).append(event)
+    rows = []
+    for component in sorted(shares, key=lambda one: -sum(shares[one].values())):
+        first = sum(event.components[0][0] == component for event in blamed[component])
+        worst = max(event.severity for event in blamed[component])
+        own, total = shares[component], sum(shares[component].values())
+        sensors = "".join(
+            f"<li>{escape(data.label(name))} {share / total:.0%}</li>"
+            for name, share in sorted(own.items(), key=lambda pair: -pair[1])
+        )
+        rows.append(
+            f'<tr><th scope="row">{escape(component)}</th><td>{first}</td>'
+            f"<td>{worst:.0f}</td><td><ul>{sensors}</ul></td></tr>"
+        )
+    if not rows:
+        return ""
+    head = "".join(
+        f'<th scope="col">{title}</th>'
+        for title in ("Component", "First suspect of", "Highest severity", "Its sensors, by share")
+    )
+    return (
+        '<section class="card" id="components" aria-labelledby="components-title">'
+        '<h2 id="components-title">Components</h2><div class="scroll"><table><thead><tr>'
+        f"{head}</tr></thead><tbody>{''.join(rows)}</tbody></table></div></section>"
+    )
+
+
 def trust(data: ReportData) -> str:
     """Return what speaks for and against trusting the detector here, as list items."""
     lines = data.trust or ["Nothing was recorded about the training of this detector."]

@@ -66,6 +66,7 @@ def write_report(data: ReportData, path: str | os.PathLike[str], *, budget: int 
         "events": table,
         "nearly": page.events_table(data, clock, data.near_misses),
         "pages": pages,
+        "components": page.components(data),
         "trust": page.trust(data),
         "geometry": page.geometry(data),
         "notes": page.notes(data, embedding, watched),
