@@ -70,7 +70,7 @@ def test_a_model_of_recent_rows_is_taken_and_given_back(place) -> None:
 
 
 def test_a_worse_model_is_not_taken(place, monkeypatch) -> None:
-    from vace_ad.cli import versions
+    from vace_ad.app import retraining as versions
 
     worths = iter([versions.Worth(1, 1, 0), versions.Worth(0, 1, 0)])
     monkeypatch.setattr(versions, "_worth", lambda *given: next(worths))

@@ -57,6 +57,9 @@ class FakeStream:
                 self._one(*self._held.pop(0), scores, changes)
         return FakeAdded(first, np.array(scores), provisional, tuple(changes), {})
 
+    def judge_afresh(self, *, new_level=False):
+        """The rows so far are normal."""
+
     def latest(self, n):
         """The rows without a final score, within three deviations of the mean."""
         held = self._held[-n:]

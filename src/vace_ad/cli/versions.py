@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import Annotated
 
 import typer
 
@@ -11,31 +11,7 @@ from vace_ad.cli.feedback import Model
 from vace_ad.cli.model import existing
 from vace_ad.cli.option_groups import parameters
 from vace_ad.cli.output import Output
-from vace_ad.errors import ConfigError, TooShortError
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from vace_ad.alarms import Budget
-    from vace_ad.detector import VACE
-    from vace_ad.frames.spans import Span
-    from vace_ad.frames.table import Table
-
-SHARE = 0.7  # of the recent rows that the new model learns from; the others judge both
-
-
-class Worth(NamedTuple):
-    """The evaluation of a model on held-out rows."""
-
-    found: int  # faults
-    faults: int
-    false_alarms: int
-
-    @property
-    def words(self) -> str:
-        """In a few words."""
-        faults = f"{self.found} of {self.faults} faults found, " if self.faults else ""
-        return f"{faults}{self.false_alarms} false alarms"
+from vace_ad.errors import ConfigError
 
 
 @parameters
@@ -46,9 +22,12 @@ def retrain_command(
     ],
     *,
     share: Annotated[
-        float,
-        typer.Option(help="Share of the rows used for training; the rest is used for evaluation."),
-    ] = SHARE,
+        float | None,
+        typer.Option(
+            help="Share of the rows used for training; the rest is used for evaluation. "
+            "Default: 0.7."
+        ),
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Evaluate both models, and change nothing.")
     ] = False,
@@ -70,49 +49,36 @@ def retrain_command(
     vace retrain plant.vace recent.csv --dry-run
     """
     from vace_ad.app.loading import load_table
-    from vace_ad.app.versions import Versions
-    from vace_ad.detector import VACE, load
-    from vace_ad.frames.spans import Span
-    from vace_ad.frames.zones import time_words
+    from vace_ad.app.retraining import SHARE, retrain
+    from vace_ad.detector import load
 
+    share = SHARE if share is None else share
     if not 0.1 <= share <= 0.9:
         raise ConfigError(f"--share {share}: must lie between 0.1 and 0.9")
     output = Output.of(shown)
     present = load(existing(model))
-    versions = Versions(model)
     loaded = load_table(paths, how, present.channels_)
-    table = loaded.table
-    said = [one for one in present.feedback.active if one.verdict == "fault"]
-    faults = [*loaded.faults, *(Span(str(one.start), str(one.end)) for one in said if one.start)]
-    cut = int(share * len(table))
-    if len(table) - cut < present.model_.reach:
-        raise TooShortError(
-            f"got {len(table):,} rows, of which {len(table) - cut:,} would judge; at least "
-            f"{present.model_.reach} are needed for that: give more rows, or a smaller --share"
-        )
     with output.progress() as progress:
-        settings = present.get_params()
-        new = VACE(**settings).fit(table[:cut], labels=faults or None, progress=progress)
-    chosen = alarms.alarming().budget
-    worth = {name: _worth(one, table, cut, faults, chosen) for name, one in
-             (("present", present), ("new", new))}  # fmt: skip
-    better = worth["new"].found >= worth["present"].found
-    better &= worth["new"].false_alarms <= worth["present"].false_alarms
+        found = retrain(
+            model,
+            present,
+            loaded.table,
+            alarms.alarming().budget,
+            faults=loaded.faults,
+            share=share,
+            dry_run=dry_run,
+            progress=progress,
+        )
+    worth = {"present": found.present, "new": found.new}
     for name, one in worth.items():
-        output.say(f"  {name}: {one.words} in {len(table) - cut:,} rows")
-    if better and not dry_run:
-        if not versions.active:  # the first, or one that was fitted since
-            versions.adopt(present, **_about(worth["present"], len(table) - cut))
-        ends = None
-        if table.time is not None:
-            ends = tuple(time_words(table.time[row], table.zone) for row in (0, cut - 1))
-        version = versions.adopt(new, trained=ends, **_about(worth["new"], len(table) - cut))
-        output.say(f"{model}: version {version.number} is in use", "bold")
+        output.say(f"  {name}: {one.words} in {found.rows:,} rows")
+    if found.version is not None:
+        output.say(f"{model}: version {found.version.number} is in use", "bold")
     else:
-        why = "nothing was changed" if better else "the new one is worse, so it is not taken"
+        why = "nothing was changed" if found.better else "the new one is worse, so it is not taken"
         output.say(f"{model}: {why}", "bold")
     plain = {name: one._asdict() for name, one in worth.items()}
-    output.json({"model": str(model), "taken": better and not dry_run, **plain})
+    output.json({"model": str(model), "taken": found.version is not None, **plain})
 
 
 @parameters
@@ -155,24 +121,3 @@ def models_command(
         output.say(f"{mark} {one.number}  {one.when}  {one.rows:,} rows{span}{worth} rows")
     plain = [asdict(one) for one in versions.every]
     output.json({"model": str(model), "active": versions.active, "versions": plain})
-
-
-def _worth(
-    detector: VACE, table: Table, first: int, faults: Sequence[Span], budget: Budget
-) -> Worth:
-    """What a model finds in the last rows; those before only warm it up."""
-    from vace_ad.frames.spans import rows_of
-
-    found = detector.detect(table, budget=budget, first=first).anomalies
-    ranges = rows_of(faults, table.time, table.zone) if faults else []
-    ranges = [(a, b) for a, b in ranges if b > first and a < b]
-
-    def near(a: int, b: int) -> bool:
-        return any(one.start < b and a < one.end for one in found)
-
-    false = sum(not any(a < one.end and one.start < b for a, b in ranges) for one in found)
-    return Worth(sum(near(a, b) for a, b in ranges), len(ranges), false)
-
-
-def _about(worth: Worth, rows: int) -> dict[str, Any]:
-    return {"found": worth.found, "false_alarms": worth.false_alarms, "judged_rows": rows}

@@ -114,6 +114,20 @@ class DeploySettings(Settings):
     )
 
 
+class RetrainSettings(Settings):
+    """Newer models from each entity's own rows, taken only where they are not worse."""
+
+    every: Duration | None = key(None, "time between trainings; without it there are none", '"7d"')
+    over: Duration | None = key(
+        None, "recent rows that train and judge; without it, twice as long as every", '"14d"'
+    )
+
+    @property
+    def kept(self) -> int:
+        """How long rows are kept, in nanoseconds; 0: only as long as a restart needs them."""
+        return 0 if self.every is None else self.over or 2 * self.every
+
+
 class State(Settings):
     """What is kept on disk."""
 
@@ -158,6 +172,7 @@ SECTIONS: dict[str, type[Settings]] = {
     "model": ModelSettings,
     "alarms": AlarmSettings,
     "deploys": DeploySettings,
+    "retrain": RetrainSettings,
     "state": State,
     "server": Serving,
     "limits": NetworkLimits,
@@ -182,6 +197,7 @@ class Config:
     model: ModelSettings
     alarms: AlarmSettings
     deploys: DeploySettings
+    retrain: RetrainSettings
     state: State
     server: Serving
     limits: NetworkLimits
@@ -291,6 +307,14 @@ def _check(config: Config) -> None:
         raise ConfigError(
             f"model.{given[0]} goes with model.learn; the model file has its own: set it with "
             "`vace fit`"
+        )
+    if config.retrain.every is None and config.retrain.over is not None:
+        raise ConfigError('retrain.over needs retrain.every, such as every = "7d"')
+    shared = config.model.file is not None and "{entity}" not in str(config.model.file)
+    if config.retrain.every is not None and shared:
+        raise ConfigError(
+            "retrain.every trains a model on the rows of each entity, and model.file is one for "
+            'all; use learn = "14d", or "{entity}" in the name of the file'
         )
     if config.align.fill == "hold" and config.align.step is None:
         raise ConfigError('align.fill = "hold" needs align.step, such as step = "10s"')

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from vace_ad.errors import ConfigError, FeedbackError, InputError, ModelFileError
 from vace_ad.frames.calendar import check_entries
 from vace_ad.frames.idle import window_times
-from vace_ad.frames.spans import read_spans
+from vace_ad.frames.spans import Span, read_spans
 
 if TYPE_CHECKING:
     from vace_ad.alarms.budget import Budget
@@ -112,6 +112,10 @@ class LiveModel:
             self._detector.accept(times, verdict="fault", note=f"{entity[:200]}, {note}")
 
 
+def _spans(stretches: Sequence[tuple[int, int]]) -> list[Span]:
+    return [Span(*(str(np.datetime64(time, "ns")) for time in one)) for one in stretches]
+
+
 class Detectors:
     """Loads and fits models."""
 
@@ -151,6 +155,35 @@ class Detectors:
             ) from None
         detector = load(path, **self._planned)
         return LiveModel(detector, digest, self._budget, self._step, self._rest)
+
+    def retrain(
+        self,
+        model: LiveModel,
+        rows: Rows,
+        time: Times,
+        path: Path,
+        faults: Sequence[tuple[int, int]] = (),
+        doubtful: Sequence[tuple[int, int]] = (),
+    ) -> tuple[LiveModel | None, str]:
+        """A newer model where it is not worse, else None; and what became of it, in words.
+
+        `faults` are known; `doubtful` stretches are only left out of training.
+        """
+        from vace_ad.app.retraining import retrain
+        from vace_ad.frames import Table
+
+        found = retrain(
+            path,
+            model._detector,
+            Table(rows, model.channels, time),
+            self._budget,
+            faults=_spans(faults),
+            left_out=_spans(doubtful),
+        )
+        compared = f"{found.new.words}, before {found.present.words}, in {found.rows:,} rows"
+        if found.version is None:
+            return None, f"a newer model was worse and is not used: {compared}"
+        return self.load(path), f"model version {found.version.number}: {compared}"
 
     def fit(self, rows: Rows, channels: tuple[str, ...], time: Times, path: Path) -> LiveModel:
         """Train on rows, write the model to a file, and return it."""

@@ -7,7 +7,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from zlib import crc32
 
 import numpy as np
@@ -35,7 +35,17 @@ ELSEWHERE = "watched elsewhere"  # its partition moved to another member of the 
 _ACCEPTED = 50  # patterns kept of one entity, the newest ones
 BLIND = 2  # times the rows that a score needs, all without one: an alarm
 _BLOCK = 512  # rows scored together: a stream can tell the expected ranges of so many
+WARM = 4  # times the rows that a score needs, which a newer model sees before it judges
 _RETRY = 10  # after a fit that failed, a tenth of the training time is added
+
+
+class Retraining(NamedTuple):
+    """What a newer model is trained on and judged by; stretches are [start, end] in nanoseconds."""
+
+    rows: Rows
+    time: Times
+    faults: list[tuple[int, int]]  # as people said
+    doubtful: list[tuple[int, int]]  # alarms that nobody judged: not trained on
 
 
 class Entity:
@@ -70,6 +80,8 @@ class Entity:
         self.accepted: list[tuple[str, Any]] = []  # the alarm and how it looked, called normal
         self._hushed: str | None = None  # the alarm whose event is still going on, called normal
         self.n_accepted = 0  # stretches that looked like something accepted
+        self.trained = 0  # time of the row at which a model was last trained, or of the first row
+        self.model_words = ""  # what became of the last retraining
         self.idle = False  # whether the last row is off or under maintenance
         self._blind = [0, 0]  # last rows without a score: how many, time of the first
         self._again: int | None = None  # after a restart: records up to this time may come again
@@ -183,6 +195,7 @@ class Entity:
             off = changes is not None and idle[i]
             messages += self.life.channels(row.time, row.read, self._heard, off=off)
             if changes is not None:
+                self.trained = self.trained or row.time
                 self._count_accepted(changes[i])
                 messages += self.life.changes(
                     changes[i], row.time, self.origin, settling=self._settling.until is not None
@@ -192,7 +205,7 @@ class Entity:
                 continue
             self.start = row.time if self.start is None else self.start
             if self.phase == LEARNING and row.time - self.start >= self.learn:
-                self.phase, self.learned = FITTING, self.n_rows
+                self.phase, self.learned, self.trained = FITTING, self.n_rows, row.time
         if changes is not None and self._tell is not None:
             self._tell(self, rows, cells, scores, alarming)
         return messages
@@ -313,6 +326,45 @@ class Entity:
             self._count_accepted(changes)
             messages += self.life.changes(changes, time, self.origin)
             messages += self._watched(score, idle, time)
+        return messages
+
+    @property
+    def outdated(self) -> bool:
+        """Whether it is time for a newer model."""
+        every = self._config.retrain.every
+        return every is not None and self.phase == WATCHING and self.seen - self.trained >= every
+
+    def retraining(self, store: Store) -> Retraining:
+        """The recent rows, and what is known about them."""
+        self.trained = self.seen
+        since = self.seen - self._config.retrain.kept
+        rows = [row for row in store.journal(self.name) if row[1] >= since]
+        known = [(a, self.seen if b is None else b, fault)
+                 for a, b, fault in store.stretches(self.name, ANOMALY)]  # fmt: skip
+        known = [one for one in known if one[1] >= since]
+        faults = [(a, b) for a, b, fault in known if fault]
+        doubtful = [(a, b) for a, b, fault in known if not fault]
+        return Retraining(*journal_matrix(rows, len(self.channels)), faults, doubtful)
+
+    def renew(self, model: LiveModel, store: Store) -> list[Message]:
+        """Go on with a newer model, whose stream has seen the last rows; open events end."""
+        messages: list[Message] = []
+        if self.stream is not None:
+            messages = self.life.changes(self.stream.finish().changes, self.seen, self.origin)
+        self.model, stream = model, model.stream()
+        rows = store.journal(self.name, max(0, self.n_rows - WARM * model.reach), self.n_rows)
+        cells, times = journal_matrix(rows, len(self.channels))
+        self._base = self.n_rows - len(rows)
+        self._settling.rows = []
+        if len(rows):
+            self.origin = int(times[0].astype(np.int64))
+            stream.add(cells, times)
+            stream.judge_afresh()
+        if self.accepted:
+            model.accept(stream, self.accepted)
+        with self._looking:
+            self.stream = stream
+        self._kept = min(self._kept, self.n_rows - 1)  # the snapshot is of the model before
         return messages
 
     def learn_longer(self) -> None:

@@ -20,8 +20,16 @@ _STATE = {  # key in the stored state: attribute
     "phase": "phase", "n_rows": "n_rows", "base": "_base", "origin": "origin", "seen": "seen",
     "start": "start", "learn": "learn", "learned": "learned", "heard": "_heard",
     "accepted": "accepted", "hushed": "_hushed", "blind": "_blind", "idle": "idle",
+    "trained": "trained", "model": "model_words",
 }  # fmt: skip
-_LATER = ("accepted", "hushed", "blind", "idle")  # keys that states of earlier releases lack
+_LATER = (
+    "accepted",
+    "hushed",
+    "blind",
+    "idle",
+    "trained",
+    "model",
+)  # keys that states of earlier releases lack
 
 
 def keep(entity: Entity, pending: Pending, snapshot: bool | None = None) -> None:
@@ -36,6 +44,8 @@ def keep(entity: Entity, pending: Pending, snapshot: bool | None = None) -> None
         **{key: getattr(entity, name) for key, name in _STATE.items()},
     }  # fmt: skip
     pending.entities[entity.name] = (entity.seen, entity.words, json.dumps(small))
+    if kept := entity._config.retrain.kept:
+        pending.needed[entity.name] = entity.seen - kept
     due = entity.due if snapshot is None else snapshot
     fresh = entity.n_rows > entity._kept
     if due and fresh and entity.stream is not None and entity.model is not None:

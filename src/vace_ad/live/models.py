@@ -20,6 +20,7 @@ from vace_ad.live.entity import Entity
 from vace_ad.live.store import Pending, Store
 
 log = logging.getLogger("vace_ad.live")
+Trained = tuple[LiveModel | None, str]  # a model, None for the present one; and words on it
 _PLAIN = re.compile(r"[\w-][\w.-]*")
 
 
@@ -30,7 +31,7 @@ class EntityModels:
         self._detectors, self._state = detectors, config.state.path
         self._file: Path | None = config.model.file
         self._cache: dict[Path, LiveModel] = {}
-        self._fits: dict[str, Future[LiveModel]] = {}
+        self._fits: dict[str, Future[Trained]] = {}
         self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         self._worker: threading.Thread | None = None
         self.shared = self._file is not None and "{entity}" not in str(self._file)
@@ -90,11 +91,23 @@ class EntityModels:
         assert path is not None
         channels = tuple(entity.channels)
         log.info("%s: training on %d rows of %d channels", entity.name, len(rows), len(channels))
-        fit = self._fits[entity.name] = Future()
+        self._start(entity.name, lambda: (self._detectors.fit(rows, channels, time, path), ""))
+
+    def retrain(self, entity: Entity, store: Store) -> None:
+        """Start to train a newer model in the background, judged against the present one."""
+        path, model = self._path(entity.name), entity.model
+        if entity.name in self._fits or path is None or model is None:
+            return
+        rows, time, *known = entity.retraining(store)
+        log.info("%s: training a newer model on %d rows", ascii(entity.name), len(rows))
+        self._start(entity.name, lambda: self._detectors.retrain(model, rows, time, path, *known))
+
+    def _start(self, name: str, make: Callable[[], Trained]) -> None:
+        fit = self._fits[name] = Future()
 
         def job() -> None:
             try:
-                fit.set_result(self._detectors.fit(rows, channels, time, path))
+                fit.set_result(make())
             except Exception as error:  # of any library: one entity must not end the watch
                 fit.set_exception(error)
 
@@ -108,19 +121,20 @@ class EntityModels:
         while True:
             self._jobs.get()()
 
-    def done(self) -> Iterator[tuple[str, LiveModel | Exception]]:
-        """The fits that have finished since the last call."""
+    def done(self) -> Iterator[tuple[str, LiveModel | Exception | None, str]]:
+        """The fits that have finished since the last call; None: the present model stays."""
         for name in [name for name, fit in self._fits.items() if fit.done()]:
             fit = self._fits.pop(name)
             try:
-                model = fit.result()
+                model, words = fit.result()
             except Exception as error:
-                yield name, error
+                yield name, error, ""
                 continue
             path = self._path(name)
             assert path is not None
-            self._cache[path] = model
-            yield name, model
+            if model is not None:
+                self._cache[path] = model
+            yield name, model, words
 
     @property
     def busy(self) -> bool:

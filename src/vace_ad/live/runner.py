@@ -15,8 +15,8 @@ from vace_ad.live.clock import Clock
 from vace_ad.live.config import Config
 from vace_ad.live.delivery import Delivery
 from vace_ad.live.deploys import Deploys
-from vace_ad.live.detector import Detectors
-from vace_ad.live.entity import ELSEWHERE, FITTING, Entity
+from vace_ad.live.detector import Detectors, LiveModel
+from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity
 from vace_ad.live.entity_state import keep
 from vace_ad.live.models import EntityModels, check_model
 from vace_ad.live.plugins import make_sink, make_source
@@ -245,11 +245,14 @@ class Watch:
                     self.models.fit(self.registry.get(name), self.store)
                 except DamagedError as error:
                     self.registry.renew(name, error)
-        for name, found in self.models.done():
+        for name, found, words in self.models.done():
             self.checkpoint()
             entity = self.registry.get(name)
             messages = []
-            if isinstance(found, Exception):
+            if entity.phase == WATCHING:
+                self._renew(entity, found, words)
+                continue
+            if found is None or isinstance(found, Exception):
                 log.warning(
                     "%s: training failed: %s; it is tried again with more rows", ascii(name), found
                 )
@@ -261,6 +264,18 @@ class Watch:
                 except DamagedError as error:
                     entity = self.registry.renew(name, error)
             self._checkpoint.update(entity, messages)
+
+    def _renew(self, entity: Entity, found: LiveModel | Exception | None, words: str) -> None:
+        """A retraining has ended: go on with the newer model where there is one, and tell it."""
+        messages = []
+        if isinstance(found, Exception):
+            words = f"a newer model could not be trained: {found}"
+        elif found is not None and found is not entity.model:
+            messages = entity.renew(found, self.store)
+        entity.model_words = words
+        log.info("%s: %s", ascii(entity.name), words)
+        self._checkpoint.update(entity, messages)
+        keep(entity, self._checkpoint.pending, snapshot=True)
 
     # --------------------------------------------------------------------- rounds
 
@@ -277,6 +292,11 @@ class Watch:
             log.warning("source: %s", problem or "works again")
         if self.source.live and not self._stopping.is_set():
             self._silent(problem)
+        outdated = [one for one in self.entities.values() if one.outdated]
+        if outdated:
+            self.checkpoint()  # rows are read from the store
+        for entity in outdated:
+            self.models.retrain(entity, self.store)
         self._to_disk()
         if status.counts["rounds"] % _FORGET == 1:
             # by the rows' own time: a replay of last year is not old

@@ -191,7 +191,8 @@ def _aside(config: Config) -> Iterator[Config]:
     with tempfile.TemporaryDirectory() as folder:
         state = config.state.model_copy(update={"path": Path(folder) / "state"})
         server = config.server.model_copy(update={"address": None})
-        yield replace(config, state=state, sinks=(), server=server)
+        still = config.retrain.model_copy(update={"every": None})  # models stay as they are
+        yield replace(config, state=state, sinks=(), server=server, retrain=still)
 
 
 def _state_words(path: Path) -> str:

@@ -50,6 +50,7 @@ class Pending:
     journal: list[JournalRow] = field(default_factory=list)
     snapshots: dict[str, tuple[int, str, bytes]] = field(default_factory=dict)
     forgotten: dict[str, int] = field(default_factory=dict)  # journal rows below, by entity
+    needed: dict[str, int] = field(default_factory=dict)  # time from which on rows are kept
     alarms: list[tuple[Alarm, dict[str, Any]]] = field(default_factory=list)
     outbox: list[tuple[str, dict[str, Any], int]] = field(default_factory=list)
     sent: dict[str, int] = field(default_factory=dict)  # messages up to here are, by sink
@@ -146,7 +147,10 @@ class Store:
             [(name, *kept, checksum(name, *kept)) for name, kept in pending.snapshots.items()],
         )
         below = pending.forgotten | {name: one[0] for name, one in pending.snapshots.items()}
-        db.executemany("delete from journal where name = ? and row < ?", below.items())
+        db.executemany(
+            "delete from journal where name = ? and row < ? and time < ?",
+            [(name, row, pending.needed.get(name, 2**62)) for name, row in below.items()],
+        )
         for alarm, body in pending.alarms:
             db.execute(
                 "insert into alarm (id, entity, kind, onset, resolved, body) "
@@ -266,6 +270,15 @@ class Store:
         """The open alarms of an entity, as last reported."""
         query = "select body from alarm where entity = ? and resolved is null"
         return [read_json(body) for (body,) in self._db.execute(query, (name,))]
+
+    @reports_damage
+    def stretches(self, name: str, kind: str) -> list[tuple[int, int | None, bool]]:
+        """Start, end and whether it is a fault, of alarms that nobody called normal."""
+        query = (
+            "select onset, resolved, fault is not null from alarm "
+            "where entity = ? and kind = ? and normal is null"
+        )
+        return [(a, b, bool(fault)) for a, b, fault in self._db.execute(query, (name, kind))]
 
     @reports_damage
     def alarms(self, resolved: bool | None = None, limit: int = 200) -> list[dict[str, Any]]:

@@ -81,6 +81,7 @@ class ReadRoutes:
         if entity is None:
             return JSONResponse({**answer, "evidence": [], "channels": [], "idle": True})
         latest = await run_in_threadpool(entity.latest, SHOWN)
+        answer["model"] = entity.model_words
         answer["scores"] = [[time // 10**6, finite(score)] for time, score in entity.scores]
         answer |= _expected(entity, latest)
         return JSONResponse({**answer, **self._short(entity), "idle": False})

@@ -114,7 +114,7 @@ async function loadEntities() {
   $("entities").replaceChildren(...entities.map((entity) => {
     const name = make("button", { className: "link", type: "button" }, entity.name);
     name.onclick = () => choose(entity.name);
-    const words = entity.alarms ? "alarm" : entity.state;
+    const words = entity.alarms ? "alarm" : [entity.state, entity.model].filter(Boolean).join("; ");
     return make("li", entity.alarms ? { className: "firing" } : {}, name, make("span", {}, words));
   }));
   $("more").textContent = total > entities.length ? `${total - entities.length} more: search` : "";

@@ -1,0 +1,108 @@
+"""A newer model of recent rows, taken only where it is not worse than the present one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from vace_ad.app.versions import Version, Versions
+from vace_ad.detector import VACE
+from vace_ad.errors import TooShortError
+from vace_ad.frames.spans import Span, rows_of
+from vace_ad.frames.zones import time_words
+from vace_ad.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from vace_ad.alarms import Budget
+    from vace_ad.frames.table import Table
+
+SHARE = 0.7  # of the recent rows that the new model learns from; the others judge both
+
+
+class Worth(NamedTuple):
+    """The evaluation of a model on held-out rows."""
+
+    found: int  # faults
+    faults: int
+    false_alarms: int
+
+    @property
+    def words(self) -> str:
+        """In a few words."""
+        faults = f"{self.found} of {self.faults} faults found, " if self.faults else ""
+        return f"{faults}{self.false_alarms} false alarms"
+
+
+class Comparison(NamedTuple):
+    """Two models on the same rows, and the version that the new one became."""
+
+    present: Worth
+    new: Worth
+    rows: int  # that judged both
+    version: Version | None = None  # None: it was not taken
+
+    @property
+    def better(self) -> bool:
+        """Whether the new one finds as many faults with no more false alarms."""
+        found = self.new.found >= self.present.found
+        return found and self.new.false_alarms <= self.present.false_alarms
+
+
+def retrain(
+    path: Path,
+    present: VACE,
+    table: Table,
+    budget: Budget,
+    *,
+    faults: Sequence[Span] = (),
+    left_out: Sequence[Span] = (),
+    share: float = SHARE,
+    dry_run: bool = False,
+    progress: Progress = silent,
+) -> Comparison:
+    """Fit on the first rows of a table, compare on the others, and keep the new model if better.
+
+    Rows of `faults`, which are known, and those `left_out` are not trained on.
+    """
+    said = [one for one in present.feedback.active if one.verdict == "fault"]
+    faults = [*faults, *(Span(str(one.start), str(one.end)) for one in said if one.start)]
+    cut = int(share * len(table))
+    rows = len(table) - cut
+    if rows < present.model_.reach:
+        raise TooShortError(
+            f"got {len(table):,} rows, of which {rows:,} would judge; at least "
+            f"{present.model_.reach} are needed for that: give more rows, or a smaller --share"
+        )
+    skipped = [*faults, *left_out]
+    new = VACE(**present.get_params()).fit(table[:cut], labels=skipped or None, progress=progress)
+    worths = [_worth(one, table, cut, faults, budget) for one in (present, new)]
+    found = Comparison(worths[0], worths[1], rows)
+    if not found.better or dry_run:
+        return found
+    versions = Versions(path)
+    if not versions.active:  # the first, or one that was fitted since
+        versions.adopt(present, **_about(found.present, rows))
+    ends = None
+    if table.time is not None:
+        ends = tuple(time_words(table.time[row], table.zone) for row in (0, cut - 1))
+    return found._replace(version=versions.adopt(new, trained=ends, **_about(found.new, rows)))
+
+
+def _worth(
+    detector: VACE, table: Table, first: int, faults: Sequence[Span], budget: Budget
+) -> Worth:
+    """What a model finds in the last rows; those before only warm it up."""
+    found = detector.detect(table, budget=budget, first=first).anomalies
+    ranges = rows_of(faults, table.time, table.zone) if faults else []
+    ranges = [(a, b) for a, b in ranges if b > first and a < b]
+
+    def near(a: int, b: int) -> bool:
+        return any(one.start < b and a < one.end for one in found)
+
+    false = sum(not any(a < one.end and one.start < b for a, b in ranges) for one in found)
+    return Worth(sum(near(a, b) for a, b in ranges), len(ranges), false)
+
+
+def _about(worth: Worth, rows: int) -> dict[str, Any]:
+    return {"found": worth.found, "false_alarms": worth.false_alarms, "judged_rows": rows}
