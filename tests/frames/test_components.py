@@ -63,8 +63,10 @@ def test_the_report_lists_components_with_their_sensors() -> None:
     names = ("flow", "speed", "<b>")
     data = ReportData("x", names, np.zeros((9, 3)), np.zeros(9), 1.0, events=events)
     motor, pump = sorted(components(data).split("<tr>")[2:])
-    assert '<th scope="row">motor</th><td>1</td><td>20</td><td><ul><li>&lt;b&gt; 100%' in motor
-    assert '<th scope="row">pump</th><td>1</td><td>60</td>' in pump
+    assert (
+        '<th scope="row">motor</th><td>1 event</td><td>20</td><td><ul><li>&lt;b&gt; 100%' in motor
+    )
+    assert '<th scope="row">pump</th><td>1 event</td><td>60</td>' in pump
     assert "<li>flow 67%</li><li>speed 33%</li>" in pump
     assert components(replace(data, events=(Event(0, 5, 2, shares=(("flow", 1.0),)),))) == ""
 

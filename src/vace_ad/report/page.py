@@ -79,21 +79,22 @@ def components(data: ReportData) -> str:
     rows = []
     for component in sorted(shares, key=lambda one: -sum(shares[one].values())):
         first = sum(event.components[0][0] == component for event in blamed[component])
-        worst = max(event.severity for event in blamed[component])
+        count = plural(first, "event")
+        worst = np.fmax.reduce([event.severity for event in blamed[component]])
         own, total = shares[component], sum(shares[component].values())
         sensors = "".join(
             f"<li>{escape(data.label(name))} {share / total:.0%}</li>"
             for name, share in sorted(own.items(), key=lambda pair: -pair[1])
         )
         rows.append(
-            f'<tr><th scope="row">{escape(component)}</th><td>{first}</td>'
+            f'<tr><th scope="row">{escape(component)}</th><td>{count}</td>'
             f"<td>{worst:.0f}</td><td><ul>{sensors}</ul></td></tr>"
         )
     if not rows:
         return ""
     head = "".join(
         f'<th scope="col">{title}</th>'
-        for title in ("Component", "First suspect of", "Highest severity", "Its sensors, by share")
+        for title in ("Component", "First suspect", "Severity", "Sensors, by share")
     )
     return (
         '<section class="card" id="components" aria-labelledby="components-title">'
