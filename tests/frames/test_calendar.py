@@ -8,6 +8,8 @@ import polars as pl
 import pytest
 
 from vace_ad import VACE, load
+from vace_ad.alarms.budget import Budget
+from vace_ad.cli.options import DetectorOptions
 from vace_ad.errors import ConfigError, InputError, MissingExtraError, TableReadError, VaceWarning
 from vace_ad.frames.calendar import (
     HOLIDAY,
@@ -18,6 +20,7 @@ from vace_ad.frames.calendar import (
     region_holidays,
 )
 from vace_ad.frames.table import Table
+from vace_ad.live.detector import Detectors
 from vace_ad.settings import spelt
 
 HOLIDAYS = ["2026-04-06", "2026-05-01", "2026-05-14"]
@@ -227,3 +230,12 @@ def test_irregular_rows_are_said_in_python() -> None:
     frame = pl.DataFrame({"time": pauses.astype("M8[ns]"), "a": rng.normal(size=400)})
     with pytest.warns(VaceWarning, match=r"the step is irregular: \d+% .* in vace_ad.read"):
         VACE().fit(frame)
+
+
+def test_the_command_line_and_a_watch_take_it(tmp_path) -> None:
+    (tmp_path / "days.csv").write_text("2026-12-25\n")
+    options = DetectorOptions(calendar=str(tmp_path / "days.csv"))
+    assert options.config().calendar == ("2026-12-25",)
+    assert DetectorOptions(calendar="UTC").planned() == {"calendar": ("UTC",)}
+    with pytest.raises(ConfigError, match="'Bavaria' is no date"):
+        Detectors(Budget(), settings={"calendar": ["Bavaria"]})

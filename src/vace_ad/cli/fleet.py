@@ -66,6 +66,11 @@ def detect_fleet(
             "command": command_line(),
             "progress": progress,
         }
+        if fleet.models is not None and config.calendar:
+            raise ConfigError(
+                "--calendar and --models cannot be combined: each model has the calendar that it "
+                "was fitted with; fit them again for another one"
+            )
         if fleet.models is not None:
             known = Fleet.load(
                 fleet.models,
