@@ -61,7 +61,7 @@ def test_hostile_text_adds_no_element(tmp_path: Path) -> None:
         )  # fmt: skip
         return [tag for tag in Tags(written(data, tmp_path / "report.html")).tags if tag != "wbr"]
 
-    assert tags(HOSTILE) == tags("harmless")
+    assert tags(HOSTILE) == tags("harm/less")  # both names have a component
 
 
 def test_a_slot_named_in_data_is_not_filled(tmp_path: Path) -> None:
