@@ -39,7 +39,7 @@ _PRIOR_SHAPE, _PRIOR_WEIGHT, _HEAVIEST = 0.1, 20, 0.9  # of the Pareto law
 
 def half_life(n_rows: int) -> float:
     """Of the recent baseline, in rows, where so many rows were trained on."""
-    return min(BASELINE_HALF_LIFE, max(BASELINE_SHARE * n_rows, BASELINE_BLOCK))
+    return float(min(BASELINE_HALF_LIFE, max(BASELINE_SHARE * n_rows, BASELINE_BLOCK)))
 
 
 def whole(nats: NDArray[np.floating] | float) -> Nats:
