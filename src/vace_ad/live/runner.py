@@ -13,6 +13,7 @@ from vace_ad.live.alarms import Lifecycle
 from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.clock import Clock
 from vace_ad.live.config import Config
+from vace_ad.live.database import DamagedError
 from vace_ad.live.delivery import Delivery
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import Detectors
@@ -26,7 +27,7 @@ from vace_ad.live.row_delivery import teller
 from vace_ad.live.silence import Silence
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.status import Status
-from vace_ad.live.store import DamagedError, Store
+from vace_ad.live.store import Store
 from vace_ad.live.verdicts import Verdicts
 from vace_ad.wording import plural
 
