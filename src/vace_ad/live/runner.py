@@ -18,7 +18,6 @@ from vace_ad.live.delivery import Delivery
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import Detectors
 from vace_ad.live.entity import ELSEWHERE, FITTING, Entity
-from vace_ad.live.entity_state import keep
 from vace_ad.live.models import EntityModels, check_model
 from vace_ad.live.plugins import make_sink, make_source
 from vace_ad.live.records import Record
@@ -297,18 +296,9 @@ class Watch:
 
     def _let_go(self, names: Sequence[str]) -> None:
         """Release entities that another member watches now: their alarms are resolved here."""
-        pending = self._checkpoint.pending
         for name in [name for name in names if name in self.known]:
-            entity = self.registry.get(name)
-            self._checkpoint.alarm(entity.life.leave(entity.seen))
-            keep(entity, pending, snapshot=True)
-            seen, _, small = pending.entities[name]
-            pending.entities[name] = seen, ELSEWHERE, small
-            self.entities.pop(name)
-            self._checkpoint.dirty.pop(name, None)
-            self._silence.forget(name)
-            self._blind(name, None)
-            self.known[name] = ELSEWHERE
+            self.registry.hand_over(name)
+            self._drop(name)
             log.info("%s: its partition moved to another member of the group", ascii(name))
         if names:
             self.checkpoint()
@@ -319,13 +309,17 @@ class Watch:
             found = name in self.known
             if found:
                 self.registry.remove(name)
-                self._silence.forget(name)
-                self._blind(name, None)
-                self._to_fit.discard(name)
+                self._drop(name)
                 self.checkpoint()
                 log.info("%s: removed", ascii(name))
             if done.set_running_or_notify_cancel():
                 done.set_result(found)
+
+    def _drop(self, name: str) -> None:
+        """An entity is no longer expected to send, to have scores or to be trained."""
+        self._silence.forget(name)
+        self._blind(name, None)
+        self._to_fit.discard(name)
 
     def _silent(self, problem: str | None) -> None:
         now = self.clock.time_ns()
@@ -347,12 +341,7 @@ class Watch:
     def _to_disk(self) -> None:
         """Move entities that are idle, or too many, to disk."""
         since = self.clock.monotonic_ns() - self.config.state.idle
-        leaving = self.registry.to_disk(
-            self._checkpoint.pending, lambda name: self._silence.recent(name, since)
-        )
-        for name in leaving:
-            self._checkpoint.dirty.pop(name, None)
-        if leaving:
+        if self.registry.to_disk(lambda name: self._silence.recent(name, since)):
             self.checkpoint()
 
 

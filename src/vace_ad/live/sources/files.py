@@ -289,4 +289,4 @@ class JsonLinesSource(LineSource[FileSettings]):
     SETTINGS = FileSettings
 
     def _records(self, line: str) -> list[Record]:
-        return list(from_json(line, self._names)) if line.strip() else []
+        return from_json(line, self._names) if line.strip() else []

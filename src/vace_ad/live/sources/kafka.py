@@ -133,7 +133,7 @@ class KafkaSource(Source[KafkaSettings]):
             names = Names(names.time, "", names.channel, names.value, name)
         body = (message.value() or b"").decode("utf-8")
         if self.settings.format == "json":
-            found = list(from_json(body, names, now))
+            found = from_json(body, names, now)
         else:
             found = from_influx(body, names, now)
         where = str(message.topic()), int(message.partition() or 0)

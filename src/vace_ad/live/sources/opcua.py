@@ -8,14 +8,13 @@ import queue
 import threading
 import time
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from math import nan
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
 from vace_ad.errors import ConfigError, needs
-from vace_ad.live.records import BadRecordError, Record, read_name, read_number
+from vace_ad.live.records import BadRecordError, Record, nanoseconds, read_name, read_number
 from vace_ad.live.settings import Duration, FilePath, Table, Text, UserSettings, host_of, key, url
 from vace_ad.live.sources import Backoff, Batch, Source
 
@@ -80,13 +79,12 @@ class OpcUaSource(Source[OpcUaSettings]):
 
     def open(self, position: Any) -> None:
         """Connect; a subscription begins with the values of now."""
-        self._thread = threading.Thread(target=self._run, name="opcua", daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._connect_again()), name="opcua", daemon=True
+        )
         self._thread.start()
 
     # ----------------------------------------------------------- the client's thread
-
-    def _run(self) -> None:
-        asyncio.run(self._connect_again())
 
     async def _connect_again(self) -> None:
         backoff = Backoff(first=0.5)
@@ -193,7 +191,8 @@ class OpcUaSource(Source[OpcUaSettings]):
                 self._last.pop(node, None)
                 return  # text and structures are no channels
         self._last[node] = (*place, value)
-        self._put(*place, _nanoseconds(data.SourceTimestamp or data.ServerTimestamp), value)
+        moment = data.SourceTimestamp or data.ServerTimestamp
+        self._put(*place, time.time_ns() if moment is None else nanoseconds(moment), value)
 
     def end(self, words: str) -> None:
         """The server gives no more values here: connect again."""
@@ -251,10 +250,3 @@ class _Changes:
     def status_change_notification(self, status: Any) -> None:
         """The subscription ended: begin anew."""
         self._source.end(f"ended the subscription: {getattr(status, 'Status', status)}")
-
-
-def _nanoseconds(moment: datetime | None) -> int:
-    if moment is None:
-        return time.time_ns()
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(moment.replace(microsecond=0).timestamp()) * 10**9 + moment.microsecond * 1000
