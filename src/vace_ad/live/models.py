@@ -23,6 +23,25 @@ log = logging.getLogger("vace_ad.live")
 _PLAIN = re.compile(r"[\w-][\w.-]*")
 
 
+class Worker:
+    """Runs jobs one after the other, in a thread of its own.
+
+    It is a daemon: a fit of minutes must not hold up the end of the process.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def submit(self, job: Callable[[], None]) -> None:
+        """Queue a job, which must not raise."""
+        self._jobs.put(job)
+
+    def _run(self) -> None:
+        while True:
+            self._jobs.get()()
+
+
 class EntityModels:
     """The models of all entities, loaded once, and the fits that are under way."""
 
@@ -31,11 +50,9 @@ class EntityModels:
         self._file: Path | None = config.model.file
         self._cache: dict[Path, LiveModel] = {}
         self._fits: dict[str, Future[LiveModel]] = {}
-        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._worker: threading.Thread | None = None
+        self._worker: Worker | None = None
         self.shared = self._file is not None and "{entity}" not in str(self._file)
-        if self.shared and self._file is not None:
-            self._load(self._file)  # a wrong file stops the start, not the first row
+        self.any()  # a wrong file stops the start, not the first row
 
     def of(self, name: str) -> LiveModel | None:
         """The model of an entity; None where there is none (yet)."""
@@ -98,15 +115,8 @@ class EntityModels:
             except Exception as error:  # of any library: one entity must not end the watch
                 fit.set_exception(error)
 
-        if self._worker is None:
-            # a daemon: a fit of minutes must not hold up the end of the process
-            self._worker = threading.Thread(target=self._work, name="fit", daemon=True)
-            self._worker.start()
-        self._jobs.put(job)
-
-    def _work(self) -> None:
-        while True:
-            self._jobs.get()()
+        self._worker = self._worker or Worker("fit")
+        self._worker.submit(job)
 
     def done(self) -> Iterator[tuple[str, LiveModel | Exception]]:
         """The fits that have finished since the last call."""
@@ -121,11 +131,6 @@ class EntityModels:
             assert path is not None
             self._cache[path] = model
             yield name, model
-
-    @property
-    def busy(self) -> bool:
-        """Whether a fit is running."""
-        return bool(self._fits)
 
 
 def check_model(model: LiveModel | None, config: Config, store: Store) -> None:
