@@ -14,7 +14,7 @@ from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.clock import Clock
 from vace_ad.live.config import Config
 from vace_ad.live.database import DamagedError
-from vace_ad.live.delivery import Delivery
+from vace_ad.live.delivery import Delivery, teller
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import Detectors
 from vace_ad.live.entity import ELSEWHERE, FITTING, Entity
@@ -22,7 +22,6 @@ from vace_ad.live.models import EntityModels, check_model
 from vace_ad.live.plugins import make_sink, make_source
 from vace_ad.live.records import Record
 from vace_ad.live.registry import Registry
-from vace_ad.live.row_delivery import teller
 from vace_ad.live.silence import Silence
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.status import Status
@@ -334,8 +333,7 @@ class Watch:
         now = self.clock.time_ns()
         if self.config.alarms.silence_after is None:
             return
-        for name in [name for name in names if name in self.known]:
-            entity = self.registry.get(name)
+        for entity in [self.registry.get(name) for name in names if name in self.known]:
             self._checkpoint.update(entity, entity.life.silent(entity.seen or now, now))
 
     def _to_disk(self) -> None:

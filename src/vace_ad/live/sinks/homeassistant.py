@@ -141,39 +141,22 @@ def discovery(entity: str, settings: HomeAssistantSettings) -> dict[str, dict[st
         "origin": {"name": "vace-ad", "sw_version": __version__},
     }
     parts: dict[str, tuple[str, dict[str, Any]]] = {
-        "alarm": (
-            "binary_sensor",
-            {
-                "name": "Alarm",
-                "device_class": "problem",
-                "value_template": "{{ value_json.alarm }}",
-                "json_attributes_topic": shared["state_topic"],
-            },
-        ),
-        "score": (
-            "sensor",
-            {
-                "name": "Score",
-                "state_class": "measurement",
-                "suggested_display_precision": 2,
-                "icon": "mdi:chart-bell-curve",
-                "value_template": "{{ value_json.score }}",
-            },
-        ),
-        "suspects": (
-            "sensor",
-            {
-                "name": "Suspects",
-                "icon": "mdi:magnify",
-                "value_template": "{{ value_json.suspects }}",
-            },
-        ),
-    }
+        "alarm": ("binary_sensor", {
+            "device_class": "problem", "json_attributes_topic": shared["state_topic"],
+        }),
+        "score": ("sensor", {
+            "state_class": "measurement", "suggested_display_precision": 2,
+            "icon": "mdi:chart-bell-curve",
+        }),
+        "suspects": ("sensor", {"icon": "mdi:magnify"}),
+    }  # fmt: skip
     return {
         f"{prefix}/{component}/vace_{slug}/{part}/config": {
             **shared,
-            **own,
+            "name": part.capitalize(),
+            "value_template": f"{{{{ value_json.{part} }}}}",
             "unique_id": f"vace_{slug}_{part}",
+            **own,
         }
         for part, (component, own) in parts.items()
     }
