@@ -53,7 +53,7 @@ def test_an_alarm_appears_without_a_reload(browser, tmp_path, size, dark):
     with running(config(tmp_path, server=SERVER, alarms={"group": "1min"})) as (_, url):
         show(browser, url, size, dark)
         browser.until("document.querySelectorAll('#entities li').length === 2")
-        browser.until("document.getElementById('headline').textContent === 'All quiet.'")
+        browser.until("document.getElementById('headline').textContent === 'No open alarms.'")
         browser.js("window.sameplace = 1")
         write(tmp_path, lines[180:240], "a")
         browser.until("document.querySelectorAll('#open .alarm').length === 2")
@@ -121,7 +121,7 @@ def test_learning_is_not_called_quiet(browser, tmp_path):
     data["model"] = {"learn": "30min"}
     with running(make_config(data)) as (_, url):
         show(browser, url, (390, 800))
-        words = "1 entity is still learning and cannot alarm yet."
+        words = "1 entity is still learning and cannot raise alarms yet."
         browser.until(f"document.getElementById('headline').textContent === '{words}'")
         summary = browser.js("document.getElementById('summary').textContent")
         assert "1 entity" in summary
