@@ -72,9 +72,12 @@ def _get(message: Any, name: str) -> Any:
 
 
 def _metric(message: Any) -> Metric:
-    name, *rest = (_get(message, one) for one in ("name", "alias", "timestamp", "datatype"))
+    name = _get(message, "name")
     value = next((getattr(message, one) for one in _VALUES if message.HasField(one)), None)
-    return Metric(None if name is None else name.decode(), *rest, message.is_null, value)
+    return Metric(
+        None if name is None else name.decode(), _get(message, "alias"), _get(message, "timestamp"),
+        _get(message, "datatype"), message.is_null, value,
+    )  # fmt: skip
 
 
 def number_of(metric: Metric, kind: int | None) -> float:
