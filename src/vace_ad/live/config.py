@@ -6,7 +6,6 @@ import tomllib
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Literal, get_type_hints
 
@@ -25,6 +24,7 @@ from vace_ad.live.settings import (
     Text,
     Texts,
     hint,
+    is_loopback,
     key,
     keys_of,
     read_settings,
@@ -255,16 +255,6 @@ def _sinks(given: Any, folder: Path | None) -> tuple[PluginSection, ...]:
         n = seen[part.kind]
         parts.append(replace(part, name=part.kind if n == 1 else f"{part.kind}-{n}"))
     return tuple(parts)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a host's name or address."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check(config: Config) -> None:

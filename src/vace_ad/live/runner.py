@@ -276,7 +276,9 @@ class Watch:
             log.warning("source: %s", problem or "works again")
         if self.source.live and not self._stopping.is_set():
             self._silent(problem)
-        self._to_disk()
+        since = self.clock.monotonic_ns() - self.config.state.idle
+        if self.registry.to_disk(lambda name: self._silence.recent(name, since)):
+            self.checkpoint()
         if status.counts["rounds"] % _FORGET == 1:
             # by the rows' own time: a replay of last year is not old
             newest = max((one.seen for one in self.entities.values()), default=0)
@@ -335,12 +337,6 @@ class Watch:
             return
         for entity in [self.registry.get(name) for name in names if name in self.known]:
             self._checkpoint.update(entity, entity.life.silent(entity.seen or now, now))
-
-    def _to_disk(self) -> None:
-        """Move entities that are idle, or too many, to disk."""
-        since = self.clock.monotonic_ns() - self.config.state.idle
-        if self.registry.to_disk(lambda name: self._silence.recent(name, since)):
-            self.checkpoint()
 
 
 def _taken(names: list[str]) -> list[str]:

@@ -13,7 +13,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from vace_ad.live.config import is_loopback
+from vace_ad.live.settings import is_loopback
 
 BURST = 10  # wrong tokens at once
 SECONDS = 6.0  # until one more may come
