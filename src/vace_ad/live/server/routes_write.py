@@ -137,13 +137,13 @@ class WriteRoutes:
 
     async def otlp(self, request: Request) -> Response:
         """Push metrics by OTLP over HTTP, as protobuf or JSON."""
-        from vace_ad.live.sources.otlp import OtlpSource
+        from vace_ad.live.sources.otlp import JSON, OtlpSource
 
         source = self._source("otlp", OtlpSource)
         kind = request.headers.get("content-type", "").partition(";")[0].strip()
         packed = request.headers.get("content-encoding", "")
         await self._push(request, source, lambda body: source.parse(body, kind, packed), wrong=400)
-        return Response(source.answer(kind), media_type=kind)
+        return Response(b"{}" if kind == JSON else b"", media_type=kind)
 
     def _source(self, kind: str, wanted: type[_Source]) -> _Source:
         source = self._watch.source

@@ -7,7 +7,6 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Mapping
 from math import nan
 from typing import Annotated, Any, ClassVar
 
@@ -74,7 +73,8 @@ class OpcUaSource(Source[OpcUaSettings]):
         self._thread: threading.Thread | None = None
         self._count, self._ended = 0, ""
         self._lost = 0  # readings for which there was no room, since the last batch
-        self._last: dict[Any, tuple[str, str, float]] = {}  # by node: entity, channel, value
+        self._places: dict[Any, tuple[str, str]] = {}  # by node: entity, channel
+        self._last: dict[Any, tuple[str, str, float]] = {}  # the same with the last value
         self.problem = "not connected yet"
 
     def open(self, position: Any) -> None:
@@ -115,13 +115,13 @@ class OpcUaSource(Source[OpcUaSettings]):
 
     async def _subscribed(self, client: Any, backoff: Backoff) -> None:
         """Values of one connection, until it ends."""
-        places = await self._places(client)
-        if not places:
+        self._places = await self._find_places(client)
+        if not self._places:
             raise BadRecordError("has no variable where source.folder or nodes point to")
         settings = self.settings
         interval = settings.interval / 1e6
-        subscription = await client.create_subscription(interval, _Changes(self, places))
-        nodes = [client.get_node(node) for node in places]
+        subscription = await client.create_subscription(interval, self)
+        nodes = [client.get_node(node) for node in self._places]
         if settings.deadband:
             for node in nodes:  # 1: absolute, in the units of the value
                 await subscription.deadband_monitor(node, settings.deadband, 1, 10)
@@ -152,7 +152,7 @@ class OpcUaSource(Source[OpcUaSettings]):
             await client.set_security_string(f"{settings.security},{files}")
         return client
 
-    async def _places(self, client: Any) -> dict[Any, tuple[str, str]]:
+    async def _find_places(self, client: Any) -> dict[Any, tuple[str, str]]:
         """Entity and channel of every node that is watched."""
         if self.settings.nodes is not None:
             found = {}
@@ -180,8 +180,12 @@ class OpcUaSource(Source[OpcUaSettings]):
                 found[variable.nodeid] = place
         return found
 
-    def changed(self, node: Any, place: tuple[str, str], data: Any) -> None:
-        """A value came, with its quality and its time."""
+    def datachange_notification(self, node: Any, _value: Any, notified: Any) -> None:
+        """A value came, with its quality and its time; called by asyncua."""
+        node, data = node.nodeid, notified.monitored_item.Value
+        place = self._places.get(node)
+        if place is None:
+            return
         good = data.StatusCode is None or data.StatusCode.is_good()
         value = nan
         if good:
@@ -194,9 +198,9 @@ class OpcUaSource(Source[OpcUaSettings]):
         moment = data.SourceTimestamp or data.ServerTimestamp
         self._put(*place, time.time_ns() if moment is None else nanoseconds(moment), value)
 
-    def end(self, words: str) -> None:
-        """The server gives no more values here: connect again."""
-        self._ended = words
+    def status_change_notification(self, status: Any) -> None:
+        """The subscription ended: connect again; called by asyncua."""
+        self._ended = f"ended the subscription: {getattr(status, 'Status', status)}"
 
     def _repeat(self, now: int) -> None:
         """A subscription that lives and says nothing says that nothing has changed."""
@@ -233,20 +237,3 @@ class OpcUaSource(Source[OpcUaSettings]):
         self._stop.set()
         if self._thread is not None:
             self._thread.join(_SECONDS)
-
-
-class _Changes:
-    """What asyncua calls as values come."""
-
-    def __init__(self, source: OpcUaSource, places: Mapping[Any, tuple[str, str]]) -> None:
-        self._source, self._places = source, places
-
-    def datachange_notification(self, node: Any, value: Any, data: Any) -> None:
-        """A value came."""
-        place = self._places.get(node.nodeid)
-        if place is not None:
-            self._source.changed(node.nodeid, place, data.monitored_item.Value)
-
-    def status_change_notification(self, status: Any) -> None:
-        """The subscription ended: begin anew."""
-        self._source.end(f"ended the subscription: {getattr(status, 'Status', status)}")
