@@ -94,7 +94,7 @@ def test_a_lost_connection_is_said(browser, tmp_path):
     write(tmp_path, [])
     with running(config(tmp_path, server=SERVER)) as (_, url):
         show(browser, url)
-    browser.until("document.getElementById('link').textContent.includes('no connection')")
+    browser.until("document.getElementById('link').textContent.includes('disconnected')")
 
 
 def test_no_card_moves_when_an_entity_is_opened_and_its_threshold_is_shown(browser, tmp_path):
