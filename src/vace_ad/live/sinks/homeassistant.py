@@ -101,17 +101,18 @@ class HomeAssistantSink(RowSink[HomeAssistantSettings]):
 
     def _state(self, entity: str) -> dict[str, Any]:
         mine = list(self._open.get(entity, {}).values())
-        worst = max(mine, key=lambda one: (one["kind"] == ANOMALY, one["severity"] or 0.0),
-                    default=None)  # fmt: skip
-        names = "" if worst is None else ", ".join(one["name"] for one in worst["channels"])
+        worst: Body = max(
+            mine, key=lambda one: (one["kind"] == ANOMALY, one["severity"] or 0.0), default={}
+        )
+        names = ", ".join(one["name"] for one in worst.get("channels", ()))
         return {
             "alarm": "ON" if mine else "OFF",
             "score": self._known.get(entity),
-            "suspects": (names or (worst["channel"] if worst else "") or "none")[:_LONGEST],
-            "severity": None if worst is None else worst["severity"],
-            "kind": None if worst is None else worst["kind"],
-            "since": None if worst is None else worst["onset"],
-            "summary": "" if worst is None else worst["summary"],
+            "suspects": (names or worst.get("channel") or "none")[:_LONGEST],
+            "severity": worst.get("severity"),
+            "kind": worst.get("kind"),
+            "since": worst.get("onset"),
+            "summary": worst.get("summary", ""),
         }
 
     def close(self) -> None:
