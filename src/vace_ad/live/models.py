@@ -43,11 +43,14 @@ class Worker:
 
     def _run(self) -> None:
         while True:
-            done, job = self._jobs.get()
-            try:
-                done.set_result(job())
-            except Exception as error:  # of any library: it must not end the thread
-                done.set_exception(error)
+            self._next()
+
+    def _next(self) -> None:
+        done, job = self._jobs.get()
+        try:
+            done.set_result(job())
+        except Exception as error:  # of any library: it must not end the thread
+            done.set_exception(error)
 
 
 class EntityModels:
