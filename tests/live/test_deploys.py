@@ -12,7 +12,7 @@ from live.test_entity import SETUP, told
 from vace_ad.live.config import DeploySettings
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.entity import Entity
-from vace_ad.live.entity_state import keep, restored
+from vace_ad.live.entity_state import keep, restore
 from vace_ad.live.records import Record
 from vace_ad.live.store import Pending, Store
 
@@ -80,9 +80,8 @@ def test_rows_in_chunks_and_a_restart_say_the_same(model, tmp_path):
         pending = Pending()
         keep(one, pending, snapshot=False)
         store.commit(pending)
-        again = restored(
-            "pump", one._config, model, store.entity("pump"), store, deploys=one._settling._deploys
-        )
+        again = Entity("pump", one._config, model, deploys=one._settling._deploys)
+        restore(again, store.entity("pump"), store)
         found += again.take(records()[cut:], Counter(), None)
         assert told(found) == whole
         store.close()

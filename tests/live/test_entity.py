@@ -9,7 +9,7 @@ from live.feeds import CHANNELS, START, STEP
 from live.real import core, save_model
 from vace_ad.live.config import make_config
 from vace_ad.live.entity import Entity
-from vace_ad.live.entity_state import keep, restored
+from vace_ad.live.entity_state import keep, restore
 from vace_ad.live.records import Record
 from vace_ad.live.store import Pending, Store
 
@@ -88,7 +88,8 @@ def test_an_entity_from_disk_goes_on_the_same(model, singly, tmp_path, at):
             pending = Pending()
             keep(entity, pending)
             store.commit(pending)
-    again = restored("pump", SETUP, model, store.entity("pump"), store)
+    again = Entity("pump", SETUP, model)
+    restore(again, store.entity("pump"), store)
     messages += again.take(records()[at:], Counter(), None)
     store.close()
     assert told(messages) == singly[0]

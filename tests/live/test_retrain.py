@@ -62,7 +62,7 @@ def watched(made, core):
         pass
     watch._tick()
     end = time.monotonic() + 10
-    while watch.models.busy:
+    while watch.models._fits:
         assert time.monotonic() < end
         watch._learn()
     watch.checkpoint()

@@ -189,7 +189,7 @@ def test_idle_entities_go_to_disk_and_come_back(tmp_path, receiver):
     for part in range(0, len(lines), 100):
         write(tmp_path, lines[part : part + 100], "a")
         watch.step()
-        watch._to_disk()
+        watch._tick()
         seen.append(len(watch.entities))
     watch.step()
     watch.close()

@@ -17,7 +17,7 @@ from vace_ad.alarms.budget import Budget
 from vace_ad.live.config import make_config
 from vace_ad.live.detector import LiveModel
 from vace_ad.live.entity import WATCHING, Entity
-from vace_ad.live.entity_state import keep, restored
+from vace_ad.live.entity_state import keep, restore
 from vace_ad.live.records import Record
 from vace_ad.live.runner import Watch
 from vace_ad.live.store import Pending, Store
@@ -72,8 +72,8 @@ class Site:
         return told
 
     def restart(self) -> None:
-        small = self.store.entity("pump")
-        self.entity = restored("pump", SETUP, self.model, small, self.store)
+        self.entity = Entity("pump", SETUP, self.model)
+        restore(self.entity, self.store.entity("pump"), self.store)
         assert self.entity.phase == WATCHING
 
 

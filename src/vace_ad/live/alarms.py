@@ -69,9 +69,8 @@ class Alarm:
 
     def gist(self) -> tuple[Any, ...]:
         """What makes an update when it changes."""
-        facts = _facts(self.event)
-        severity, shares = facts["severity"], facts["shares"]
-        return severity and round(severity), facts["signal"], shares and shares[0][0]
+        severity, signal, shares = (_facts(self.event)[name] for name in _GIST)
+        return severity and round(severity), signal, shares and shares[0][0]
 
 
 class Message(NamedTuple):
@@ -102,7 +101,7 @@ class Lifecycle:
             event = change.event
             if change.what == "accepted":
                 continue  # like an event that was called normal: no alarm
-            alarm = self.open.get((ANOMALY, ""))
+            alarm = self.anomaly
             gist = alarm.gist() if alarm else None
             if alarm is None:
                 if change.what not in ("open", "wake") or settling:
@@ -134,15 +133,20 @@ class Lifecycle:
                 messages.append(self._message(alarm, "update", now))
         return messages + self.tick(now)
 
+    @property
+    def anomaly(self) -> Alarm | None:
+        """The open anomaly."""
+        return self.open.get((ANOMALY, ""))
+
     def settled(self, now: int) -> None:
         """Events begin anew here: an anomaly that is open has none left."""
-        alarm = self.open.get((ANOMALY, ""))
+        alarm = self.anomaly
         if alarm is not None and alarm.events:
             alarm.events, alarm.quiet = [], now
 
     def normal(self, id: str, now: int) -> list[Message]:
         """Resolve the open alarm of this id: a person called it normal."""
-        alarm = self.open.get((ANOMALY, ""))
+        alarm = self.anomaly
         return [self._resolve(alarm, now)] if alarm is not None and alarm.id == id else []
 
     def leave(self, now: int) -> list[Message]:
@@ -151,7 +155,7 @@ class Lifecycle:
 
     def tick(self, now: int) -> list[Message]:
         """Resolve the anomaly if no event was open for long enough."""
-        alarm = self.open.get((ANOMALY, ""))
+        alarm = self.anomaly
         if alarm is None or alarm.quiet is None or now - alarm.quiet < self._rules.resolve_after:
             return []
         return [self._resolve(alarm, now)]
@@ -199,14 +203,9 @@ class Lifecycle:
         alarm = self.open.get((NO_SCORE, ""))
         return None if alarm is None else alarm.reason
 
-    def scored(self, now: int) -> list[Message]:
-        """A row has a score again."""
-        alarm = self.open.get((NO_SCORE, ""))
-        return [] if alarm is None else [self._resolve(alarm, now)]
-
-    def heard(self, now: int, channel: str = "") -> list[Message]:
-        """Data has come again."""
-        alarm = self.open.get((NO_DATA, channel))
+    def heard(self, now: int, channel: str = "", *, kind: str = NO_DATA) -> list[Message]:
+        """Data has come again, or with NO_SCORE: a row has a score again."""
+        alarm = self.open.get((kind, channel))
         return [] if alarm is None else [self._resolve(alarm, now)]
 
     def _resolve(self, alarm: Alarm, now: int) -> Message:
@@ -223,7 +222,9 @@ class Lifecycle:
     def state(self) -> dict[str, Any]:
         """The open alarms as plain values, to be written at once: nothing is copied."""
         alarms = [{**vars(alarm), **_facts(alarm.event)} for alarm in self.open.values()]
-        return {"open": [{k: v for k, v in one.items() if k != "event"} for one in alarms]}
+        for one in alarms:
+            del one["event"]
+        return {"open": alarms}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """The reverse of `state`."""
@@ -241,6 +242,7 @@ def identity(*parts: str) -> str:
 def body(message: Message, link: str | None) -> dict[str, Any]:
     """A message as plain values, as sinks send it."""
     alarm, facts = message.alarm, _facts(message.alarm.event)
+    shares, readings = facts.pop("shares"), facts.pop("readings")
     return {
         "id": message.id,
         "what": message.what,
@@ -251,17 +253,11 @@ def body(message: Message, link: str | None) -> dict[str, Any]:
         "onset": iso(alarm.onset),
         "time": iso(message.time),
         "resolved": None if alarm.resolved is None else iso(alarm.resolved),
-        "severity": facts["severity"],
+        **facts,
         "level": "" if alarm.event is None else alarm.event.level,
         "unit_score": facts["severity"] and facts["severity"] / 100,
-        "probability": facts["probability"],
-        "normal_rows": facts["normal_rows"],
-        "score": facts["score"],
-        "signal": facts["signal"],
-        "channels": [{"name": name, "share": share} for name, share in facts["shares"]],
-        "readings": [Reading(*one)._asdict() for one in facts["readings"]],
-        "partner": facts["partner"],
-        "lasting": facts["lasting"],
+        "channels": [{"name": name, "share": share} for name, share in shares],
+        "readings": [Reading(*one)._asdict() for one in readings],
         "reason": alarm.reason,
         "summary": summary(alarm),
         "link": None if link is None else f"{link}/#alarm={alarm.id}",
@@ -293,13 +289,11 @@ def iso(time: int) -> str:
 def _words(event: Event, reason: str | None) -> str:
     """What there is to say of the strongest event."""
     blamed = ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:3])
-    words = [f" in {blamed}" if blamed else ""]
-    words[0] += f" ({reading_words(event.readings[0])})" if event.readings else ""
-    words.append(pair_words(event))
-    words.append(f"severity {event.severity:.0f} ({event.level})" if event.level else "")
-    words.append(reason or "")
-    words.append(BECAME_NORMAL if event.lasting else "")
-    return ", ".join([words[0], *filter(None, words[1:])])
+    where = f" in {blamed}" if blamed else ""
+    where += f" ({reading_words(event.readings[0])})" if event.readings else ""
+    level = f"severity {event.severity:.0f} ({event.level})" if event.level else ""
+    lasting = BECAME_NORMAL if event.lasting else ""
+    return ", ".join([where, *filter(None, (pair_words(event), level, reason, lasting))])
 
 
 def _stronger(known: Event | None, event: Event) -> Event:
@@ -307,24 +301,20 @@ def _stronger(known: Event | None, event: Event) -> Event:
     event = replace(event, shares=event.shares[:_CHANNELS], readings=event.readings[:_READ])
     if known is None:
         return event
+    rises = event.severity >= known.severity or math.isnan(known.severity)
+    lead, other = (event, known) if rises else (known, event)
     lasting = known.lasting or event.lasting
-    if event.severity >= known.severity or math.isnan(known.severity):
-        event = replace(
-            event, shares=event.shares or known.shares, readings=event.readings or known.readings,
-            signal=event.signal or known.signal,
-        )  # fmt: skip
-    elif known.shares:
-        event = known
-    else:
-        event = replace(
-            known, shares=event.shares, readings=event.readings or known.readings,
-            signal=event.signal or known.signal, partner=event.partner,
-        )  # fmt: skip
-    return replace(event, lasting=lasting)
+    if not rises and known.shares:
+        return replace(known, lasting=lasting)
+    return replace(
+        lead, lasting=lasting, shares=lead.shares or other.shares, partner=event.partner,
+        readings=event.readings or known.readings, signal=event.signal or known.signal,
+    )  # fmt: skip
 
 
 # Of an event, what messages tell and states keep.
 _NUMBERS = ("severity", "score", "probability")
+_GIST = ("severity", "signal", "shares")  # what makes an update when it changes
 _FACTS = (*_NUMBERS, "signal", "normal_rows", "shares", "readings", "partner", "lasting")
 
 

@@ -129,14 +129,11 @@ class Aligner:
             "last": self.last,
         }
 
-    @classmethod
-    def restored(cls, state: Mapping[str, Any], rule: Align) -> Aligner:
+    def restore(self, state: Mapping[str, Any]) -> None:
         """The reverse of `state`."""
-        aligner = cls(rule)
-        aligner.newest, aligner._written = state["newest"], state["written"]
-        aligner._open = {
+        self.newest, self._written = state["newest"], state["written"]
+        self._open = {
             key: {name: [(t, v) for t, v in readings] for name, readings in cells.items()}
             for key, cells in state["open"]
         }
-        aligner.last = {name: (t, v) for name, (t, v) in state["last"].items()}
-        return aligner
+        self.last = {name: (t, v) for name, (t, v) in state["last"].items()}

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import tomllib
+from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
-from ipaddress import ip_address
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 from vace_ad.alarms.budget import Budget
 from vace_ad.errors import ConfigError
@@ -24,6 +24,7 @@ from vace_ad.live.settings import (
     Text,
     Texts,
     hint,
+    is_loopback,
     key,
     keys_of,
     read_settings,
@@ -167,18 +168,6 @@ class NetworkLimits(Settings):
     channels: int = key(1000, "channels of an entity; further ones are dropped", low=1, high=10**5)
 
 
-SECTIONS: dict[str, type[Settings]] = {
-    "align": Align,
-    "model": ModelSettings,
-    "alarms": AlarmSettings,
-    "deploys": DeploySettings,
-    "retrain": RetrainSettings,
-    "state": State,
-    "server": Serving,
-    "limits": NetworkLimits,
-}
-
-
 @dataclass(frozen=True)
 class PluginSection:
     """A source or a sink: its kind and its checked settings."""
@@ -220,6 +209,14 @@ class Config:
         return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
+# The sections with fixed keys, as `Config` declares them.
+SECTIONS: dict[str, type[Settings]] = {
+    name: kind
+    for name, kind in get_type_hints(Config).items()
+    if isinstance(kind, type) and issubclass(kind, Settings)
+}
+
+
 def load_config(file: Path) -> Config:
     """Read and check a file; an error is a ConfigError that begins with the file's name."""
     try:
@@ -244,12 +241,11 @@ def make_config(data: Mapping[str, Any], file: Path | None = None) -> Config:
             raise ConfigError(
                 f"[{name}] is not a section{hint(name, known)}; allowed: {', '.join(known)}"
             )
+        if name != "sink" and not isinstance(data[name], Mapping):
+            raise ConfigError(f"{name} must be a section: [{name}]")
     for name in ("source", "model", "state"):
         if name not in data:
             raise ConfigError(f"the section [{name}] is missing")
-    for name in known:
-        if name != "sink" and not isinstance(data.get(name, {}), Mapping):
-            raise ConfigError(f"{name} must be a section: [{name}]")
     folder = None if file is None else file.parent
     sections: dict[str, Any] = {
         name: read_settings(kind, data.get(name, {}), name, folder)
@@ -278,23 +274,13 @@ def _part(given: Any, group: str, where: str, folder: Path | None) -> PluginSect
 def _sinks(given: Any, folder: Path | None) -> tuple[PluginSection, ...]:
     if not isinstance(given, list):
         raise ConfigError("sink must be a list of tables: [[sink]]")
-    parts: list[PluginSection] = []
+    seen, parts = Counter[str](), []
     for i, one in enumerate(given, start=1):
         part = _part(one, "sink", f"sink[{i}]", folder)
-        same = sum(other.kind == part.kind for other in parts)
-        name = f"{part.kind}-{same + 1}" if same else part.kind
-        parts.append(PluginSection(part.kind, part.settings, name))
+        seen[part.kind] += 1
+        n = seen[part.kind]
+        parts.append(replace(part, name=part.kind if n == 1 else f"{part.kind}-{n}"))
     return tuple(parts)
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches a host's name or address."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def _check(config: Config) -> None:

@@ -6,10 +6,10 @@ import json
 import logging
 import os
 import sqlite3
-from collections.abc import Callable
-from functools import wraps
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
+from typing import Any
 from zlib import crc32
 
 from vace_ad.errors import StateError
@@ -43,38 +43,23 @@ create index if not exists outbox_sink on outbox (sink, seq);
 _LATER = {"alarm": "fault", "entity": "sum", "snapshot": "sum", "journal": "sum"}
 # Errors of a disk that pass while the file is intact.
 _PASSING = ("full", "locked", "readonly", "disk I/O", "unable to open")
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 class DamagedError(StateError):
     """What was stored of one entity is not what was written."""
 
 
-class _HasPath(Protocol):
-    @property
-    def path(self) -> Path: ...
-
-
-H = TypeVar("H", bound=_HasPath)
-
-
-def reports_damage(method: Callable[Concatenate[H, P], T]) -> Callable[Concatenate[H, P], T]:
-    """A method that raises StateError if the file is damaged; errors of the disk pass through."""
-
-    @wraps(method)
-    def run(self: H, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        try:
-            return method(self, *args, **kwargs)
-        except (sqlite3.DatabaseError, UnicodeDecodeError, json.JSONDecodeError) as error:
-            if any(words in str(error) for words in _PASSING):
-                raise
-            raise StateError(
-                f"{self.path} is damaged ({error}); put back a copy, or start with another "
-                "[state] path"
-            ) from error
-
-    return run
+@contextmanager
+def reports_damage(path: Path) -> Iterator[None]:
+    """Raise StateError if a file is damaged; errors of the disk pass through."""
+    try:
+        yield
+    except (sqlite3.DatabaseError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        if any(words in str(error) for words in _PASSING):
+            raise
+        raise StateError(
+            f"{path} is damaged ({error}); put back a copy, or start with another [state] path"
+        ) from error
 
 
 def open_database(path: Path, *, prepared: bool = False) -> sqlite3.Connection:

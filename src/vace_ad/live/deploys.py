@@ -8,6 +8,7 @@ import math
 import threading
 from bisect import bisect_right, insort
 from collections.abc import Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from vace_ad.live.align import Row
@@ -19,6 +20,8 @@ EVERYONE = ""  # the entity of a deploy that concerns all
 _KEPT = 1000  # deploys, the newest ones
 _ROWS = 20  # a snapshot makes older ones needless
 _LONGEST = 1_000_000  # bytes of the file that are read at once
+_SETTLING = ("last", "version", "until", "rows")  # what a checkpoint keeps of an entity's deploys
+_time = itemgetter(0)  # of a deploy
 
 
 class Deploys:
@@ -103,8 +106,8 @@ class Settling:
     def __init__(self, entity: str, deploys: Deploys) -> None:
         self._entity, self._deploys = entity, deploys
         self.channel = deploys.channel
-        self._last = 0  # time of the last deploy that was heeded
-        self._version: float | None = None  # the last reading whose change is a deploy
+        self.last = 0  # time of the last deploy that was heeded
+        self.version: float | None = None  # the last reading whose change is a deploy
         self.until: int | None = None  # when it has settled; None: nothing settles
         self.rows: list[int] = []  # the last rows from which a new level was normal
 
@@ -113,15 +116,15 @@ class Settling:
         value = None if self.channel is None else record.values.get(self.channel)
         if value is None or math.isnan(value):
             return
-        if self._version is not None and value != self._version:
+        if self.version is not None and value != self.version:
             self._deploys.add(record.time, self._entity)
-        self._version = value
+        self.version = value
 
     def heed(self, now: int, origin: int) -> bool:
         """Whether a deploy has settled before the row of this time; `origin` is the stream's."""
-        deploy = self._deploys.newest(self._entity, self._last, now)
+        deploy = self._deploys.newest(self._entity, self.last, now)
         if deploy is not None:
-            self._last = deploy
+            self.last = deploy
             if deploy + self._deploys.settle > origin:
                 self.until = deploy + self._deploys.settle
                 log.info("%s: a deploy, no new alarm until it has settled", ascii(self._entity))
@@ -136,22 +139,15 @@ class Settling:
 
     def before_next(self, rows: Sequence[Row]) -> int:
         """How many of these rows, at least one, come before something settles or is deployed."""
-        edges = (self.until, self._deploys.next(self._entity, max(rows[0].time, self._last)))
+        edges = (self.until, self._deploys.next(self._entity, max(rows[0].time, self.last)))
         edge = min((time for time in edges if time is not None), default=None)
         return len(rows) if edge is None else max(1, sum(row.time < edge for row in rows))
 
     def state(self) -> dict[str, Any]:
         """Plain values for the store."""
-        return {
-            "last": self._last, "version": self._version, "until": self.until, "rows": self.rows
-        }  # fmt: skip
+        return {name: getattr(self, name) for name in _SETTLING}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """The reverse of `state`; that of an earlier release is empty."""
-        if state:
-            self._last, self._version = state["last"], state["version"]
-            self.until, self.rows = state["until"], state["rows"]
-
-
-def _time(mark: tuple[int, str]) -> int:
-    return mark[0]
+        for name in state:
+            setattr(self, name, state[name])

@@ -12,9 +12,8 @@ from zlib import crc32
 
 import numpy as np
 
-from vace_ad.alarms.events import ANOMALY
 from vace_ad.errors import VaceError
-from vace_ad.live.alarms import Lifecycle, Message
+from vace_ad.live.alarms import NO_SCORE, Lifecycle, Message
 from vace_ad.live.align import Aligner, Row
 from vace_ad.live.config import Config
 from vace_ad.live.deploys import Deploys, Settling
@@ -196,12 +195,8 @@ class Entity:
             messages += self.life.channels(row.time, row.read, self._heard, off=off)
             if changes is not None:
                 self.trained = self.trained or row.time
-                self._count_accepted(changes[i])
-                messages += self.life.changes(
-                    changes[i], row.time, self.origin, settling=self._settling.until is not None
-                )
-                messages += self._watched(scores[i], off, row.time)
-                alarming.append((ANOMALY, "") in self.life.open)
+                messages += self._judged(changes[i], scores[i], off, row.time)
+                alarming.append(self.life.anomaly is not None)
                 continue
             self.start = row.time if self.start is None else self.start
             if self.phase == LEARNING and row.time - self.start >= self.learn:
@@ -210,11 +205,18 @@ class Entity:
             self._tell(self, rows, cells, scores, alarming)
         return messages
 
+    def _judged(self, changes: Sequence[Any], score: float, idle: bool, time: int) -> list[Message]:
+        """What a scored row changes in the alarms."""
+        self._count_accepted(changes)
+        settling = self._settling.until is not None
+        messages = self.life.changes(changes, time, self.origin, settling=settling)
+        return messages + self._watched(score, idle, time)
+
     def _watched(self, score: float, idle: bool, time: int) -> list[Message]:
         """Raise an alarm when none of many rows has a score though they should."""
         if idle or not math.isnan(score):
             self._blind = [0, 0]
-            return self.life.scored(time)
+            return self.life.heard(time, kind=NO_SCORE)
         rows, since = self._blind
         self._blind = [rows + 1, since if rows else time]
         assert self.model is not None
@@ -270,7 +272,7 @@ class Entity:
         """Apply the verdict "normal": alarms like this one are suppressed."""
         if any(name == alarm for name, _ in self.accepted):
             return []
-        running = self.life.open.get((ANOMALY, ""))
+        running = self.life.anomaly
         if running is not None and running.id == alarm:
             patterns = running.patterns
             self._hushed = alarm if running.events else None
@@ -323,9 +325,7 @@ class Entity:
         messages = []
         for i, time in enumerate(times.astype(np.int64).tolist()):
             (changes,), (score,), (idle,) = self._score(cells[i : i + 1], [time], self.learned + i)
-            self._count_accepted(changes)
-            messages += self.life.changes(changes, time, self.origin)
-            messages += self._watched(score, idle, time)
+            messages += self._judged(changes, score, idle, time)
         return messages
 
     @property

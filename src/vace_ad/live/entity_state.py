@@ -9,11 +9,8 @@ from typing import Any
 import numpy as np
 
 from vace_ad.errors import StateError
-from vace_ad.live.align import Aligner
-from vace_ad.live.config import Config
-from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import LiveModel, journal_matrix
-from vace_ad.live.entity import WATCHING, Entity, Tell
+from vace_ad.live.entity import WATCHING, Entity
 from vace_ad.live.store import Pending, Store
 
 _STATE = {  # key in the stored state: attribute
@@ -56,18 +53,9 @@ def keep(entity: Entity, pending: Pending, snapshot: bool | None = None) -> None
         pending.forgotten[entity.name] = entity.n_rows
 
 
-def restored(
-    name: str,
-    config: Config,
-    model: LiveModel | None,
-    small: dict[str, Any],
-    store: Store,
-    tell: Tell | None = None,
-    deploys: Deploys | None = None,
-) -> Entity:
-    """The entity of the last checkpoint; rows since its snapshot are added again."""
-    entity = Entity(name, config, model, tell, deploys)
-    entity.aligner = Aligner.restored(small["aligner"], config.align)
+def restore(entity: Entity, small: dict[str, Any], store: Store) -> None:
+    """Continue a new entity from the last checkpoint; rows since its snapshot are added again."""
+    entity.aligner.restore(small["aligner"])
     entity.life.restore(small["life"])
     entity._settling.restore(small.get("settling", {}))
     if small["channels"] is not None:
@@ -76,9 +64,8 @@ def restored(
         if key in small or key not in _LATER:
             setattr(entity, attribute, small[key])
     entity.accepted = [(alarm, pattern) for alarm, pattern in entity.accepted]
-    if small["running"] and model is not None:
-        _restore_stream(entity, model, store)
-    return entity
+    if small["running"] and entity.model is not None:
+        _restore_stream(entity, entity.model, store)
 
 
 def _restore_stream(entity: Entity, model: LiveModel, store: Store) -> None:

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
+from typing import Any, TypeVar
 
 from vace_ad.errors import ConfigError, StateError
 from vace_ad.frames.sampling import TOLERANCE
@@ -21,7 +22,36 @@ from vace_ad.live.store import Pending, Store
 
 log = logging.getLogger("vace_ad.live")
 Trained = tuple[LiveModel | None, str]  # a model, None for the present one; and words on it
+T = TypeVar("T")
 _PLAIN = re.compile(r"[\w-][\w.-]*")
+
+
+class Worker:
+    """Runs jobs one after the other, in a thread of its own.
+
+    It is a daemon: a fit of minutes must not hold up the end of the process.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._jobs: queue.SimpleQueue[tuple[Future[Any], Callable[[], Any]]] = queue.SimpleQueue()
+        threading.Thread(target=self._run, name=name, daemon=True).start()
+
+    def submit(self, job: Callable[[], T]) -> Future[T]:
+        """Queue a job; the future has what it returns or raises."""
+        done: Future[T] = Future()
+        self._jobs.put((done, job))
+        return done
+
+    def _run(self) -> None:
+        while True:
+            self._next()
+
+    def _next(self) -> None:
+        done, job = self._jobs.get()
+        try:
+            done.set_result(job())
+        except Exception as error:  # of any library: it must not end the thread
+            done.set_exception(error)
 
 
 class EntityModels:
@@ -32,11 +62,9 @@ class EntityModels:
         self._file: Path | None = config.model.file
         self._cache: dict[Path, LiveModel] = {}
         self._fits: dict[str, Future[Trained]] = {}
-        self._jobs: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
-        self._worker: threading.Thread | None = None
+        self._worker: Worker | None = None
         self.shared = self._file is not None and "{entity}" not in str(self._file)
-        if self.shared and self._file is not None:
-            self._load(self._file)  # a wrong file stops the start, not the first row
+        self.any()  # a wrong file stops the start, not the first row
 
     def of(self, name: str) -> LiveModel | None:
         """The model of an entity; None where there is none (yet)."""
@@ -47,10 +75,13 @@ class EntityModels:
         """The shared model, if that is what there is."""
         return self._load(self._file) if self.shared and self._file is not None else None
 
+    def _trained(self, name: str) -> Path:
+        """The file of a model that is trained here."""
+        return self._state.with_name(self._state.name + ".models") / f"{identity(name)}.vace"
+
     def _path(self, name: str) -> Path | None:
         if self._file is None:
-            folder = self._state.with_name(self._state.name + ".models")
-            return folder / f"{identity(name)}.vace"
+            return self._trained(name)
         if self.shared:
             return self._file
         if not _PLAIN.fullmatch(name):
@@ -65,31 +96,27 @@ class EntityModels:
     def release(self, name: str) -> None:
         """Unload the model of an entity that was moved to disk."""
         path = self._path(name)
-        if not self.shared and path is not None:
+        if path is not None and not self.shared:
             self._cache.pop(path, None)
 
     def set_aside(self, name: str) -> None:
         """Rename the trained model of an entity: it cannot be read."""
-        path = self._path(name)
-        if path is not None and path.exists():
+        path = self._trained(name)
+        if path.exists():
             path.replace(path.with_suffix(".damaged"))
 
     def forget(self, name: str) -> None:
         """Delete the trained model of an entity; a file named in the configuration stays."""
         self.release(name)
         self._fits.pop(name, None)
-        path = self._path(name)
-        if self._file is None and path is not None:
-            path.unlink(missing_ok=True)
+        self._trained(name).unlink(missing_ok=True)
 
     def fit(self, entity: Entity, store: Store) -> None:
         """Start to train in the background, once."""
         if entity.name in self._fits:
             return
         rows, time = entity.training(store)
-        path = self._path(entity.name)
-        assert path is not None
-        channels = tuple(entity.channels)
+        path, channels = self._trained(entity.name), tuple(entity.channels)
         log.info("%s: training on %d rows of %d channels", entity.name, len(rows), len(channels))
         self._start(entity.name, lambda: (self._detectors.fit(rows, channels, time, path), ""))
 
@@ -103,30 +130,14 @@ class EntityModels:
         self._start(entity.name, lambda: self._detectors.retrain(model, rows, time, path, *known))
 
     def _start(self, name: str, make: Callable[[], Trained]) -> None:
-        fit = self._fits[name] = Future()
-
-        def job() -> None:
-            try:
-                fit.set_result(make())
-            except Exception as error:  # of any library: one entity must not end the watch
-                fit.set_exception(error)
-
-        if self._worker is None:
-            # a daemon: a fit of minutes must not hold up the end of the process
-            self._worker = threading.Thread(target=self._work, name="fit", daemon=True)
-            self._worker.start()
-        self._jobs.put(job)
-
-    def _work(self) -> None:
-        while True:
-            self._jobs.get()()
+        self._worker = self._worker or Worker("fit")
+        self._fits[name] = self._worker.submit(make)
 
     def done(self) -> Iterator[tuple[str, LiveModel | Exception | None, str]]:
         """The fits that have finished since the last call; None: the present model stays."""
         for name in [name for name, fit in self._fits.items() if fit.done()]:
-            fit = self._fits.pop(name)
             try:
-                model, words = fit.result()
+                model, words = self._fits.pop(name).result()
             except Exception as error:
                 yield name, error, ""
                 continue
@@ -135,11 +146,6 @@ class EntityModels:
             if model is not None:
                 self._cache[path] = model
             yield name, model, words
-
-    @property
-    def busy(self) -> bool:
-        """Whether a fit is running."""
-        return bool(self._fits)
 
 
 def check_model(model: LiveModel | None, config: Config, store: Store) -> None:

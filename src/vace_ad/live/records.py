@@ -6,7 +6,7 @@ import csv
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
@@ -48,13 +48,9 @@ def read_time(value: Any) -> int:
     """Nanoseconds of a time: ISO 8601, or a count since 1970 in s, ms, µs or ns, by its size."""
     if isinstance(value, str):
         try:
-            moment = datetime.fromisoformat(value.strip())
+            return nanoseconds(datetime.fromisoformat(value.strip()))
         except ValueError:
             pass
-        else:
-            moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-            whole = int(moment.replace(microsecond=0).timestamp())
-            return whole * 10**9 + moment.microsecond * 1000
     try:
         exact = int(value)
         number = float(value)
@@ -68,6 +64,12 @@ def read_time(value: Any) -> int:
             # int() cuts a fraction off, and float() the last digits of nanoseconds
             return exact * unit if abs(number - exact) < 1e-9 or unit == 1 else round(number * unit)
     raise BadRecordError(f"{_short(value)} is no time: a count since 1970 is expected, or ISO 8601")
+
+
+def nanoseconds(moment: datetime) -> int:
+    """Nanoseconds since 1970 of a time, which is UTC where it has no zone."""
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return int(moment.replace(microsecond=0).timestamp()) * 10**9 + moment.microsecond * 1000
 
 
 def read_number(value: Any) -> float:
@@ -131,14 +133,13 @@ def from_object(data: Any, names: Names, now: int | None = None) -> Record:
     return Record(entity, time, values)  # text is no channel
 
 
-def from_json(text: str | bytes, names: Names, now: int | None = None) -> Iterator[Record]:
+def from_json(text: str | bytes, names: Names, now: int | None = None) -> list[Record]:
     """The records of a JSON document: an object, or a list of them."""
     try:
         data = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadRecordError(f"not JSON: {_short(str(error))}") from None
-    for one in data if isinstance(data, list) else [data]:
-        yield from_object(one, names, now)
+    return [from_object(one, names, now) for one in (data if isinstance(data, list) else [data])]
 
 
 class CsvRecords:
@@ -169,13 +170,10 @@ class CsvRecords:
         return from_object(dict(zip(self.header, cells, strict=True)), self._names)
 
 
-def from_csv(lines: Iterable[str], names: Names) -> Iterator[Record]:
+def from_csv(lines: Iterable[str], names: Names) -> list[Record]:
     """The records of a CSV document with a header."""
     rows = CsvRecords(names)
-    for line in lines:
-        record = rows.add(line)
-        if record is not None:
-            yield record
+    return [record for line in lines if (record := rows.add(line)) is not None]
 
 
 def from_influx(text: str, names: Names, now: int, unit: int = 1) -> list[Record]:

@@ -13,10 +13,10 @@ from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.config import Config
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import LiveModel
-from vace_ad.live.entity import FITTING, WATCHING, Entity, Tell
-from vace_ad.live.entity_state import keep, restored
+from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity, Tell
+from vace_ad.live.entity_state import keep, restore
 from vace_ad.live.models import EntityModels
-from vace_ad.live.store import Pending, Store
+from vace_ad.live.store import Store
 
 log = logging.getLogger("vace_ad.live")
 
@@ -33,9 +33,8 @@ class Registry:
         tell: Tell | None = None,
         deploys: Deploys | None = None,
     ) -> None:
-        self._deploys = deploys
         self._config, self._models, self._store = config, models, store
-        self._checkpoint, self._tell = checkpoint, tell
+        self._checkpoint, self._tell, self._deploys = checkpoint, tell, deploys
         self.entities: dict[str, Entity] = {}  # in memory, the longest idle first
         self.known: dict[str, str] = {}  # every entity and its phase, in words
         self._before: set[str] = set()  # not loaded since the start
@@ -62,11 +61,14 @@ class Registry:
             if model is None and self._config.model.learn is None:
                 counts["no_model"] += n
                 return None
-            entity = Entity(name, self._config, model, self._tell, self._deploys)
+            entity = self._new(name, model)
             log.info("new entity %s", ascii(name))
         self.entities[name] = entity  # at the end: the last to go to disk
         self.known[name] = entity.phase
         return entity
+
+    def _new(self, name: str, model: LiveModel | None) -> Entity:
+        return Entity(name, self._config, model, self._tell, self._deploys)
 
     def _load(self, name: str) -> Entity:
         try:
@@ -87,12 +89,13 @@ class Registry:
         model = self._models.of(name)
         if model is None and small["phase"] == WATCHING:
             raise ModelFileError(f"the model of {name!r} is gone")
-        return restored(name, self._config, model, small, self._store, self._tell, self._deploys)
+        entity = self._new(name, model)
+        restore(entity, small, self._store)
+        return entity
 
     def renew(self, name: str, error: Exception) -> Entity:
         """Start an entity again whose state cannot be used; its alarms are resolved."""
-        model = self._usable_model(name)
-        entity = Entity(name, self._config, model, self._tell, self._deploys)
+        entity = self._new(name, self._usable_model(name))
         log.error(
             "%s: its state cannot be used and is set aside, %s: %s", ascii(name),
             "its stream starts again" if entity.model else "its training starts again", error,
@@ -121,21 +124,33 @@ class Registry:
             raise ModelFileError(f"the model of {name!r} is gone; put its file back")
         return model
 
-    def remove(self, name: str) -> None:
-        """Remove an entity; further readings of it make a new one."""
+    def _leave(self, name: str) -> Entity:
+        """Resolve the alarms of an entity and take it out of memory."""
         entity = self.get(name)
         self._checkpoint.alarm(entity.life.leave(entity.seen))
+        self._checkpoint.dirty.pop(name, None)
+        return self.entities.pop(name)
+
+    def hand_over(self, name: str) -> None:
+        """Keep the state of an entity that another member watches from now on."""
+        entity, pending = self._leave(name), self._checkpoint.pending
+        keep(entity, pending, snapshot=True)
+        seen, _, small = pending.entities[name]
+        pending.entities[name] = seen, ELSEWHERE, small
+        self.known[name] = ELSEWHERE
+
+    def remove(self, name: str) -> None:
+        """Remove an entity; further readings of it make a new one."""
+        self._leave(name)
         pending = self._checkpoint.pending
         pending.journal = [row for row in pending.journal if row.name != name]
         for kept in (pending.entities, pending.snapshots, pending.forgotten):
             kept.pop(name, None)
         pending.gone.append(name)
-        self._checkpoint.dirty.pop(name, None)
-        self.entities.pop(name, None)
         del self.known[name]
         self._models.forget(name)
 
-    def to_disk(self, pending: Pending, recent: Callable[[str], bool]) -> list[str]:
+    def to_disk(self, recent: Callable[[str], bool]) -> bool:
         """Move entities that are not `recent`, or too many, to disk with a snapshot."""
         limit, leaving = self._config.state.active, list[str]()
         for name, entity in self.entities.items():
@@ -145,6 +160,7 @@ class Registry:
             elif len(self.entities) <= limit:
                 break  # the others came later
         for name in leaving:
-            keep(self.entities.pop(name), pending, snapshot=True)
+            keep(self.entities.pop(name), self._checkpoint.pending, snapshot=True)
+            self._checkpoint.dirty.pop(name, None)
             self._models.release(name)
-        return leaving
+        return bool(leaving)

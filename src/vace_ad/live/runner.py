@@ -13,7 +13,8 @@ from vace_ad.live.alarms import Lifecycle
 from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.clock import Clock
 from vace_ad.live.config import Config
-from vace_ad.live.delivery import Delivery
+from vace_ad.live.database import DamagedError
+from vace_ad.live.delivery import Delivery, teller
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import Detectors, LiveModel
 from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity
@@ -22,11 +23,10 @@ from vace_ad.live.models import EntityModels, check_model
 from vace_ad.live.plugins import make_sink, make_source
 from vace_ad.live.records import Record
 from vace_ad.live.registry import Registry
-from vace_ad.live.row_delivery import teller
 from vace_ad.live.silence import Silence
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.status import Status
-from vace_ad.live.store import DamagedError, Store
+from vace_ad.live.store import Store
 from vace_ad.live.verdicts import Verdicts
 from vace_ad.wording import plural
 
@@ -297,7 +297,9 @@ class Watch:
             self.checkpoint()  # rows are read from the store
         for entity in outdated:
             self.models.retrain(entity, self.store)
-        self._to_disk()
+        since = self.clock.monotonic_ns() - self.config.state.idle
+        if self.registry.to_disk(lambda name: self._silence.recent(name, since)):
+            self.checkpoint()
         if status.counts["rounds"] % _FORGET == 1:
             # by the rows' own time: a replay of last year is not old
             newest = max((one.seen for one in self.entities.values()), default=0)
@@ -316,18 +318,9 @@ class Watch:
 
     def _let_go(self, names: Sequence[str]) -> None:
         """Release entities that another member watches now: their alarms are resolved here."""
-        pending = self._checkpoint.pending
         for name in [name for name in names if name in self.known]:
-            entity = self.registry.get(name)
-            self._checkpoint.alarm(entity.life.leave(entity.seen))
-            keep(entity, pending, snapshot=True)
-            seen, _, small = pending.entities[name]
-            pending.entities[name] = seen, ELSEWHERE, small
-            self.entities.pop(name)
-            self._checkpoint.dirty.pop(name, None)
-            self._silence.forget(name)
-            self._blind(name, None)
-            self.known[name] = ELSEWHERE
+            self.registry.hand_over(name)
+            self._drop(name)
             log.info("%s: its partition moved to another member of the group", ascii(name))
         if names:
             self.checkpoint()
@@ -338,13 +331,17 @@ class Watch:
             found = name in self.known
             if found:
                 self.registry.remove(name)
-                self._silence.forget(name)
-                self._blind(name, None)
-                self._to_fit.discard(name)
+                self._drop(name)
                 self.checkpoint()
                 log.info("%s: removed", ascii(name))
             if done.set_running_or_notify_cancel():
                 done.set_result(found)
+
+    def _drop(self, name: str) -> None:
+        """An entity is no longer expected to send, to have scores or to be trained."""
+        self._silence.forget(name)
+        self._blind(name, None)
+        self._to_fit.discard(name)
 
     def _silent(self, problem: str | None) -> None:
         now = self.clock.time_ns()
@@ -359,20 +356,8 @@ class Watch:
         now = self.clock.time_ns()
         if self.config.alarms.silence_after is None:
             return
-        for name in [name for name in names if name in self.known]:
-            entity = self.registry.get(name)
+        for entity in [self.registry.get(name) for name in names if name in self.known]:
             self._checkpoint.update(entity, entity.life.silent(entity.seen or now, now))
-
-    def _to_disk(self) -> None:
-        """Move entities that are idle, or too many, to disk."""
-        since = self.clock.monotonic_ns() - self.config.state.idle
-        leaving = self.registry.to_disk(
-            self._checkpoint.pending, lambda name: self._silence.recent(name, since)
-        )
-        for name in leaving:
-            self._checkpoint.dirty.pop(name, None)
-        if leaving:
-            self.checkpoint()
 
 
 def _taken(names: list[str]) -> list[str]:

@@ -11,6 +11,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
+from ipaddress import ip_address
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple, TypeVar, get_args
 from urllib.parse import urlsplit
@@ -237,6 +238,16 @@ def host_of(url: str) -> str:
     """Scheme, host and port of a URL; its path and query are often a secret."""
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.hostname}" + (f":{parts.port}" if parts.port else "")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches a host's name or address."""
+    if host == "localhost":
+        return True
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 # ------------------------------------------------------------------------------ error texts

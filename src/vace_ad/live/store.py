@@ -14,12 +14,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from vace_ad.errors import StateError
-from vace_ad.live.alarms import Alarm
-from vace_ad.live.database import VERSION, checksum, make_private, open_database
-from vace_ad.live.database import DamagedError as DamagedError
-
-from vace_ad.live.database import read_json, reports_damage, verify  # isort: skip
 from vace_ad.executors.lock import FileLock  # filelock would be a second kind of lock beside it
+from vace_ad.live.alarms import Alarm
+from vace_ad.live.database import (
+    VERSION,
+    checksum,
+    make_private,
+    open_database,
+    read_json,
+    reports_damage,
+    verify,
+)
 
 _IN_USE = "{} is in use by another watch; stop that one first, or start with another [state] path"
 
@@ -85,11 +90,10 @@ class Store:
             self.close()
             raise
 
-    @reports_damage
     def _check_version(self) -> None:
         version = self.meta("version")
         if version is None:
-            self._db.execute("insert or ignore into meta values ('version', ?)", (str(VERSION),))
+            self._run("insert or ignore into meta values ('version', ?)", str(VERSION))
         elif version != str(VERSION):
             raise StateError(
                 f"{self.path} was written by another version (format {version}, this one reads "
@@ -110,18 +114,18 @@ class Store:
 
     # ------------------------------------------------------------------ writing
 
-    @reports_damage
     def commit(self, pending: Pending) -> int:
         """Write all of it or nothing; returns how many messages the full outbox pushed out."""
         db = self._db
-        db.execute("begin immediate")
-        try:
-            lost = self._write(pending)
-            db.execute("commit")
-        except BaseException:
-            if db.in_transaction:
-                db.execute("rollback")
-            raise
+        with reports_damage(self.path):
+            db.execute("begin immediate")
+            try:
+                lost = self._write(pending)
+                db.execute("commit")
+            except BaseException:
+                if db.in_transaction:
+                    db.execute("rollback")
+                raise
         return lost
 
     def _write(self, pending: Pending) -> int:
@@ -203,47 +207,54 @@ class Store:
         for table in ("entity", "snapshot", "journal"):
             self._db.execute(f"delete from {table} where name = ?", (name,))
 
-    @reports_damage
     def forget(self, before: int) -> None:
         """Drop alarms that were resolved before a time."""
-        self._db.execute("delete from alarm where resolved < ?", (before,))
+        self._run("delete from alarm where resolved < ?", before)
         for table in ("pattern", "said"):
-            self._db.execute(f"delete from {table} where alarm not in (select id from alarm)")
+            self._run(f"delete from {table} where alarm not in (select id from alarm)")
 
     # ------------------------------------------------------------------ reading
 
-    @reports_damage
+    def _run(self, query: str, *values: Any) -> int:
+        """Change rows; how many."""
+        with reports_damage(self.path):
+            return self._db.execute(query, values).rowcount
+
+    def _rows(self, query: str, *values: Any) -> list[Any]:
+        with reports_damage(self.path):
+            return self._db.execute(query, values).fetchall()
+
+    def _one(self, query: str, *values: Any) -> Any:
+        return next(iter(self._rows(query, *values)), None)
+
+    def _json(self, text: Any) -> Any:
+        with reports_damage(self.path):
+            return read_json(text)
+
     def meta(self, key: str) -> str | None:
         """A single value."""
         found = self._one("select value from meta where key = ?", key)
         return found[0] if found else None
 
-    def _one(self, query: str, *values: Any) -> Any:
-        return self._db.execute(query, values).fetchone()
-
     @property
-    @reports_damage
     def position(self) -> Any:
         """Where the source continues; None at the first start."""
         text = self.meta("position")
-        return None if text is None else read_json(text)
+        return None if text is None else self._json(text)
 
-    @reports_damage
     def roster(self) -> list[tuple[str, int, str]]:
         """Every entity: its name, the time of its last row, its phase."""
-        return self._db.execute("select name, seen, phase from entity").fetchall()
+        return self._rows("select name, seen, phase from entity")
 
-    @reports_damage
     def entity(self, name: str) -> dict[str, Any] | None:
         """The small state of an entity."""
         found = self._one("select small, sum from entity where name = ?", name)
         if found is None:
             return None
         verify(name, found[1], name, found[0])
-        small: dict[str, Any] = read_json(found[0])
+        small: dict[str, Any] = self._json(found[0])
         return small
 
-    @reports_damage
     def snapshot(self, name: str) -> tuple[int, str, bytes] | None:
         """The last snapshot: how many rows it has seen, its model's identity, its bytes."""
         found = self._one("select rows, model, state, sum from snapshot where name = ?", name)
@@ -253,110 +264,96 @@ class Store:
         verify(name, total, name, rows, model, state)
         return rows, model, state
 
-    @reports_damage
     def journal(self, name: str, start: int = 0, end: int = 2**62) -> list[tuple[int, int, bytes]]:
         """Rows of an entity from `start` on: number, time, cells."""
-        rows = self._db.execute(
+        rows = self._rows(
             "select row, time, cells, sum from journal where name = ? and row >= ? and row < ? "
             "order by row",
-            (name, start, end),
-        ).fetchall()
+            name, start, end,
+        )  # fmt: skip
         for row, time, cells, total in rows:
             verify(name, total, name, row, time, cells)
         return [row[:3] for row in rows]
 
-    @reports_damage
     def open_alarms(self, name: str) -> list[dict[str, Any]]:
         """The open alarms of an entity, as last reported."""
         query = "select body from alarm where entity = ? and resolved is null"
-        return [read_json(body) for (body,) in self._db.execute(query, (name,))]
+        return [self._json(body) for (body,) in self._rows(query, name)]
 
-    @reports_damage
     def stretches(self, name: str, kind: str) -> list[tuple[int, int | None, bool]]:
         """Start, end and whether it is a fault, of alarms that nobody called normal."""
         query = (
             "select onset, resolved, fault is not null from alarm "
             "where entity = ? and kind = ? and normal is null"
         )
-        return [(a, b, bool(fault)) for a, b, fault in self._db.execute(query, (name, kind))]
+        return [(a, b, bool(fault)) for a, b, fault in self._rows(query, name, kind)]
 
-    @reports_damage
     def alarms(self, resolved: bool | None = None, limit: int = 200) -> list[dict[str, Any]]:
         """Alarms as last reported, the newest first, with the verdicts on them."""
         which = {None: "", True: "where resolved is not null", False: "where resolved is null"}
-        rows = self._db.execute(
+        rows = self._rows(
             f"select body, acknowledged, normal, fault from alarm {which[resolved]} "
             "order by onset desc limit ?",
-            (limit,),
-        ).fetchall()
+            limit,
+        )
         return [
-            {**read_json(b), "acknowledged": a, "normal": n, "fault": fault}
+            {**self._json(b), "acknowledged": a, "normal": n, "fault": fault}
             for b, a, n, fault in rows
         ]
 
-    @reports_damage
     def n_open(self) -> int:
         """How many alarms are open."""
         return int(self._one("select count(*) from alarm where resolved is null")[0])
 
     # ------------------------------------------------------- people and the outbox
 
-    @reports_damage
     def incident_of(self, alarm: str) -> str | None:
         """The incident that an alarm was last reported with."""
         found = self._one("select body from alarm where id = ?", alarm)
-        return read_json(found[0]).get("incident") if found else None
+        return self._json(found[0]).get("incident") if found else None
 
-    @reports_damage
     def patterns(self, alarm: str) -> list[Any]:
         """The patterns of the events of an alarm."""
         found = self._one("select body from pattern where alarm = ?", alarm)
-        return json.loads(found[0]) if found else []
+        return self._json(found[0]) if found else []
 
-    @reports_damage
     def mark(self, alarm: str, column: str, when: str | None) -> bool:
         """Note that a person acknowledged an alarm, or called it normal or a fault; False if none.
 
         None takes it back.
         """
         assert column in ("acknowledged", "normal", "fault")
-        done = self._db.execute(f"update alarm set {column} = ? where id = ?", (when, alarm))
-        return done.rowcount == 1
+        return self._run(f"update alarm set {column} = ? where id = ?", when, alarm) == 1
 
-    @reports_damage
     def submit(self, alarm: str, what: str) -> None:
         """Queue a verdict until the loop has applied it: normal, fault or undo."""
-        self._db.execute("insert into said (alarm, what) values (?, ?)", (alarm, what))
+        self._run("insert into said (alarm, what) values (?, ?)", alarm, what)
 
-    @reports_damage
     def submitted(self) -> list[tuple[int, str, str, str]]:
         """Queued verdicts, the oldest first: number, alarm, verdict, entity.
 
         A fault waits for its alarm's end, as only then all of its rows are known.
         """
-        return self._db.execute(
+        return self._rows(
             "select said.seq, said.alarm, said.what, alarm.entity from said join alarm "
             "on alarm.id = said.alarm where said.what != 'fault' or alarm.resolved is not null "
             "order by said.seq"
-        ).fetchall()
+        )
 
-    @reports_damage
     def span(self, alarm: str) -> tuple[int, int] | None:
         """When an alarm began and was resolved, in nanoseconds; None while it is open."""
         query = "select onset, resolved from alarm where id = ? and resolved is not null"
-        found = self._one(query, alarm)
-        return None if found is None else (found[0], found[1])
+        found: tuple[int, int] | None = self._one(query, alarm)
+        return found
 
-    @reports_damage
     def queued(self, sink: str, after: int = 0, limit: int = 100) -> list[Queued]:
         """The oldest messages of a sink after a number."""
-        rows = self._db.execute(
+        rows = self._rows(
             "select seq, body, came from outbox where sink = ? and seq > ? order by seq limit ?",
-            (sink, after, limit),
-        ).fetchall()
-        return [Queued(seq, read_json(text), came) for seq, text, came in rows]
+            sink, after, limit,
+        )  # fmt: skip
+        return [Queued(seq, self._json(text), came) for seq, text, came in rows]
 
-    @reports_damage
     def waiting(self) -> dict[str, int]:
         """Unsent messages by sink."""
-        return dict(self._db.execute("select sink, count(*) from outbox group by sink").fetchall())
+        return dict(self._rows("select sink, count(*) from outbox group by sink"))

@@ -53,7 +53,7 @@ def test_an_alarm_appears_without_a_reload(browser, tmp_path, size, dark):
     with running(config(tmp_path, server=SERVER, alarms={"group": "1min"})) as (_, url):
         show(browser, url, size, dark)
         browser.until("document.querySelectorAll('#entities li').length === 2")
-        browser.until("document.getElementById('headline').textContent === 'All quiet.'")
+        browser.until("document.getElementById('headline').textContent === 'No open alarms.'")
         browser.js("window.sameplace = 1")
         write(tmp_path, lines[180:240], "a")
         browser.until("document.querySelectorAll('#open .alarm').length === 2")
@@ -94,7 +94,7 @@ def test_a_lost_connection_is_said(browser, tmp_path):
     write(tmp_path, [])
     with running(config(tmp_path, server=SERVER)) as (_, url):
         show(browser, url)
-    browser.until("document.getElementById('link').textContent.includes('no connection')")
+    browser.until("document.getElementById('link').textContent.includes('disconnected')")
 
 
 def test_no_card_moves_when_an_entity_is_opened_and_its_threshold_is_shown(browser, tmp_path):
@@ -121,7 +121,7 @@ def test_learning_is_not_called_quiet(browser, tmp_path):
     data["model"] = {"learn": "30min"}
     with running(make_config(data)) as (_, url):
         show(browser, url, (390, 800))
-        words = "1 entity is still learning and cannot alarm yet."
+        words = "1 entity is still learning and cannot raise alarms yet."
         browser.until(f"document.getElementById('headline').textContent === '{words}'")
         summary = browser.js("document.getElementById('summary').textContent")
         assert "1 entity" in summary

@@ -16,6 +16,7 @@ import tempfile
 from collections import Counter
 from functools import partial
 from pathlib import Path
+from queue import SimpleQueue
 
 import numpy as np
 
@@ -26,6 +27,7 @@ from vace_ad.live.alarms import Lifecycle, body
 from vace_ad.live.clock import Clock
 from vace_ad.live.config import AlarmSettings, make_config
 from vace_ad.live.delivery import Delivery
+from vace_ad.live.models import Worker
 from vace_ad.live.records import Record
 from vace_ad.live.runner import Watch
 from vace_ad.live.sources import Batch, Source
@@ -246,14 +248,11 @@ class NoThread:
         return False
 
 
-class Jobs:
+class Jobs(Worker):
     """Fits that wait until the world lets them run."""
 
     def __init__(self) -> None:
-        self.waiting: list = []
-
-    def put(self, job):
-        self.waiting.append(job)
+        self._jobs = SimpleQueue()
 
 
 class World:
@@ -431,7 +430,7 @@ class World:
         self._dead = False
         self.source = self.kind(self)
         watch = Watch(self._config(), FakeCore(), self.source, self.clock)
-        watch.models._jobs, watch.models._worker = Jobs(), object()
+        watch.models._worker = Jobs()
         delivery = Delivery("sim", SimSink(self), watch.store, watch.status, self.clock)
         delivery._thread = NoThread(self, delivery)
         watch.deliveries.append(delivery)
@@ -557,9 +556,9 @@ class World:
         watch.step()
         if self.rng.random() < 0.3 or not self.wild:
             self.deliver()
-        jobs = watch.models._jobs.waiting
-        while jobs and (self.rng.random() < 0.2 or not self.wild):
-            jobs.pop(0)()
+        fits = watch.models._worker
+        while not fits._jobs.empty() and (self.rng.random() < 0.2 or not self.wild):
+            fits._next()
         if self.wild and self.rng.random() < 0.003:
             self.seen["reloads"] += 1
             watch.close()

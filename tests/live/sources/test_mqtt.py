@@ -9,7 +9,7 @@ from vace_ad.live.settings import read_settings
 
 paho = pytest.importorskip("paho.mqtt.client", reason="pip install 'vace-ad[live]'")
 
-from vace_ad.live.sources.mqtt import MqttSource, Topic  # noqa: E402
+from vace_ad.live.sources.mqtt import MqttSource, name_of  # noqa: E402
 
 
 def source(url, **more):
@@ -116,6 +116,6 @@ def test_a_broker_that_goes_and_comes_back(tmp_path):
 
 
 def test_names_out_of_topics():
-    assert Topic("{1}-{2}").name("plant/a/b") == "a-b"
+    assert name_of("plant/a/b", "{1}-{2}") == "a-b"
     with pytest.raises(BadRecordError, match="has 2 levels"):
-        Topic("{2}").name("plant/a")
+        name_of("plant/a", "{2}")

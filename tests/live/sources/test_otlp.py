@@ -1,5 +1,6 @@
 import gzip
 import math
+from collections import Counter
 
 import pytest
 
@@ -124,17 +125,17 @@ def test_histograms_become_counts_and_quantiles_of_what_was_added():
 
 
 def test_quantiles_of_exponential_buckets_at_two_scales():
-    old = Histogram(2, {0: 2}, scale=1)  # (1, 1.41]
-    new = Histogram(6, {0: 6}, scale=0)  # (1, 2], coarser since
+    old = Histogram(2, Counter({0: 2}), scale=1)  # (1, 1.41]
+    new = Histogram(6, Counter({0: 6}), scale=0)  # (1, 2], coarser since
     kept = Histograms()
     assert kept.since("a", 10 * S, 0, old) is None
     added, seconds = kept.since("a", 20 * S, 0, new)
     assert (added.count, seconds, dict(added.buckets)) == (4, 10.0, {0: 4})
     assert quantile(added, 0.5) == 1.5
     assert kept.since("a", 20 * S, 0, new) is None  # twice
-    both = Histogram(5, {1: 2}, scale=0, zero=1, negative={0: 2})
+    both = Histogram(5, Counter({1: 2}), scale=0, zero=1, negative=Counter({0: 2}))
     assert [quantile(both, level) for level in (0.2, 0.5, 1.0)] == [-1.5, 0.0, 4.0]
-    assert math.isnan(quantile(Histogram(0, {}, (1.0,)), 0.5))
+    assert math.isnan(quantile(Histogram(0, Counter(), (1.0,)), 0.5))
 
 
 def test_a_resource_without_a_name_is_left_out_and_said():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib import resources
+from pathlib import PurePath
 from typing import TYPE_CHECKING
 
 from starlette.applications import Starlette
@@ -21,17 +22,9 @@ from vace_ad.live.server.routes_write import WriteRoutes
 if TYPE_CHECKING:
     from vace_ad.live.runner import Watch
 
-_FILES = {
-    "live.js": ("vace_ad.live.server", "text/javascript"),
-    "docs.js": ("vace_ad.live.server", "text/javascript"),
-    "live.css": ("vace_ad.live.server", "text/css"),
-    "dom.js": ("vace_ad.report", "text/javascript"),
-    "format.js": ("vace_ad.report", "text/javascript"),
-    "curve.js": ("vace_ad.report", "text/javascript"),
-    "range.js": ("vace_ad.report", "text/javascript"),
-    "early.js": ("vace_ad.report", "text/javascript"),
-    "style.css": ("vace_ad.report", "text/css"),
-}
+_OWN = ("live.js", "docs.js", "live.css")
+_SHARED = ("dom.js", "format.js", "curve.js", "range.js", "early.js", "style.css")  # of the report
+_TYPES = {".html": "text/html", ".js": "text/javascript", ".css": "text/css"}
 
 
 class Routes:
@@ -99,19 +92,18 @@ class Routes:
 
     async def page(self, request: Request) -> Response:
         """The page."""
-        return _file("vace_ad.live.server", "page.html", "text/html")
+        return _file("page.html")
 
     async def docs(self, request: Request) -> Response:
         """The page that shows the description of the API."""
-        return _file("vace_ad.live.server", "docs.html", "text/html")
+        return _file("docs.html")
 
     async def static(self, request: Request) -> Response:
         """Scripts and styles, by name from a short list."""
         name = request.path_params["name"]
-        if name not in _FILES:
+        if name not in (*_OWN, *_SHARED):
             raise HTTPException(404, "no such file")
-        package, kind = _FILES[name]
-        return _file(package, name, kind)
+        return _file(name)
 
 
 async def _problem(request: Request, error: Exception) -> Response:
@@ -120,6 +112,7 @@ async def _problem(request: Request, error: Exception) -> Response:
     return JSONResponse({"error": str(error)}, 422)
 
 
-def _file(package: str, name: str, kind: str) -> Response:
+def _file(name: str) -> Response:
+    package = "vace_ad.report" if name in _SHARED else "vace_ad.live.server"
     content = resources.files(package).joinpath("static", name).read_bytes()
-    return Response(content, media_type=kind)
+    return Response(content, media_type=_TYPES[PurePath(name).suffix])

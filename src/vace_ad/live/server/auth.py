@@ -4,18 +4,16 @@ from __future__ import annotations
 
 import hmac
 import time
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Mapping
 from http.cookies import CookieError, SimpleCookie
 from ipaddress import IPv6Address, ip_address
-from typing import Any
 from urllib.parse import urlsplit
 
-from vace_ad.live.config import is_loopback
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-App = Callable[[Scope, Receive, Send], Awaitable[None]]
+from vace_ad.live.settings import is_loopback
 
 BURST = 10  # wrong tokens at once
 SECONDS = 6.0  # until one more may come
@@ -23,20 +21,19 @@ _ADDRESSES = 10_000  # remembered at most
 COOKIE = "vace_session"
 _KEY = "ocp-apim-subscription-key"  # in which clients of Azure send their token
 _OPEN = ("/healthz", "/login")
-_HEADERS = [
-    (
-        b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-        b"img-src 'self' data:; base-uri 'none'; form-action 'self'; frame-ancestors 'none'",
-    ),
-    (b"x-content-type-options", b"nosniff"),
-    (b"referrer-policy", b"no-referrer"),
-]
+_HEADERS = {
+    "content-security-policy": "default-src 'none'; script-src 'self'; style-src 'self'; "
+    "connect-src 'self'; img-src 'self' data:; base-uri 'none'; form-action 'self'; "
+    "frame-ancestors 'none'",
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+}
 _LOGIN = (
-    b"<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
-    b"<title>vace watch</title><form method=post action=/login><p><label>Token <input name=token "
-    b"type=password autofocus></label> <button>Enter</button></form>"
+    "<!doctype html><meta charset=utf-8><meta name=viewport content='width=device-width'>"
+    "<title>vace watch</title><form method=post action=/login><p><label>Token <input name=token "
+    "type=password autofocus></label> <button>Enter</button></form>"
 )
+_BEARER = {"www-authenticate": "Bearer"}
 
 
 def session(token: str) -> str:
@@ -77,7 +74,7 @@ class Guard:
     """Refuses what is not allowed before anything is read of it."""
 
     def __init__(
-        self, app: App, host: str, token: str | None, link: str | None, attempts: Attempts
+        self, app: ASGIApp, host: str, token: str | None, link: str | None, attempts: Attempts
     ) -> None:
         self._app, self._token, self._attempts = app, token, attempts
         self._local = is_loopback(host)
@@ -88,34 +85,27 @@ class Guard:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = {
-            key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]
-        }
-        refusal = self._refusal(scope, headers)
-        if refusal is not None:
-            await _answer(send, *refusal)
-            return
 
-        async def with_headers(message: MutableMapping[str, Any]) -> None:
+        async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                message["headers"] = [*message.get("headers", []), *_HEADERS]
+                MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        await self._app(scope, receive, with_headers)
+        refusal = self._refusal(scope, Headers(scope=scope))
+        await (refusal or self._app)(scope, receive, with_headers)
 
-    def _refusal(self, scope: Scope, headers: dict[str, str]) -> tuple[int, bytes, bytes] | None:
-        plain = b"text/plain; charset=utf-8"
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         try:
             host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
             sender = urlsplit(headers.get("origin", "")).netloc
         except ValueError:  # a bracket without its other half
-            return 400, b"the host or the origin is no address\n", plain
+            return _refused(400, "the host or the origin is no address")
         if self._local and not (is_loopback(host) or host == self._link):
             # a page of another site that had its name point here
-            return 421, b"this address is not ours\n", plain
+            return _refused(421, "this address is not ours")
         foreign = "origin" in headers and sender != headers.get("host")
         if scope["method"] not in ("GET", "HEAD") and foreign:
-            return 403, b"requests from other sites are refused\n", plain
+            return _refused(403, "requests from other sites are refused")
         if self._token is None or scope["path"] in _OPEN or self._has_session(headers):
             return None
         kind, _, given = headers.get("authorization", "").partition(" ")
@@ -123,15 +113,16 @@ class Guard:
         if given:
             address = sender_of(scope)
             if self._attempts.wait(address):
-                return 429, b"too many wrong tokens from this address; try again later\n", plain
+                words = "too many wrong tokens from this address; try again later"
+                return _refused(429, words, {"retry-after": f"{SECONDS:.0f}"})
             if hmac.compare_digest(given.encode(), self._token.encode()):
                 return None
             self._attempts.failed(address)
         if scope["path"] == "/" and "text/html" in headers.get("accept", ""):
-            return 401, _LOGIN, b"text/html; charset=utf-8"
-        return 401, b"a token is needed: Authorization: Bearer TOKEN\n", plain
+            return HTMLResponse(_LOGIN, 401, _BEARER)
+        return _refused(401, "a token is needed: Authorization: Bearer TOKEN", _BEARER)
 
-    def _has_session(self, headers: dict[str, str]) -> bool:
+    def _has_session(self, headers: Headers) -> bool:
         """Whether a browser logged in before; its cookie is too long to be guessed."""
         assert self._token is not None
         try:
@@ -148,12 +139,5 @@ def sender_of(scope: Scope) -> str:
     return str((scope.get("client") or ("unknown", 0))[0])
 
 
-async def _answer(send: Send, status: int, text: bytes, kind: bytes) -> None:
-    start: dict[str, Any] = {"type": "http.response.start", "status": status}
-    start["headers"] = [(b"content-type", kind), *_HEADERS]
-    if status == 401:
-        start["headers"].append((b"www-authenticate", b"Bearer"))
-    if status == 429:
-        start["headers"].append((b"retry-after", f"{SECONDS:.0f}".encode()))
-    await send(start)
-    await send({"type": "http.response.body", "body": text})
+def _refused(status: int, words: str, headers: Mapping[str, str] | None = None) -> Response:
+    return PlainTextResponse(f"{words}\n", status, headers)

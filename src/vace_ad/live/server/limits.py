@@ -1,12 +1,16 @@
-"""Limits on requests, and JSON without NaN."""
+"""Checks of what a request asks for, and JSON without NaN."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
+
+if TYPE_CHECKING:
+    from vace_ad.live.runner import Watch
 
 _BODY_SECONDS = 30.0
 
@@ -29,6 +33,13 @@ async def body_of(request: Request, most: int) -> bytes:
     except ClientDisconnect:
         raise HTTPException(400, "the body did not come whole") from None
     return b"".join(parts)
+
+
+def known_entity(watch: Watch, name: str) -> str:
+    """The name, if an entity has it."""
+    if name not in watch.known:
+        raise HTTPException(404, "no entity of this name")
+    return name
 
 
 def finite(value: float | None) -> float | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-import queue
-import threading
+import logging
 from collections.abc import Callable
+from concurrent.futures import Future
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -21,8 +21,10 @@ from vace_ad.app import mvad
 from vace_ad.atomic import whole_file
 from vace_ad.detector import load
 from vace_ad.errors import VaceError
+from vace_ad.live.models import Worker
 from vace_ad.live.server.limits import body_of, number
 
+log = logging.getLogger("vace_ad.live")
 BASE = "/anomalydetector/v1.1/multivariate"
 MODELS = ".vace-models"  # in the folder of the data
 MOST = 300  # models
@@ -47,13 +49,11 @@ class Multivariate:
         self._models = folder / MODELS
         self._models.mkdir(parents=True, exist_ok=True)
         self._results: dict[str, dict[str, Any]] = {}
-        self._work: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
         for file in self._models.glob("*.json"):
             known = self._read(file.stem)
             if known["modelInfo"]["status"] in (CREATED, RUNNING):
                 self._end(known, "Interrupted", "the service stopped meanwhile; train again")
-        # a daemon: a fit of minutes must not hold up the end of the process
-        threading.Thread(target=self._run, name="multivariate", daemon=True).start()
+        self._work = Worker("multivariate")
 
     def routes(self) -> list[Route]:
         """The seven operations."""
@@ -70,10 +70,6 @@ class Multivariate:
             found.append(Route(BASE + path, _worded(handler), methods=[method]))
         return found
 
-    def _run(self) -> None:
-        while True:
-            self._work.get()()
-
     # ------------------------------------------------------------------- models
 
     async def train(self, request: Request) -> Response:
@@ -87,7 +83,7 @@ class Multivariate:
         known = {"modelId": name, "createdTime": now, "lastUpdatedTime": now,
                  "modelInfo": {**plain, "status": CREATED, "errors": []}}  # fmt: skip
         self._write(known)
-        self._work.put(lambda: self._train(known, info, place))
+        self._work.submit(lambda: self._train(known, info, place)).add_done_callback(_report)
         return JSONResponse(known, 201, {"location": f"{_base(request)}/models/{name}"})
 
     def _train(self, known: dict[str, Any], info: mvad.TrainRequest, place: Path) -> None:
@@ -150,7 +146,9 @@ class Multivariate:
         self._results[name] = result
         while len(self._results) > KEPT:
             del self._results[next(iter(self._results))]
-        self._work.put(lambda: self._detect(result, known, wanted, place))
+        self._work.submit(lambda: self._detect(result, known, wanted, place)).add_done_callback(
+            _report
+        )
         where = f"{_base(request)}/detect-batch/{name}"
         return JSONResponse(result, 202, {"operation-id": name, "operation-location": where})
 
@@ -244,6 +242,13 @@ def _worded(handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
         return found
 
     return answer
+
+
+def _report(done: Future[None]) -> None:
+    """Log what a job did not tell its client, such as a full disk."""
+    error = done.exception()
+    if error is not None:
+        log.error("multivariate: %s", error, exc_info=error)
 
 
 def _base(request: Request) -> str:

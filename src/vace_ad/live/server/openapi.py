@@ -54,10 +54,13 @@ _QUERY = {  # of a path: parameters
     "/api/rows": {"precision": "unit of times in line protocol: ns, us, ms or s"},
     "/api/v2/write": {"precision": "ns, us, ms or s"},
 }
+_NO_ENTITY = {"404": "no entity of this name"}
+_BUSY = "too many records wait; send again later"
+_PUSHED = {"409": "the source is of another kind", "413": "the body is too large"}
 _ANSWERS = {  # of a path, beside 200
     "/readyz": {"503": "not ready; the answer says why"},
-    "/api/entity": {"404": "no entity of this name"},
-    "/api/deploy": {"404": "no entity of this name", "422": "no time"},
+    "/api/entity": _NO_ENTITY,
+    "/api/deploy": {**_NO_ENTITY, "422": "no time"},
     "/api/alarms/{alarm}/{mark}": {"404": "no such alarm or mark"},
     "/api/events": {"503": "too many listeners"},
     "/score": {
@@ -65,24 +68,11 @@ _ANSWERS = {  # of a path, beside 200
         "413": "the body is too large",
         "422": "not rows of the model's channels",
     },
-    "/api/rows": {
-        "409": "the source is of another kind",
-        "413": "the body is too large",
-        "422": "not a record; the answer says why",
-        "429": "too many records wait; send again later",
-    },
+    "/api/rows": {**_PUSHED, "422": "not a record; the answer says why", "429": _BUSY},
+    "/v1/metrics": {"400": "not such a request; the answer says why", **_PUSHED, "429": _BUSY},
+    "/api/v1/write": {"400": "not such a request; the answer says why", **_PUSHED, "503": _BUSY},
 }
 _ANSWERS["/api/v2/write"] = _ANSWERS["/api/rows"]
-_ANSWERS["/v1/metrics"] = {
-    "400": "not such a request; the answer says why",
-    "409": "the source is of another kind",
-    "413": "the body is too large",
-    "429": "too many records wait; send again later",
-}
-_ANSWERS["/api/v1/write"] = {
-    **{code: words for code, words in _ANSWERS["/v1/metrics"].items() if code != "429"},
-    "503": "too many records wait; send again later",
-}
 _EMPTY = ("/api/v2/write", "/api/v1/write")  # answered without a body
 _PAGES = ("/", "/docs", "/static/{name}", "/login", "/openapi.json")
 

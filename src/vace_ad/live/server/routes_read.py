@@ -16,7 +16,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 from vace_ad.live.entity import Entity
 from vace_ad.live.score_history import SHOWN
-from vace_ad.live.server.limits import finite, number
+from vace_ad.live.server.limits import finite, known_entity, number
 
 if TYPE_CHECKING:
     from vace_ad.alarms.recent import Latest
@@ -73,9 +73,7 @@ class ReadRoutes:
 
     async def entity(self, request: Request) -> Response:
         """Evidence and scores of an entity, its channels and their expected ranges."""
-        name = request.query_params.get("name", "")
-        if name not in self._watch.known:
-            raise HTTPException(404, "no entity of this name")
+        name = known_entity(self._watch, request.query_params.get("name", ""))
         entity = self._watch.entities.get(name)
         answer: dict[str, Any] = {"name": name, "state": self._watch.known[name], "scores": []}
         if entity is None:
@@ -136,45 +134,34 @@ class ReadRoutes:
 def _expected(entity: Entity, latest: Latest | None) -> dict[str, Any]:
     """The evidence, each channel with what is expected of it, and curves of the most suspicious."""
     names, newest = list(entity.channels), dict(entity.newest)
-    if latest is None or not len(latest.times):
-        plain = [
-            {"name": name, "value": finite(newest.get(name)), "low": None, "high": None}
-            for name in names
-        ]
-        return {"evidence": [], "channels": plain, "curves": []}
-    times = (latest.times.astype("datetime64[ns]").astype(np.int64) // 10**6).tolist()
-    known = [time >= 0 for time in times]  # rows put in for missing ones have none
+    low, high = np.full((2, len(names)), np.nan)
+    if latest is not None and len(latest.times):
+        low, high = latest.lower[-1], latest.upper[-1]
     channels = [
-        {
-            "name": name,
-            "value": finite(newest.get(name)),
-            "low": _short(latest.lower[-1, i]),
-            "high": _short(latest.upper[-1, i]),
-        }
-        for i, name in enumerate(names)
+        {"name": name, "value": finite(newest.get(name)), "low": _short(a), "high": _short(b)}
+        for name, a, b in zip(names, low, high, strict=True)
     ]
+    if latest is None or not len(latest.times):
+        return {"evidence": [], "channels": channels, "curves": []}
     events = [alarm.event for alarm in list(entity.life.open.values()) if alarm.event]
     suspects = [name for event in events for name, _ in event.shares]
-    middle = (latest.lower[-1] + latest.upper[-1]) / 2
-    reach = np.maximum((latest.upper[-1] - latest.lower[-1]) / 2, 1e-300)
-    far = np.argsort(-np.nan_to_num(np.abs(latest.values[-1] - middle) / reach), kind="stable")
+    reach = np.maximum((high - low) / 2, 1e-300)
+    off = np.abs(latest.values[-1] - (low + high) / 2) / reach
+    far = np.argsort(-np.nan_to_num(off), kind="stable")
     order = dict.fromkeys([*(n for n in suspects if n in names), *(names[i] for i in far.tolist())])
+    there = ~np.isnat(latest.times)  # rows put in for missing ones have no time
+
+    def points(*columns: Any) -> list[list[Any]]:
+        times = latest.times[there].astype("datetime64[ms]").astype(np.int64).tolist()
+        cells = (map(_short, column[there].tolist()) for column in columns)
+        return [list(point) for point in zip(times, *cells, strict=True)]
+
     curves = []
     for name in list(order)[:_DRAWN]:
         i = names.index(name)
-        lines = zip(latest.values[:, i], latest.lower[:, i], latest.upper[:, i], strict=True)
-        points = [
-            [time, *map(_short, line)]
-            for time, line, there in zip(times, lines, known, strict=True)
-            if there
-        ][-_ROWS:]
-        curves.append({"name": name, "suspect": name in suspects, "points": points})
-    evidence = [
-        [time, _short(value)]
-        for time, value, there in zip(times, latest.evidence.tolist(), known, strict=True)
-        if there
-    ]
-    return {"evidence": evidence, "channels": channels, "curves": curves}
+        lines = points(latest.values[:, i], latest.lower[:, i], latest.upper[:, i])
+        curves.append({"name": name, "suspect": name in suspects, "points": lines[-_ROWS:]})
+    return {"evidence": points(latest.evidence), "channels": channels, "curves": curves}
 
 
 def _short(value: float) -> float | None:

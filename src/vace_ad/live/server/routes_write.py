@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, RedirectResponse, Response
 from vace_ad.live.alarms import iso
 from vace_ad.live.records import BadRecordError, read_time
 from vace_ad.live.server.auth import COOKIE, Attempts, sender_of, session
-from vace_ad.live.server.limits import body_of, finite
+from vace_ad.live.server.limits import body_of, finite, known_entity
 from vace_ad.live.sources.http import HttpSource
 from vace_ad.live.sources.push import FullError, PushSource
 
@@ -85,9 +85,7 @@ class WriteRoutes:
 
     async def remove(self, request: Request) -> Response:
         """Remove an entity: its alarms are resolved, its state and its model are deleted."""
-        name = request.query_params.get("name", "")
-        if name not in self._watch.known:
-            raise HTTPException(404, "no entity of this name")
+        name = known_entity(self._watch, request.query_params.get("name", ""))
         done = asyncio.wrap_future(self._watch.verdicts.remove(name))
         try:
             found = await asyncio.wait_for(done, _KEPT_SECONDS)
@@ -100,8 +98,8 @@ class WriteRoutes:
     async def deploy(self, request: Request) -> Response:
         """Tell a deploy: no new alarm until it has settled, then its level is normal."""
         watch, entity = self._watch, request.query_params.get("entity", "")
-        if entity and entity not in watch.known:
-            raise HTTPException(404, "no entity of this name")
+        if entity:
+            known_entity(watch, entity)
         when = request.query_params.get("time")
         try:
             time = watch.clock.time_ns() if when is None else read_time(when)
@@ -139,13 +137,13 @@ class WriteRoutes:
 
     async def otlp(self, request: Request) -> Response:
         """Push metrics by OTLP over HTTP, as protobuf or JSON."""
-        from vace_ad.live.sources.otlp import OtlpSource
+        from vace_ad.live.sources.otlp import JSON, OtlpSource
 
         source = self._source("otlp", OtlpSource)
         kind = request.headers.get("content-type", "").partition(";")[0].strip()
         packed = request.headers.get("content-encoding", "")
         await self._push(request, source, lambda body: source.parse(body, kind, packed), wrong=400)
-        return Response(source.answer(kind), media_type=kind)
+        return Response(b"{}" if kind == JSON else b"", media_type=kind)
 
     def _source(self, kind: str, wanted: type[_Source]) -> _Source:
         source = self._watch.source

@@ -101,17 +101,18 @@ class HomeAssistantSink(RowSink[HomeAssistantSettings]):
 
     def _state(self, entity: str) -> dict[str, Any]:
         mine = list(self._open.get(entity, {}).values())
-        worst = max(mine, key=lambda one: (one["kind"] == ANOMALY, one["severity"] or 0.0),
-                    default=None)  # fmt: skip
-        names = "" if worst is None else ", ".join(one["name"] for one in worst["channels"])
+        worst: Body = max(
+            mine, key=lambda one: (one["kind"] == ANOMALY, one["severity"] or 0.0), default={}
+        )
+        names = ", ".join(one["name"] for one in worst.get("channels", ()))
         return {
             "alarm": "ON" if mine else "OFF",
             "score": self._known.get(entity),
-            "suspects": (names or (worst["channel"] if worst else "") or "none")[:_LONGEST],
-            "severity": None if worst is None else worst["severity"],
-            "kind": None if worst is None else worst["kind"],
-            "since": None if worst is None else worst["onset"],
-            "summary": "" if worst is None else worst["summary"],
+            "suspects": (names or worst.get("channel") or "none")[:_LONGEST],
+            "severity": worst.get("severity"),
+            "kind": worst.get("kind"),
+            "since": worst.get("onset"),
+            "summary": worst.get("summary", ""),
         }
 
     def close(self) -> None:
@@ -141,39 +142,22 @@ def discovery(entity: str, settings: HomeAssistantSettings) -> dict[str, dict[st
         "origin": {"name": "vace-ad", "sw_version": __version__},
     }
     parts: dict[str, tuple[str, dict[str, Any]]] = {
-        "alarm": (
-            "binary_sensor",
-            {
-                "name": "Alarm",
-                "device_class": "problem",
-                "value_template": "{{ value_json.alarm }}",
-                "json_attributes_topic": shared["state_topic"],
-            },
-        ),
-        "score": (
-            "sensor",
-            {
-                "name": "Score",
-                "state_class": "measurement",
-                "suggested_display_precision": 2,
-                "icon": "mdi:chart-bell-curve",
-                "value_template": "{{ value_json.score }}",
-            },
-        ),
-        "suspects": (
-            "sensor",
-            {
-                "name": "Suspects",
-                "icon": "mdi:magnify",
-                "value_template": "{{ value_json.suspects }}",
-            },
-        ),
-    }
+        "alarm": ("binary_sensor", {
+            "device_class": "problem", "json_attributes_topic": shared["state_topic"],
+        }),
+        "score": ("sensor", {
+            "state_class": "measurement", "suggested_display_precision": 2,
+            "icon": "mdi:chart-bell-curve",
+        }),
+        "suspects": ("sensor", {"icon": "mdi:magnify"}),
+    }  # fmt: skip
     return {
         f"{prefix}/{component}/vace_{slug}/{part}/config": {
             **shared,
-            **own,
+            "name": part.capitalize(),
+            "value_template": f"{{{{ value_json.{part} }}}}",
             "unique_id": f"vace_{slug}_{part}",
+            **own,
         }
         for part, (component, own) in parts.items()
     }

@@ -40,16 +40,10 @@ class PrometheusSink(Sink[PrometheusSettings]):
         """The labels of each open alarm, see `LABELS`, and its severity."""
         with self._lock:
             found = list(self._open.values())
-        return [
-            (
-                (
-                    one["alarm"],
-                    one["entity"] or "source",
-                    one["kind"],
-                    one["channel"] or (one["channels"] or [{"name": ""}])[0]["name"],
-                    one.get("level", ""),
-                ),
-                float(one["severity"] or 0.0),
-            )
-            for one in found
-        ]
+        return [(_labels(one), float(one["severity"] or 0.0)) for one in found]
+
+
+def _labels(alarm: Body) -> tuple[str, ...]:
+    suspect = next((one["name"] for one in alarm["channels"]), "")
+    entity, channel = alarm["entity"] or "source", alarm["channel"] or suspect
+    return alarm["alarm"], entity, alarm["kind"], channel, alarm.get("level", "")

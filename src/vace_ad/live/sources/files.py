@@ -34,12 +34,10 @@ class _Lines:
         self.fresh = True  # whether the next line is the first of its file
 
     def open(self, position: Mapping[str, Any] | None) -> None:
-        if position is None:
-            self._open_new()
-            return
-        found = self._find(position)
-        if found is None:
-            self.notes.append(f"{self._path}: another file than before; read from its start")
+        found = None if position is None else self._find(position)
+        if position is None or found is None:
+            if position is not None:
+                self.notes.append(f"{self._path}: another file than before; read from its start")
             self._open_new()
             return
         self._file = found
@@ -76,12 +74,18 @@ class _Lines:
         self.problem = None
         self.offset, self._rest, self.fresh = 0, b"", True
 
-    def read(self) -> tuple[list[bytes], bool]:
+    def read(self, timeout: float = 0.0) -> tuple[list[bytes], bool]:
         """The lines that are there now, and whether the file is over for good."""
+        lines, end = self._read()
+        if timeout and not lines and not end:
+            clock.sleep(min(timeout, 0.1))
+        return lines, end
+
+    def _read(self) -> tuple[list[bytes], bool]:
         if self._file is None:
             self._open_new()
-            if self._file is None:
-                return [], False
+        if self._file is None:
+            return [], False
         if os.fstat(self._file.fileno()).st_size < self.offset + len(self._rest):
             self.notes.append(f"{self._path}: was cut short; read from its start")
             self._file.seek(0)
@@ -101,7 +105,7 @@ class _Lines:
         self.notes.append(f"{self._path}: rotated; on to the next file")
         rest, following = self._rest, self._following()
         self._open_new(following)
-        return ([rest], False) if rest.strip() else self.read()
+        return ([rest], False) if rest.strip() else self._read()
 
     def _following(self) -> Path:
         """The file after the one at hand: it may have been moved away as well meanwhile."""
@@ -219,23 +223,18 @@ class LineSource(Source[L]):
         )
         self.notes = self._lines.notes
 
-    @property
-    def problem(self) -> str | None:  # type: ignore[override]
-        """Why no records come."""
-        return str(self._lines.problem) if self._lines.problem else None
-
     def open(self, position: Any) -> Any:
         """Continue after a position; the first start returns its own: the file may be renamed."""
         self._lines.open((position or {}).get("file"))
+        self.problem = self._lines.problem
         begins = position is None and self._lines.position() is not None
         return self._position() if begins else None
 
     def read(self, timeout: float) -> Batch | None:
         """The records of the next lines."""
-        lines, end = self._lines.read(timeout) if self._stdin else self._lines.read()
+        lines, end = self._lines.read(timeout)
+        self.problem = self._lines.problem
         if not lines and not end:
-            if timeout and not self._stdin:
-                clock.sleep(min(timeout, 0.1))
             return None
         records, bad, why = parse_all(lines, lambda line: self._records(line.decode("utf-8")))
         return Batch(records, self._position(), bad, why, end)
@@ -289,4 +288,4 @@ class JsonLinesSource(LineSource[FileSettings]):
     SETTINGS = FileSettings
 
     def _records(self, line: str) -> list[Record]:
-        return list(from_json(line, self._names)) if line.strip() else []
+        return from_json(line, self._names) if line.strip() else []

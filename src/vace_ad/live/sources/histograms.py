@@ -6,8 +6,9 @@ their index, where index i of scale s covers (b^i, b^(i+1)] with b = 2^(2^-s).
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, replace
+from collections import Counter
+from collections.abc import Hashable
+from dataclasses import dataclass, field, replace
 from math import inf, nan
 from typing import Any
 
@@ -19,32 +20,28 @@ class Histogram:
     """Counts by bucket; `bounds` for explicit buckets, `scale` for exponential ones."""
 
     count: int
-    buckets: Mapping[int, int]
+    buckets: Counter[int]
     bounds: tuple[float, ...] = ()
     scale: int | None = None
     zero: int = 0  # exponential: observations at zero
-    negative: Mapping[int, int] | None = None  # exponential: by the index of the magnitude
+    negative: Counter[int] = field(default_factory=Counter)  # by the index of the magnitude
 
 
 def explicit(point: Any) -> Histogram:
     """A point of a histogram with explicit bounds."""
-    counts = {i: n for i, n in enumerate(point.bucket_counts) if n}
-    return Histogram(point.count, counts, tuple(point.explicit_bounds))
+    return Histogram(point.count, _counted(point), tuple(point.explicit_bounds))
 
 
 def exponential(point: Any) -> Histogram:
     """A point of an exponential histogram."""
-
-    def indexed(side: Any) -> dict[int, int]:
-        return {side.offset + i: n for i, n in enumerate(side.bucket_counts) if n}
-
+    positive, negative = (_counted(side, side.offset) for side in (point.positive, point.negative))
     return Histogram(
-        point.count,
-        indexed(point.positive),
-        scale=point.scale,
-        zero=point.zero_count,
-        negative=indexed(point.negative),
+        point.count, positive, scale=point.scale, zero=point.zero_count, negative=negative
     )
+
+
+def _counted(side: Any, first: int = 0) -> Counter[int]:
+    return Counter({first + i: n for i, n in enumerate(side.bucket_counts) if n})
 
 
 class Histograms:
@@ -85,9 +82,9 @@ def _less(new: Histogram, old: Histogram) -> Histogram:
     return replace(
         new,
         count=new.count - old.count,
-        buckets=_minus(new.buckets, old.buckets),
+        buckets=new.buckets - old.buckets,
         zero=max(0, new.zero - old.zero),
-        negative=_minus(new.negative or {}, old.negative or {}),
+        negative=new.negative - old.negative,
     )
 
 
@@ -96,20 +93,13 @@ def _coarser(one: Histogram, scale: int) -> Histogram:
     assert one.scale is not None
     down = one.scale - scale
 
-    def joined(counts: Mapping[int, int]) -> dict[int, int]:
-        found: dict[int, int] = {}
+    def joined(counts: Counter[int]) -> Counter[int]:
+        found = Counter[int]()
         for index, n in counts.items():
-            found[index >> down] = found.get(index >> down, 0) + n
+            found[index >> down] += n
         return found
 
-    return replace(
-        one, scale=scale, buckets=joined(one.buckets), negative=joined(one.negative or {})
-    )
-
-
-def _minus(new: Mapping[int, int], old: Mapping[int, int]) -> dict[int, int]:
-    rest = {key: n - old.get(key, 0) for key, n in new.items()}
-    return {key: n for key, n in rest.items() if n > 0}
+    return replace(one, scale=scale, buckets=joined(one.buckets), negative=joined(one.negative))
 
 
 def quantile(one: Histogram, level: float) -> float:
@@ -131,11 +121,9 @@ def quantile(one: Histogram, level: float) -> float:
 def _spans(one: Histogram) -> list[tuple[float, float, int]]:
     """Buckets in order, as (lower, upper, count)."""
     if one.scale is None:
-        bounds = one.bounds
-        if not bounds:
+        if not one.bounds:
             return []
-        first = 0.0 if bounds[0] > 0 else -inf
-        edges = [first, *bounds, inf]
+        edges = [0.0 if one.bounds[0] > 0 else -inf, *one.bounds, inf]
         return [
             (edges[i], edges[i + 1], n)
             for i, n in sorted(one.buckets.items())
@@ -149,7 +137,7 @@ def _spans(one: Histogram) -> list[tuple[float, float, int]]:
         except OverflowError:
             return inf
 
-    below = sorted((one.negative or {}).items(), reverse=True)
+    below = sorted(one.negative.items(), reverse=True)
     spans = [(-edge(i + 1), -edge(i), n) for i, n in below]
     if one.zero:
         spans.append((0.0, 0.0, one.zero))

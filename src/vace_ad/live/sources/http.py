@@ -32,9 +32,9 @@ class HttpSource(PushSource[HttpPushSettings]):
             raise BadRecordError(f"the body is not UTF-8: {error.reason}") from None
         now = time.time_ns()
         if kind == "text/csv":
-            return list(from_csv(text.splitlines(), self._names))
+            return from_csv(text.splitlines(), self._names)
         if kind == "text/plain":
             if precision not in _UNITS:
                 raise BadRecordError(f"precision must be one of {', '.join(_UNITS)}")
             return from_influx(text, self._names, now, _UNITS[precision])
-        return list(from_json(text, self._names, now))
+        return from_json(text, self._names, now)

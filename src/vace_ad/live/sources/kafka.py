@@ -56,19 +56,17 @@ class KafkaSource(Source[KafkaSettings]):
             "log.connection.close": False,
             "session.timeout.ms": settings.session // 10**6,
         }
-        if settings.tls:
-            options["security.protocol"] = "SASL_SSL" if settings.username else "SSL"
-            if settings.ca_file:
-                options["ssl.ca.location"] = str(settings.ca_file)
-        elif settings.username:
-            options["security.protocol"] = "SASL_PLAINTEXT"
+        protocol = "SSL" if settings.tls else "PLAINTEXT"
+        if settings.tls and settings.ca_file:
+            options["ssl.ca.location"] = str(settings.ca_file)
         if settings.username:
+            protocol = f"SASL_{protocol}"
             options |= {
                 "sasl.mechanism": "SCRAM-SHA-512",
                 "sasl.username": settings.username,
                 "sasl.password": settings.secret("password") or "",
             }
-        return options
+        return {**options, "security.protocol": protocol.lower()}
 
     def _failed(self, error: Any) -> None:
         self.problem = str(error)
@@ -133,7 +131,7 @@ class KafkaSource(Source[KafkaSettings]):
             names = Names(names.time, "", names.channel, names.value, name)
         body = (message.value() or b"").decode("utf-8")
         if self.settings.format == "json":
-            found = list(from_json(body, names, now))
+            found = from_json(body, names, now)
         else:
             found = from_influx(body, names, now)
         where = str(message.topic()), int(message.partition() or 0)

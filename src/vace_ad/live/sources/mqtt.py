@@ -17,6 +17,7 @@ from vace_ad.live.sources import Batch, Source, parse_all
 
 _SESSION = 7 * 86_400  # seconds that the broker keeps what we missed
 _IN_FLIGHT = 10_000  # messages that wait to be used
+_LEVEL = re.compile(r"\{(\d+)\}")  # of a topic
 MqttUrl = Annotated[str, url("mqtt", "mqtts")]
 
 
@@ -71,21 +72,15 @@ def connect(client: Any, settings: BrokerSettings) -> None:
     client.loop_start()
 
 
-class Topic:
-    """Names out of a topic's levels: "{1}" is its second level, "{1}-{2}" two of them."""
-
-    def __init__(self, pattern: str) -> None:
-        self._pattern = pattern
-        self._used = [int(number) for number in re.findall(r"\{(\d+)\}", pattern)]
-
-    def name(self, topic: str) -> str:
-        """The name that a topic gives."""
-        levels = topic.split("/")
-        if self._used and max(self._used) >= len(levels):
-            raise BadRecordError(
-                f"the topic has {len(levels)} levels, {self._pattern!r} asks for more"
-            )
-        return re.sub(r"\{(\d+)\}", lambda match: levels[int(match[1])], self._pattern)
+def name_of(topic: str, pattern: str) -> str:
+    """A name out of a topic's levels: "{1}" is its second level, "{1}-{2}" two of them."""
+    levels = topic.split("/")
+    try:
+        return _LEVEL.sub(lambda match: levels[int(match[1])], pattern)
+    except IndexError:
+        raise BadRecordError(
+            f"the topic has {len(levels)} levels, {pattern!r} asks for more"
+        ) from None
 
 
 class BrokerSource(Source[B]):
@@ -183,15 +178,14 @@ class MqttSource(BrokerSource[MqttSettings]):
 
     SETTINGS = MqttSettings
 
-    def __init__(self, settings: MqttSettings) -> None:
-        super().__init__(settings)
-        self._entity, self._channel = Topic(settings.entity), Topic(settings.channel)
-
     def _topics(self) -> list[str]:
         return list(self.settings.topics)
 
+    def _channel(self, topic: str) -> str:
+        return read_name(name_of(topic, self.settings.channel), "a channel")
+
     def _records(self, topic: str, payload: bytes, now: int) -> list[Record]:
-        entity = read_name(self._entity.name(topic), "an entity")
+        entity = read_name(name_of(topic, self.settings.entity), "an entity")
         try:
             data = json.loads(payload)
         except (ValueError, RecursionError):
@@ -199,11 +193,10 @@ class MqttSource(BrokerSource[MqttSettings]):
                 f"the payload is neither a number nor JSON: {payload[:40]!r}"
             ) from None
         if not isinstance(data, dict):
-            name = read_name(self._channel.name(topic), "a channel")
-            return [Record(entity, now, {name: read_number(data)})]
+            return [Record(entity, now, {self._channel(topic): read_number(data)})]
         time, value = self.settings.time, self.settings.value
         if value in data and "values" not in data:
-            name = read_name(self._channel.name(topic), "a channel")
+            name = self._channel(topic)
             data = {time: data.get(time, now), name: data[value]}
         # The entity is the topic's alone: a payload cannot speak for another.
         return [from_object(data, Names(time, "", "", "", entity), now)]

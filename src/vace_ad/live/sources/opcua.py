@@ -7,15 +7,13 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Mapping
-from datetime import UTC, datetime
 from math import nan
 from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator
 
 from vace_ad.errors import ConfigError, needs
-from vace_ad.live.records import BadRecordError, Record, read_name, read_number
+from vace_ad.live.records import BadRecordError, Record, nanoseconds, read_name, read_number
 from vace_ad.live.settings import Duration, FilePath, Table, Text, UserSettings, host_of, key, url
 from vace_ad.live.sources import Backoff, Batch, Source
 
@@ -75,18 +73,18 @@ class OpcUaSource(Source[OpcUaSettings]):
         self._thread: threading.Thread | None = None
         self._count, self._ended = 0, ""
         self._lost = 0  # readings for which there was no room, since the last batch
-        self._last: dict[Any, tuple[str, str, float]] = {}  # by node: entity, channel, value
+        self._places: dict[Any, tuple[str, str]] = {}  # by node: entity, channel
+        self._last: dict[Any, tuple[str, str, float]] = {}  # the same with the last value
         self.problem = "not connected yet"
 
     def open(self, position: Any) -> None:
         """Connect; a subscription begins with the values of now."""
-        self._thread = threading.Thread(target=self._run, name="opcua", daemon=True)
+        self._thread = threading.Thread(
+            target=lambda: asyncio.run(self._connect_again()), name="opcua", daemon=True
+        )
         self._thread.start()
 
     # ----------------------------------------------------------- the client's thread
-
-    def _run(self) -> None:
-        asyncio.run(self._connect_again())
 
     async def _connect_again(self) -> None:
         backoff = Backoff(first=0.5)
@@ -117,13 +115,13 @@ class OpcUaSource(Source[OpcUaSettings]):
 
     async def _subscribed(self, client: Any, backoff: Backoff) -> None:
         """Values of one connection, until it ends."""
-        places = await self._places(client)
-        if not places:
+        self._places = await self._find_places(client)
+        if not self._places:
             raise BadRecordError("has no variable where source.folder or nodes point to")
         settings = self.settings
         interval = settings.interval / 1e6
-        subscription = await client.create_subscription(interval, _Changes(self, places))
-        nodes = [client.get_node(node) for node in places]
+        subscription = await client.create_subscription(interval, self)
+        nodes = [client.get_node(node) for node in self._places]
         if settings.deadband:
             for node in nodes:  # 1: absolute, in the units of the value
                 await subscription.deadband_monitor(node, settings.deadband, 1, 10)
@@ -154,7 +152,7 @@ class OpcUaSource(Source[OpcUaSettings]):
             await client.set_security_string(f"{settings.security},{files}")
         return client
 
-    async def _places(self, client: Any) -> dict[Any, tuple[str, str]]:
+    async def _find_places(self, client: Any) -> dict[Any, tuple[str, str]]:
         """Entity and channel of every node that is watched."""
         if self.settings.nodes is not None:
             found = {}
@@ -182,8 +180,12 @@ class OpcUaSource(Source[OpcUaSettings]):
                 found[variable.nodeid] = place
         return found
 
-    def changed(self, node: Any, place: tuple[str, str], data: Any) -> None:
-        """A value came, with its quality and its time."""
+    def datachange_notification(self, node: Any, _value: Any, notified: Any) -> None:
+        """A value came, with its quality and its time; called by asyncua."""
+        node, data = node.nodeid, notified.monitored_item.Value
+        place = self._places.get(node)
+        if place is None:
+            return
         good = data.StatusCode is None or data.StatusCode.is_good()
         value = nan
         if good:
@@ -193,11 +195,12 @@ class OpcUaSource(Source[OpcUaSettings]):
                 self._last.pop(node, None)
                 return  # text and structures are no channels
         self._last[node] = (*place, value)
-        self._put(*place, _nanoseconds(data.SourceTimestamp or data.ServerTimestamp), value)
+        moment = data.SourceTimestamp or data.ServerTimestamp
+        self._put(*place, time.time_ns() if moment is None else nanoseconds(moment), value)
 
-    def end(self, words: str) -> None:
-        """The server gives no more values here: connect again."""
-        self._ended = words
+    def status_change_notification(self, status: Any) -> None:
+        """The subscription ended: connect again; called by asyncua."""
+        self._ended = f"ended the subscription: {getattr(status, 'Status', status)}"
 
     def _repeat(self, now: int) -> None:
         """A subscription that lives and says nothing says that nothing has changed."""
@@ -234,27 +237,3 @@ class OpcUaSource(Source[OpcUaSettings]):
         self._stop.set()
         if self._thread is not None:
             self._thread.join(_SECONDS)
-
-
-class _Changes:
-    """What asyncua calls as values come."""
-
-    def __init__(self, source: OpcUaSource, places: Mapping[Any, tuple[str, str]]) -> None:
-        self._source, self._places = source, places
-
-    def datachange_notification(self, node: Any, value: Any, data: Any) -> None:
-        """A value came."""
-        place = self._places.get(node.nodeid)
-        if place is not None:
-            self._source.changed(node.nodeid, place, data.monitored_item.Value)
-
-    def status_change_notification(self, status: Any) -> None:
-        """The subscription ended: begin anew."""
-        self._source.end(f"ended the subscription: {getattr(status, 'Status', status)}")
-
-
-def _nanoseconds(moment: datetime | None) -> int:
-    if moment is None:
-        return time.time_ns()
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    return int(moment.replace(microsecond=0).timestamp()) * 10**9 + moment.microsecond * 1000

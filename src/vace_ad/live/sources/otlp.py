@@ -104,10 +104,6 @@ class OtlpSource(PushSource[OtlpSettings]):
             raise BadRecordError(f"not an OTLP request for metrics: {words}") from None
         return list(self._points(request))
 
-    def answer(self, kind: str) -> bytes:
-        """What an exporter wants to hear: all was taken."""
-        return b"{}" if kind == JSON else b""
-
     def _points(self, request: Any) -> Iterator[DataPoint]:
         for resource in request.resource_metrics:
             entity = self._entity(_labels(resource.resource.attributes))

@@ -11,7 +11,7 @@ from urllib.parse import urlencode
 
 from vace_ad.errors import ConfigError
 from vace_ad.live.http_client import HttpClient, HttpSettings, RequestError
-from vace_ad.live.records import BadRecordError, Record, read_name, read_number
+from vace_ad.live.records import BadRecordError, read_name, read_number
 from vace_ad.live.settings import (
     Duration,
     DurationOrZero,
@@ -24,7 +24,7 @@ from vace_ad.live.settings import (
     key,
 )
 from vace_ad.live.sources import Backoff, Batch, Source
-from vace_ad.live.sources.rates import SEVERAL, Several
+from vace_ad.live.sources.rates import Several, gathered
 from vace_ad.wording import plural
 
 _POINTS = 2000  # steps asked for at once; servers allow 11,000
@@ -160,10 +160,9 @@ class PrometheusSource(Source[PrometheusSettings]):
 
     def _ask(self, first: int, last: int, range_mode: bool) -> Batch:
         """One request a channel, for all steps and entities."""
-        rows: dict[tuple[int, str], dict[str, float]] = {}
-        bad, why, named, unnamed = 0, "", False, set[str]()
+        cells: dict[tuple[str, int, str], list[float]] = {}
+        bad, why, unnamed = 0, "", set[str]()
         for channel, query in self._queries.items():
-            cells: dict[tuple[int, str, str], list[float]] = {}
             for labels, at, value in self._results(query, first, last, range_mode):
                 if self.settings.entity not in labels and set(labels) - {"__name__"}:
                     unnamed |= set(labels)
@@ -173,32 +172,19 @@ class PrometheusSource(Source[PrometheusSettings]):
                     front = "".join(
                         f"{labels.get(name, '')}." for name in self.settings.labels or ()
                     )
-                    key = at, entity, read_name(front + channel, "a channel")
-                    cells.setdefault(key, []).append(read_number(value))
-                    named = True
+                    place = entity, at, read_name(front + channel, "a channel")
+                    cells.setdefault(place, []).append(read_number(value))
                 except BadRecordError as error:
                     bad, why = bad + 1, why or str(error)
-            self._combine(cells, rows)
-        self.problem = self._missing_label(unnamed, named)
-        records = [Record(entity, at, cells) for (at, entity), cells in sorted(rows.items())]
-        return Batch(records, {"until": last}, bad, why)
-
-    def _combine(
-        self,
-        cells: Mapping[tuple[int, str, str], list[float]],
-        rows: dict[tuple[int, str], dict[str, float]],
-    ) -> None:
-        """One value a cell; several series of one are said once, and combined as is set."""
-        rule = self.settings.several
-        for (at, entity, channel), values in cells.items():
-            if len(values) > 1:
-                self.note(
-                    f"channel {channel}: the query gives several series of an entity, {rule} of "
-                    "them is used; aggregate in the query, such as sum by "
-                    f"({self.settings.entity}) (…), or tell them apart with source.labels"
-                )
-            row = rows.setdefault((at, entity), {})
-            row[channel] = values[0] if len(values) == 1 else SEVERAL[rule](values)
+        self.problem = self._missing_label(unnamed, named=bool(cells))
+        for name in {name for (_, _, name), values in cells.items() if len(values) > 1}:
+            self.note(
+                f"channel {name}: the query gives several series of an entity, "
+                f"{self.settings.several} of them is used; aggregate in the query, such as sum by "
+                f"({self.settings.entity}) (…), or tell them apart with source.labels"
+            )
+        every = ((*place, value) for place, values in cells.items() for value in values)
+        return Batch(gathered(every, self.settings.several), {"until": last}, bad, why)
 
     def _missing_label(self, unnamed: Iterable[str], named: bool) -> str | None:
         """What to say of series that do not have the label of the entity."""
@@ -218,16 +204,16 @@ class PrometheusSource(Source[PrometheusSettings]):
     def _results(
         self, query: str, first: int, last: int, range_mode: bool
     ) -> Iterator[tuple[Mapping[str, str], int, Any]]:
-        seconds = {"start": first / _SECOND, "end": last / _SECOND, "step": self._step / _SECOND}
-        asked: dict[str, Any] = {"query": query, "time": last / _SECOND}
+        asked = {"time": last}
         if range_mode:
-            asked = {"query": query, **seconds}
+            asked = {"start": first, "end": last, "step": self._step}
+        seconds = {name: value / _SECOND for name, value in asked.items()}
         kind = "query_range" if range_mode else "query"
-        url = f"{self.settings.url.rstrip('/')}/api/v1/{kind}?{urlencode(asked)}"
+        asking = urlencode({"query": query, **seconds})
+        url = f"{self.settings.url.rstrip('/')}/api/v1/{kind}?{asking}"
         try:
             answer = json.loads(self._client.send(url))
-            series = answer["data"]["result"]
-            for one in series:
+            for one in answer["data"]["result"]:
                 for at, value in one["values"] if range_mode else [one["value"]]:
                     yield one["metric"], round(float(at) * 1000) * 10**6, value
         except (ValueError, KeyError, TypeError) as error:

@@ -85,14 +85,9 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
                 place = self._places[labels] = self._place(dict(labels))
             if place:
                 entity, channel, counter = place
+                series = labels if counter else None
                 readings += [
-                    Sample(
-                        entity,
-                        time * 10**6,
-                        channel,
-                        read_number(value),
-                        labels if counter else None,
-                    )
+                    Sample(entity, time * 10**6, channel, read_number(value), series)
                     for time, value in samples
                 ]
         return readings

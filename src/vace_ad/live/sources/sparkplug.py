@@ -48,13 +48,6 @@ class Metric(NamedTuple):
     value: int | float | None = None  # as sent: integers have no sign yet
 
 
-class Known(NamedTuple):
-    """What a birth said of a metric."""
-
-    name: str
-    kind: int | None
-
-
 @cache
 def _payload_type() -> Any:
     """The class of a payload."""
@@ -79,12 +72,12 @@ def _get(message: Any, name: str) -> Any:
 
 
 def _metric(message: Any) -> Metric:
-    name, alias, stamp, kind = (
-        _get(message, one) for one in ("name", "alias", "timestamp", "datatype")
-    )
+    name = _get(message, "name")
     value = next((getattr(message, one) for one in _VALUES if message.HasField(one)), None)
-    text = None if name is None else name.decode("utf-8")
-    return Metric(text, alias, stamp, kind, message.is_null, value)
+    return Metric(
+        None if name is None else name.decode(), _get(message, "alias"), _get(message, "timestamp"),
+        _get(message, "datatype"), message.is_null, value,
+    )  # fmt: skip
 
 
 def number_of(metric: Metric, kind: int | None) -> float:
@@ -113,7 +106,7 @@ class SparkplugSource(BrokerSource[SparkplugSettings]):
 
     def __init__(self, settings: SparkplugSettings) -> None:
         super().__init__(settings)
-        self._nodes: dict[str, dict[str, dict[int, Known]]] = {}  # aliases by node and device
+        self._nodes: dict[str, dict[str, dict[int, str]]] = {}  # names by node, device and alias
         self._kinds: dict[str, dict[str, int | None]] = {}  # types by entity and name
         self._births: dict[str, float] = {}  # bdSeq: the number of a node's birth, and of its death
         self._asked: dict[str, float] = {}  # when a node was asked for its birth
@@ -169,7 +162,7 @@ class SparkplugSource(BrokerSource[SparkplugSettings]):
         devices = self._nodes.setdefault(node, {})
         if len(metrics) + sum(map(len, devices.values())) > _MOST:
             raise BadRecordError(f"{node} has more than {_MOST:,} metrics")
-        aliases: dict[int, Known] = {}
+        aliases: dict[int, str] = {}
         self._kinds[entity] = kinds = {}
         other = []
         for metric in metrics:
@@ -177,7 +170,7 @@ class SparkplugSource(BrokerSource[SparkplugSettings]):
                 raise BadRecordError("a metric of a birth has no name")
             kinds[metric.name] = metric.kind
             if metric.alias is not None:
-                aliases[metric.alias] = Known(metric.name, metric.kind)
+                aliases[metric.alias] = metric.name
             if metric.kind not in _NUMBERS and not _ours(metric.name):
                 other.append(metric.name)
         devices[device] = aliases
@@ -192,13 +185,13 @@ class SparkplugSource(BrokerSource[SparkplugSettings]):
         kinds = self._kinds.get(entity)
         aliases = self._nodes.get(node, {}).get(device, {})
         for metric in metrics:
-            name, kind = metric.name, metric.kind
-            if name is None and metric.alias is not None and metric.alias in aliases:
-                name = aliases[metric.alias].name
+            name = metric.name
+            if name is None and metric.alias is not None:
+                name = aliases.get(metric.alias)
             if name is None or kinds is None:
                 self._ask(node)
                 raise BadRecordError(f"data of {entity} before its birth, or with a new alias")
-            kind = kinds.get(name) if kind is None else kind
+            kind = kinds.get(name) if metric.kind is None else metric.kind
             if kind in _NUMBERS and not _ours(name):
                 yield read_name(name, "a channel"), number_of(metric, kind), metric.time
 

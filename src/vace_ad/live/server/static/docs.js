@@ -1,4 +1,4 @@
-// The routes of openapi.json, to read.
+// Lists the routes of openapi.json.
 (async () => {
   const told = await (await fetch("/openapi.json")).json();
   for (const [path, methods] of Object.entries(told.paths)) {
@@ -7,7 +7,7 @@
       const takes = Object.keys(route.requestBody?.content ?? {}).join(", ");
       $("routes").append(make("article", { className: "route" },
         make("h2", {}, `${method.toUpperCase()} ${path}`), make("p", {}, route.summary),
-        make("p", { className: "hint" }, [takes && `takes ${takes}`, ...answers].filter(Boolean).join(" · "))));
+        make("p", { className: "hint" }, [takes && `body: ${takes}`, ...answers].filter(Boolean).join(" · "))));
     }
   }
 })();

@@ -1,4 +1,4 @@
-// The live page: asks once, then listens. Text from the wire only ever goes in as text.
+// The live page: loads everything once, then follows server-sent events. Text from the network is only ever inserted as text.
 
 const state = { open: new Map(), history: new Map(), chosen: null, search: "", phases: null };
 const count = (n, one, many = `${one}s`) => `${n.toLocaleString("en-US")} ${n === 1 ? one : many}`;
@@ -30,7 +30,7 @@ function alarmCard(alarm) {
   if (alarm.lasting) facts.push("ended because a lasting change became the new normal");
   if (facts.length) card.append(make("div", { className: "what" }, facts.join("; ")));
   if (alarm.reason) card.append(make("div", { className: "what" }, alarm.reason));
-  const marks = [alarm.acknowledged && "acknowledged", alarm.normal && "called normal", alarm.fault && "called a fault"].filter(Boolean);
+  const marks = [alarm.acknowledged && "acknowledged", alarm.normal && "marked as normal", alarm.fault && "marked as a fault"].filter(Boolean);
   const acts = make("div", { className: "acts" });
   if (!alarm.resolved && !alarm.acknowledged) acts.append(act(alarm, "acknowledge", "Acknowledge"));
   if (!silent && !alarm.normal && !alarm.fault) acts.append(act(alarm, "normal", "This was normal"), act(alarm, "fault", "This was a fault"));
@@ -77,15 +77,15 @@ function drawAlarms() {
   drawHeadline();
 }
 
-/** Quiet is only what is watched: who is still learning raises no alarm. */
+/** The number of open alarms, and of entities that cannot raise one yet. */
 function drawHeadline() {
   const n = state.open.size, { learning = 0, fitting = 0, watching = 0 } = state.phases ?? {};
   document.title = n ? `(${n}) vace watch` : "vace watch";
   const young = learning + fitting;
-  const rest = young ? `${count(young, "entity is", "entities are")} still learning and cannot alarm yet.` : "";
-  let words = n ? `${count(n, "alarm is", "alarms are")} open.` : "All quiet.";
+  const rest = young ? `${count(young, "entity is", "entities are")} still learning and cannot raise alarms yet.` : "";
+  let words = n ? `${count(n, "alarm is", "alarms are")} open.` : "No open alarms.";
   if (!n && state.phases === null) words = "…";
-  else if (!n && !watching) words = young ? rest : "Nothing is watched yet: no row has come.";
+  else if (!n && !watching) words = young ? rest : "No rows have arrived yet.";
   else if (young) words += ` ${rest}`;
   $("headline").textContent = words;
 }
@@ -117,7 +117,7 @@ async function loadEntities() {
     const words = entity.alarms ? "alarm" : [entity.state, entity.model].filter(Boolean).join("; ");
     return make("li", entity.alarms ? { className: "firing" } : {}, name, make("span", {}, words));
   }));
-  $("more").textContent = total > entities.length ? `${total - entities.length} more: search` : "";
+  $("more").textContent = total > entities.length ? `${total - entities.length} more; use the search` : "";
 }
 
 async function choose(name) {
@@ -133,11 +133,11 @@ async function loadDetail() {
   $("choose").hidden = true;
   $("shown").hidden = false;
   $("name").replaceChildren(entity.name);
-  $("state").textContent = entity.idle ? `${entity.state}; on disk, no rows for a while` : entity.state;
+  $("state").textContent = entity.idle ? `${entity.state}; on disk, no recent rows` : entity.state;
   const evident = entity.evidence.length > 0, { score, threshold } = entity;
   const now = evident ? entity.evidence[entity.evidence.length - 1][1] : score ?? null, limit = evident ? 1 : threshold ?? null;
   const size = Math.max(Math.abs(now ?? 0), Math.abs(limit ?? 0));
-  $("measure").textContent = evident ? "Evidence over its limit" : "Score";
+  $("measure").textContent = evident ? "Evidence relative to its limit" : "Score";
   $("now").textContent = now === null ? "" : `now ${number(now, size)}${limit === null ? "" : `, alarms above ${number(limit, size)}`}`;
   drawLine(evident ? entity.evidence : entity.scores, limit);
   drawCurves(entity.curves ?? []);
@@ -149,7 +149,7 @@ async function loadDetail() {
   }));
 }
 
-/** A line over time with its limit; evidence grows fast, so its scale is steep. */
+/** A line over time with its limit; the scale is logarithmic where the values are far above it. */
 function drawLine(points, limit) {
   const { context, width, height } = prepare($("score"));
   readColours();
@@ -178,7 +178,7 @@ function drawLine(points, limit) {
   drawCurve(context, curve, left, scale, toY, { colour: colours.score });
 }
 
-/** Suspects, else the channels farthest from what is expected: their values and the expected range. */
+/** Values and expected ranges of the suspects, then of the channels with the largest deviation. */
 function drawCurves(curves) {
   while ($("curves").children.length > curves.length) $("curves").lastChild.remove();
   curves.forEach(({ name, suspect, points }, i) => {
@@ -196,7 +196,7 @@ function drawCurves(curves) {
   });
 }
 
-/** At most one call at a time, and one more after it if there was news meanwhile. */
+/** At most one call at a time, and one more after it if another was requested meanwhile. */
 function gently(load, pause) {
   let running = false, again = false;
   return async function call() {
@@ -212,26 +212,26 @@ const refresh = { alarms: gently(loadAlarms, 200), status: gently(loadStatus, 10
 function listen() {
   const events = new EventSource("/api/events");
   events.onopen = () => { $("link").textContent = "live"; $("link").className = "tag on"; for (const load of Object.values(refresh)) load(); };
-  events.onerror = () => { $("link").textContent = "no connection; trying again"; $("link").className = "tag off"; };
+  events.onerror = () => { $("link").textContent = "disconnected, reconnecting"; $("link").className = "tag off"; };
   events.addEventListener("alarm", refresh.alarms);
   events.addEventListener("marked", refresh.alarms);
   events.addEventListener("status", () => { refresh.status(); refresh.entities(); });
   events.addEventListener("entity", (event) => { if (JSON.parse(event.data) === state.chosen) refresh.detail(); });
 }
 
-/** A machine that is gone for good: without this it would be silent for ever. */
-async function forget() {
+/** Remove a decommissioned entity, which would otherwise keep its "no data" alarm. */
+async function remove() {
   const name = state.chosen;
-  if (name === null || !confirm(`Forget ${name}? Its alarms end, and what was learned of it is lost.`)) return;
+  if (name === null || !confirm(`Remove ${name}? Its alarms are resolved; its state and its trained model are deleted.`)) return;
   const answer = await fetch(`/api/entity?name=${encodeURIComponent(name)}`, { method: "DELETE" });
-  if (!answer.ok) { $("link").textContent = `${name} could not be forgotten: ${answer.status}`; return; }
+  if (!answer.ok) { $("link").textContent = `${name} could not be removed: ${answer.status}`; return; }
   state.chosen = null;
   $("shown").hidden = true;
   $("choose").hidden = false;
   for (const load of Object.values(refresh)) load();
 }
 
-$("forget").addEventListener("click", forget);
+$("remove").addEventListener("click", remove);
 $("search").addEventListener("input", (event) => { state.search = event.target.value; refresh.entities(); });
 addEventListener("resize", refresh.detail);
 addEventListener("hashchange", drawAlarms);

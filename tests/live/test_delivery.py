@@ -8,10 +8,10 @@ import polars as pl
 from live import real
 from live.feeds import CHANNELS, START, STEP, config
 from live.test_entity import SETUP, records
+from vace_ad.live.delivery import teller
 from vace_ad.live.detector import LiveModel
 from vace_ad.live.entity import Entity
 from vace_ad.live.records import Record
-from vace_ad.live.row_delivery import teller
 from vace_ad.live.settings import Settings
 from vace_ad.live.sinks import RowSink
 
