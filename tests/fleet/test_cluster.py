@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,41 +30,24 @@ def test_without_ray_the_install_line_is_said(
 
 
 @pytest.mark.filterwarnings("ignore")  # Ray's own, at start and at the loss of a node
-def test_a_lost_node_costs_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("ray", reason="ray is not installed (extra ray)")
-    from ray.cluster_utils import Cluster
+def test_a_lost_node_costs_no_result(tmp_path: Path, ray_cluster: Any) -> None:
+    fleet(6, rows=400).write_parquet(tmp_path / "t.parquet")
+    second = ray_cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
+    killed = []
 
-    monkeypatch.setenv("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    tests = str(Path(__file__).parents[1])
-    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([tests, os.environ.get("PYTHONPATH", "")]))
-    fleet(6).write_parquet(tmp_path / "t.parquet")
-    import ray
+    def watch(stage: str, done: int, total: int) -> None:
+        if done == 2:
+            ray_cluster.remove_node(second, allow_graceful=False)
+            killed.append(done)
 
-    cluster = Cluster(
-        initialize_head=True,
-        head_node_args={"num_cpus": 1, "object_store_memory": 80_000_000},
+    out = tmp_path / "ray"
+    far = run_fleet(
+        [tmp_path / "t.parquet"],
+        job(out),
+        out,
+        executor=Executor(cluster="local"),
+        progress=watch,
     )
-    second = cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
-    try:
-        ray.init(address=cluster.address, log_to_driver=False)
-        killed = []
-
-        def watch(stage: str, done: int, total: int) -> None:
-            if done == 2:
-                cluster.remove_node(second, allow_graceful=False)
-                killed.append(done)
-
-        out = tmp_path / "ray"
-        far = run_fleet(
-            [tmp_path / "t.parquet"],
-            job(out),
-            out,
-            executor=Executor(cluster="local"),
-            progress=watch,
-        )
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
     assert killed == [2]
     near = run_fleet([tmp_path / "t.parquet"], job(tmp_path / "near"), tmp_path / "near")
     assert signature(far.rows) == signature(near.rows)
