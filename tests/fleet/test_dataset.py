@@ -23,13 +23,13 @@ def ray(ray_cluster: Any) -> Any:
 
 
 def test_the_same_answers_as_from_a_table(ray: Any) -> None:
-    normal, new = fleet(3, (), rows=400), fleet(3, (1, 2))
+    normal, new = fleet(faulty=()), fleet(faulty=(1, 2))
     lost = new.head(5).with_columns(machine=pl.lit(None, dtype=pl.String))
     near = Fleet(by="machine", **QUICK).fit(normal)
     far = Fleet(by="machine", **QUICK).fit(ray.data.from_arrow(normal.to_arrow()))
     assert sorted(far.models_) == sorted(near.models_)
     expected = near.detect(new, budget=Budget(4, "week"))
-    data = ray.data.from_arrow(pl.concat([new, lost]).to_arrow()).repartition(2)
+    data = ray.data.from_arrow(pl.concat([new, lost]).to_arrow()).repartition(3)
     assert is_dataset(data)
     assert not is_dataset(new)
     found = far.detect(data, budget=Budget(4, "week"))
@@ -53,7 +53,7 @@ def test_rows_come_back_from_few_machines_however_alike_they_are() -> None:
 
 def test_groups_of_a_dataset(ray: Any) -> None:
     site = pl.when(pl.col("machine") < "m2").then(pl.lit("north")).otherwise(pl.lit("south"))
-    normal = fleet(faulty=(), rows=400).with_columns(site=site)
+    normal = fleet(faulty=()).with_columns(site=site)
     near = Fleet(by=["site", "machine"], group="site", **QUICK).fit(normal)
     far = Fleet(by=["site", "machine"], group="site", **QUICK)
     far.fit(ray.data.from_arrow(normal.to_arrow()))
