@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -17,9 +20,20 @@ from vace_ad.fleet.fleet import Fleet
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, at start
 
 
-@pytest.fixture
-def ray(ray_cluster: Any) -> Any:
-    return pytest.importorskip("ray")
+@pytest.fixture(scope="module")
+def ray() -> Iterator[Any]:
+    found = pytest.importorskip("ray", reason="ray is not installed (extra ray)")
+    tests = str(Path(__file__).parents[1])
+    paths = os.pathsep.join(filter(None, [tests, os.environ.get("PYTHONPATH")]))
+    found.init(
+        num_cpus=2,
+        object_store_memory=100_000_000,
+        include_dashboard=False,
+        log_to_driver=False,
+        runtime_env={"env_vars": {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}},
+    )
+    yield found
+    found.shutdown()
 
 
 def test_the_same_answers_as_from_a_table(ray: Any) -> None:
