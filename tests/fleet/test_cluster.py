@@ -49,8 +49,8 @@ def ray_cluster() -> Iterator[Any]:
         cluster = Cluster(
             initialize_head=True,
             head_node_args={
-                "num_cpus": 2,
-                "object_store_memory": 100_000_000,
+                "num_cpus": 1,
+                "object_store_memory": 80_000_000,
                 "include_dashboard": False,
                 "_system_config": HEALTH,
             },
@@ -63,7 +63,7 @@ def ray_cluster() -> Iterator[Any]:
 
 @pytest.mark.filterwarnings("ignore")  # Ray's own, at start and at the loss of a node
 def test_a_lost_node_costs_no_result(tmp_path: Path, ray_cluster: Any) -> None:
-    fleet(6, rows=400).write_parquet(tmp_path / "t.parquet")
+    fleet(6).write_parquet(tmp_path / "t.parquet")
     second = ray_cluster.add_node(num_cpus=1, object_store_memory=80_000_000)
     killed = []
 
