@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -64,6 +65,7 @@ def real() -> tuple[np.ndarray, np.ndarray] | None:
 CASES = {"synthetic": synthetic, "real": real}
 
 
+@cache
 def computed(case: str, preset: str) -> dict[str, list[float]] | None:
     """The signals of every EVERY-th row, or None where the case's data are missing."""
     from vace_ad import VACE

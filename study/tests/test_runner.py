@@ -141,7 +141,7 @@ def start(tmp_path, out):
 def test_killed_again_and_again_a_run_equals_an_undisturbed_one(series, tmp_path):
     out = tmp_path / "killed"
     chance = random.Random(0)
-    for kill in range(6):
+    for kill in range(4):
         goal = lines(out) + 1
         process = start(tmp_path, out)
         if kill % 2:  # in the thick of it: a moment after another row has arrived

@@ -72,14 +72,14 @@ def test_a_plant_over_mqtt(tmp_path, receiver):
 def test_a_service_over_prometheus_and_alertmanager(tmp_path, receiver):
     with (
         node_exporter(tmp_path) as (port, text),
-        prometheus(tmp_path, port) as url,
+        prometheus(tmp_path, port, interval="200ms") as url,
         alertmanager(tmp_path, receiver.url) as manager,
     ):
         level, stop = [0.0], threading.Event()
 
         def write():
             rng = np.random.default_rng(0)
-            while not stop.wait(0.3):
+            while not stop.wait(0.06):
                 flow, other, power = rng.normal(size=3).tolist()
                 partial = text.with_suffix(".tmp")
                 partial.write_text(f"flow {flow}\nlevel {level[0] + other}\npower {power + 1}\n")
@@ -87,20 +87,20 @@ def test_a_service_over_prometheus_and_alertmanager(tmp_path, receiver):
 
         writer = threading.Thread(target=write, daemon=True)
         writer.start()
-        real.save_model(tmp_path / "model.json", step=10**9, middle=(0.0, 0.0, 1.0))
-        data = settings(tmp_path, align={"step": "1s"}, alarms={"resolve_after": "2s"})
+        real.save_model(tmp_path / "model.json", step=2 * 10**8, middle=(0.0, 0.0, 1.0))
+        data = settings(tmp_path, align={"step": "200ms"}, alarms={"resolve_after": "1s"})
         data["source"] = {
-            "kind": "prometheus", "url": url, "step": "1s",
+            "kind": "prometheus", "url": url, "step": "200ms",
             "queries": {name: name for name in CHANNELS},
         }  # fmt: skip
         data["sink"] = [{"kind": "alertmanager", "url": manager, "repeat": "1s"}]
         data["server"] = {"address": "127.0.0.1:0"}
         with running(make_config(data), real.core) as (watch, _):
-            until(lambda: watch.status.counts["rows"] >= 70, 150)  # alarms have warmed up
+            until(lambda: watch.status.counts["rows"] >= 70, 60)  # alarms have warmed up
             level[0] = 30.0  # the fault
             until(lambda: receiver.got, 30)
             level[0] = 0.0
-            until(lambda: receiver.got[-1]["status"] == "resolved", 240)
+            until(lambda: receiver.got[-1]["status"] == "resolved", 60)
         stop.set()
         writer.join()
     fired = receiver.got[0]["alerts"][0]

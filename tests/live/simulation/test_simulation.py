@@ -1,4 +1,4 @@
-"""Simulated worlds: a few hundred of them on every run, and those that showed a bug by name."""
+"""Simulated worlds: two hundred of them on every run, and those that showed a bug by name."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from vace_ad.live.runner import Watch
 from vace_ad.live.sources.files import _Lines
 from vace_ad.live.store import Store
 
-FIRST, BLOCK, BLOCKS = 1_000_000, 20, 20
+FIRST, BLOCK, BLOCKS = 1_000_000, 10, 20
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))

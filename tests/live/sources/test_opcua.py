@@ -76,7 +76,7 @@ def drained(source, condition, seconds=20):
     return records
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def plant():
     one = Plant(free_port())
     yield one
@@ -104,15 +104,15 @@ def test_a_real_server(plant):
 
 
 def test_changes_within_the_deadband_are_not_sent_and_values_are_repeated(plant):
-    nodes = {"pump/flow": plant.nodes["p1.flow"].nodeid.to_string()}
+    nodes = {"pump/flow": plant.nodes["p2.flow"].nodeid.to_string()}
     source = make(plant.url, folder=None, nodes=nodes, deadband=0.5, repeat="500ms")
     source.open(None)
     try:
         drained(source, lambda got: got)
-        plant.write("p1.flow", 1.25)
+        plant.write("p2.flow", 1.25)
         again = drained(source, lambda got: len(got) >= 2)
         assert [one.values for one in again] == [{"flow": 1.0}] * len(again)
-        plant.write("p1.flow", 3.0)
+        plant.write("p2.flow", 3.0)
         drained(source, lambda got: got and got[-1].values == {"flow": 3.0})
     finally:
         source.close()
