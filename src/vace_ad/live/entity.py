@@ -12,6 +12,7 @@ from zlib import crc32
 
 import numpy as np
 
+from vace_ad.alarms.events import ANOMALY
 from vace_ad.errors import VaceError
 from vace_ad.live.alarms import NO_SCORE, Lifecycle, Message
 from vace_ad.live.align import Aligner, Row
