@@ -19,11 +19,11 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
-TESTS = Path(__file__).parents[1] / "tests"
-sys.path.insert(0, str(TESTS))
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "live"))
 
-from live.servers import free_port, wait_for_port  # noqa: E402
-from vace_ad.live.records import Record  # noqa: E402
+from servers import free_port, wait_for_port
+
+from vace_ad.live.records import Record
 
 FIRST = 500  # rows of the part that is not timed
 SECONDS = 300  # until a server is ready
@@ -90,10 +90,6 @@ def _broker(kind: str, folder: Path) -> Iterator[int]:
 # ------------------------------------------------------------- in the sender's process
 
 
-def _cells(row: Record) -> str:
-    return json.dumps({"entity": row.entity, "time": row.time, **row.values})
-
-
 def _mqtt(pipe: Connection, parts: Parts, port: int) -> None:
     from paho.mqtt import client as paho
     from paho.mqtt.enums import CallbackAPIVersion
@@ -114,13 +110,16 @@ def _kafka(pipe: Connection, parts: Parts, _port: int) -> None:
     """The broker is librdkafka's own mock cluster, which lives as long as this producer."""
     from confluent_kafka import Producer
 
-    producer = Producer({"test.mock.num.brokers": 1, "queue.buffering.max.messages": 10**7})
+    producer = Producer(
+        {"test.mock.num.brokers": 1, "log_level": 0, "queue.buffering.max.messages": 10**7}
+    )
     broker = next(iter(producer.list_topics(timeout=60).brokers.values()))
     servers = f"{broker.host}:{broker.port}"
     pipe.send({"servers": servers, "topics": "plant", "start": "earliest", "entity": "entity"})
     while True:
         for row in parts[pipe.recv()]:
-            producer.produce("plant", _cells(row))
+            body = json.dumps({"entity": row.entity, "time": row.time, **row.values})
+            producer.produce("plant", body, key=row.entity)  # one partition: the order is kept
         producer.flush(SECONDS)
 
 

@@ -159,7 +159,8 @@ def sent(kind: str, rows: list[Record], entities: int, folder: Path) -> Timed:
                 clock, cpu = time.perf_counter(), time.process_time()
             send(number)
             wanted += len(part) * len(CHANNELS)
-            while watch.status.counts["readings"] < wanted:
+            end = time.monotonic() + brokers.SECONDS
+            while watch.status.counts["readings"] < wanted and time.monotonic() < end:
                 watch.step()
         watch.checkpoint()
         seconds, used = time.perf_counter() - clock, time.process_time() - cpu
