@@ -2,7 +2,7 @@
 
 Needs atheris, which has wheels for Linux alone and is therefore no dependency: pip install atheris.
 Inputs that reached new code are kept in the folder of `--corpus`, by target; `fuzz.minimise` makes
-it small. A finding goes to tests/fuzz/corpus, where `make test` tries it again, once for each place.
+it small. A finding goes to tests/fuzz/corpus, where `make test` tries it again, once for a place.
 """
 
 from __future__ import annotations
