@@ -149,6 +149,7 @@ async def _opcua_server(pipe: Connection, parts: Parts, port: int) -> None:
             for name, value in row.values.items():
                 data = ua.DataValue(ua.Variant(value, ua.VariantType.Double), SourceTimestamp=at)
                 await nodes[row.entity, name].write_value(data)
+            await asyncio.sleep(0)  # the server answers meanwhile
 
     await written(parts[0])  # a subscription begins with the values of now
     async with server:
