@@ -27,26 +27,31 @@ CASES, PRESETS = ("synthetic", "real"), ("default", "shape")  # the paper's pres
 
 
 def computed() -> None:
-    """Scores of every case, as JSON on standard output."""
-    found = {
-        f"{case} {preset}": golden.computed(case, preset) for case in CASES for preset in PRESETS
-    }
-    about = {"processor": platform.machine(), "python": platform.python_version()}
-    print(json.dumps({**about, "numpy": np.__version__, "scores": found}))
+    """Scores of every case, each a line of JSON on standard output as soon as it is done."""
+    about = {
+        "processor": platform.machine(), "python": platform.python_version(),
+        "numpy": np.__version__,
+    }  # fmt: skip
+    for case in CASES:
+        for preset in PRESETS:
+            scores = golden.computed(case, preset)
+            if scores is not None:  # a real series is not everywhere at hand
+                print(json.dumps({"case": f"{case} {preset}", "scores": scores, **about}))
+                sys.stdout.flush()
 
 
 def compared(found: Line) -> list[Line]:
-    """Every line of scores with its largest difference."""
-    kept = json.loads(golden.FILE.read_text())
-    about = {name: found[name] for name in ("processor", "python", "numpy")}
+    """Every line of a case's scores with its largest difference."""
+    case = found["case"]
+    kept = json.loads(golden.FILE.read_text())[case]
     return [
         {
             "case": case, "line": name, "rows": len(line),
-            "largest_difference": f"{_difference(line, kept[case][name]):.1e}",
-            "tolerance": golden.tolerance(case.split()[1], name), **about,
+            "largest_difference": f"{_difference(line, kept[name]):.1e}",
+            "tolerance": golden.tolerance(case.split()[1], name),
+            **{name: found[name] for name in ("processor", "python", "numpy")},
         }
-        for case, scores in found["scores"].items()
-        for name, line in (scores or {}).items()  # a real series is not everywhere at hand
+        for name, line in found["scores"].items()
     ]  # fmt: skip
 
 
@@ -66,7 +71,8 @@ def main() -> None:
         return
     if given.found is None:
         parser.error("name the file that --compute printed")
-    lines = compared(json.loads(given.found.read_text()))
+    cases = map(json.loads, given.found.read_text().splitlines())
+    lines = [line for case in cases for line in compared(case)]
     write(lines, RESULTS / "processor.csv")
     beyond = [one for one in lines if not float(one["largest_difference"]) <= one["tolerance"]]
     print(f"{len(lines)} lines of scores, {len(beyond)} beyond their tolerance")
