@@ -58,12 +58,8 @@ week: .venv/ready  ## vace watch for seven days on a fake clock, ENTITIES=10000;
 	mkdir -p runs && cd tests && OMP_NUM_THREADS=1 ../$(BIN)/python -m live.simulation.week \
 	  --entities $(ENTITIES) --out ../runs/week.csv
 
-# Scores of golden.json within its tolerances (1e-9, embeddings 2e-6) on another processor, emulated
-# where this one is none: needs docker, and qemu-user-static with binfmt-support.
-arm64:
-	docker run --rm --platform linux/arm64 --volume $(CURDIR):/src:ro --workdir /tmp python:3.11 sh -c \
-	  'cp -r /src src && pip install --quiet --constraint src/constraints.txt "./src[dev]" && \
-	  cd src && OMP_NUM_THREADS=1 pytest -p no:cacheprovider tests/test_golden.py -k "default or shape"'
+arm64: .venv/ready  ## golden scores on ARM64, emulated; needs root, debootstrap and qemu-user-static
+	mkdir -p runs && benchmarks/arm64.sh $(BIN)/python runs/arm64
 
 spark: .venv/ready  ## Spark on 200 keys; needs Java 17 or newer, installs pyspark (490 MB)
 	$(PIP) --constraint constraints.txt --editable '.[spark]'

@@ -1,12 +1,14 @@
 """Rows a second through a watch, by the way in which they come, beside the plain path.
 
     python benchmarks/engines.py                 # every source that is installed, a few minutes
+    python benchmarks/engines.py mqtt opcua      # these alone; the file keeps the other lines
     python benchmarks/engines.py --spark 200     # Spark beside the same work in processes
 
-The same rows of ten channels come as records from memory ("plain") and in the form of each source,
-already encoded; the watch has the z-score detector of the tests, so that what is timed is the way
-in, the alignment and the state. `rows_a_core` counts processor time, all threads included. Writes
-engines.csv, and with --spark engines-spark.csv, to benchmarks/results.
+The same rows of ten channels come as records from memory ("plain"), in the form of each source,
+already encoded, or from a server (`brokers.py`); the watch has the z-score detector of the tests,
+so that what is timed is the way in, the alignment and the state. `rows_a_core` counts processor
+time of the watch, all threads included. Writes engines.csv, and with --spark engines-spark.csv, to
+benchmarks/results.
 """
 
 from __future__ import annotations
@@ -17,7 +19,7 @@ import os
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,8 +30,9 @@ import numpy as np
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tests" / "live"))  # the z-score stream of the tests
 
+import brokers  # noqa: E402
 from fakes import FakeCore, FakeModel  # noqa: E402
-from record import RESULTS, Line, write  # noqa: E402
+from record import RESULTS, Line, read, write  # noqa: E402
 
 from vace_ad.live.config import make_config  # noqa: E402
 from vace_ad.live.records import Record  # noqa: E402
@@ -40,7 +43,8 @@ CHANNELS = tuple(f"c{i}" for i in range(10))
 STEP, START, SEED = 10 * 10**9, 1_767_614_400 * 10**9, 0
 TOGETHER = 500  # rows of a request
 ROWS = {100: 5_000, 10_000: 20_000}  # by entities
-NEEDS = {"remote-write": "cramjam", "otlp": "opentelemetry"}
+NEEDS = {"remote-write": "cramjam", "otlp": "opentelemetry", **brokers.LIBRARIES}
+FEWER = {("opcua", 10_000): 1_000}  # entities: a server of 100,000 variables takes too long to make
 
 
 def rows_of(entities: int) -> list[Record]:
@@ -51,7 +55,7 @@ def rows_of(entities: int) -> list[Record]:
             START + i // entities * STEP,
             dict(zip(CHANNELS, rng.normal(size=len(CHANNELS)).tolist(), strict=True)),
         )
-        for i in range(ROWS[entities])
+        for i in range(ROWS.get(entities, 5_000))
     ]
 
 
@@ -112,13 +116,8 @@ PUSHED: dict[str, tuple[Callable[[list[Record]], Any], tuple[Any, ...]]] = {
 FILES = {"jsonl": json_lines, "influx": influx}
 
 
-def configured(folder: Path, kind: str, path: Path | None) -> Any:
+def configured(folder: Path, source: dict[str, Any]) -> Any:
     FakeModel(CHANNELS, [0.0] * len(CHANNELS), [1.0] * len(CHANNELS)).save(folder / "model.json")
-    source: dict[str, Any] = {"kind": kind}
-    if path is not None:
-        source |= {"path": str(path), "follow": False}
-    elif kind != "http":
-        source |= {"pending": 10**7}
     return make_config(
         {
             "source": source,
@@ -134,51 +133,93 @@ def configured(folder: Path, kind: str, path: Path | None) -> Any:
 def measured(kind: str, entities: int) -> Line:
     """A watch over all rows in one form."""
     rows = rows_of(entities)
-    n = len(rows)
-    parts = [rows[a : a + TOGETHER] for a in range(0, len(rows), TOGETHER)]
     with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        path = folder / "feed" if kind in FILES else None
-        if path is not None:
-            path.write_text(FILES[kind](rows))
-        config = configured(folder, "http" if kind == "plain" else kind, path)
-        bodies: list[Any] = []
-        more: tuple[Any, ...] = ()
-        if kind in PUSHED:
-            encode, more = PUSHED[kind]
-            bodies = [encode(part) for part in parts]
-        elif kind == "plain":
-            bodies = list(parts)
-        plain = Plain(PushSettings(pending=10**7)) if kind == "plain" else None
-        watch = Watch(config, FakeCore(), plain)
-        watch.start()
-        clock, cpu = time.perf_counter(), time.process_time()
-        if path is not None:
-            while watch.step():
-                pass
-        for body in bodies:
-            source: Any = watch.source
-            source.push(source.parse(body, *more))
-            watch.step()
-        watch.checkpoint()
-        seconds, used = time.perf_counter() - clock, time.process_time() - cpu
-        readings = watch.status.counts["readings"]
-        watch.close()
-    if readings != n * len(CHANNELS):
-        raise SystemExit(f"{kind}: {readings:,} readings were taken of {n * len(CHANNELS):,}")
+        if kind in brokers.WAYS:
+            n, seconds, used = sent(kind, rows, entities, Path(name))
+        else:
+            n, seconds, used = handed(kind, rows, Path(name))
     return {
         "way": kind, "entities": entities, "rows": n, "channels": len(CHANNELS),
         "rows_a_second": round(n / seconds), "rows_a_core": round(n / used),
     }  # fmt: skip
 
 
-def lines() -> Iterator[Line]:
+Timed = tuple[int, float, float]  # rows, seconds, processor seconds
+
+
+def sent(kind: str, rows: list[Record], entities: int, folder: Path) -> Timed:
+    """Rows that a server sends."""
+    parts = brokers.parts_of(kind, rows, entities)
+    with brokers.sending(kind, parts, folder) as (source, send):
+        watch = Watch(configured(folder, source), FakeCore())
+        watch.start()
+        wanted = 0
+        for number, part in enumerate(parts):
+            if number == 1:
+                clock, cpu = time.perf_counter(), time.process_time()
+            send(number)
+            wanted += len(part) * len(CHANNELS)
+            end = time.monotonic() + brokers.SECONDS
+            while watch.status.counts["readings"] < wanted and time.monotonic() < end:
+                watch.step()
+        watch.checkpoint()
+        seconds, used = time.perf_counter() - clock, time.process_time() - cpu
+        checked(kind, watch, len(rows))
+        watch.close()
+    return len(rows) - len(parts[0]), seconds, used
+
+
+def handed(kind: str, rows: list[Record], folder: Path) -> Timed:
+    """Rows that are here already, in the form of a source."""
+    parts = [rows[a : a + TOGETHER] for a in range(0, len(rows), TOGETHER)]
+    path, pushed = folder / "feed" if kind in FILES else None, {"pending": 10**7}
+    source: dict[str, Any] = {"kind": "http"} if kind in ("plain", "http") else {"kind": kind}
+    if path is not None:
+        path.write_text(FILES[kind](rows))
+        source |= {"path": str(path), "follow": False}
+    elif source["kind"] != "http":
+        source |= pushed
+    config = configured(folder, source)
+    bodies: list[Any] = []
+    more: tuple[Any, ...] = ()
+    if kind in PUSHED:
+        encode, more = PUSHED[kind]
+        bodies = [encode(part) for part in parts]
+    elif kind == "plain":
+        bodies = list(parts)
+    plain = Plain(PushSettings(**pushed)) if kind == "plain" else None
+    watch = Watch(config, FakeCore(), plain)
+    watch.start()
+    clock, cpu = time.perf_counter(), time.process_time()
+    if path is not None:
+        while watch.step():
+            pass
+    for body in bodies:
+        inlet: Any = watch.source
+        inlet.push(inlet.parse(body, *more))
+        watch.step()
+    watch.checkpoint()
+    seconds, used = time.perf_counter() - clock, time.process_time() - cpu
+    checked(kind, watch, len(rows))
+    watch.close()
+    return len(rows), seconds, used
+
+
+def checked(kind: str, watch: Watch, rows: int) -> None:
+    """Nothing was lost, doubled or refused."""
+    readings = watch.status.counts["readings"]
+    if readings != rows * len(CHANNELS):
+        raise SystemExit(f"{kind}: {readings:,} readings were taken of {rows * len(CHANNELS):,}")
+
+
+def lines(ways: Sequence[str]) -> Iterator[Line]:
     for entities in ROWS:
-        for kind in ("plain", *FILES, *PUSHED):
-            if find_spec(NEEDS.get(kind, "json")) is None:
-                print(f"{kind}: left out, {NEEDS[kind]} is not installed")
+        for kind in ways:
+            library = NEEDS.get(kind, "json")
+            if lacks := library if find_spec(library) is None else brokers.missing(kind):
+                print(f"{kind}: left out, {lacks} is not installed")
                 continue
-            line = measured(kind, entities)
+            line = measured(kind, FEWER.get((kind, entities), entities))
             print(line, flush=True)
             yield line
 
@@ -249,14 +290,19 @@ def spark_lines(keys: int) -> Iterator[Line]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--spark", type=int, metavar="KEYS", help="Spark alone, with so many keys")
+    every = ("plain", *FILES, *PUSHED, *brokers.WAYS)
+    parser.add_argument("ways", nargs="*", metavar="WAY", help=f"of {', '.join(every)}; or all")
     given = parser.parse_args()
+    if wrong := sorted(set(given.ways) - set(every)):
+        parser.error(f"no way is called {wrong[0]!r}; there are {', '.join(every)}")
     if given.spark:
         write(list(spark_lines(given.spark)), RESULTS / "engines-spark.csv", seed=SEED)
         return
-    found: list[Line] = []
-    for line in lines():
+    path, ways = RESULTS / "engines.csv", given.ways or every
+    found: list[Line] = [line for line in read(path) if line["way"] not in ways]
+    for line in lines(ways):
         found.append(line)
-        write(found, RESULTS / "engines.csv", seed=SEED)  # what is done is kept
+        write(found, path, seed=SEED)  # what is done is kept
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import csv
 import importlib
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -105,3 +106,19 @@ def test_a_plain_chart_finds_a_shift_and_names_its_channel(monkeypatch):
         assert found, name
         assert found[0].suspects[0] == 3, name
         assert len(alarms) <= 2, name
+
+
+def test_scores_of_another_processor_stand_beside_those_that_were_kept(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    processor = importlib.import_module("processor")
+    kept = json.loads(processor.golden.FILE.read_text())["synthetic shape"]
+    level = [kept["level"][0] + 1e-3 * (1 + abs(kept["level"][0])), *kept["level"][1:]]
+    about = {"processor": "aarch64", "python": "3.11", "numpy": "2.4"}
+    scores = {**kept, "level": level}
+    lines = processor.compared({"case": "synthetic shape", "scores": scores, **about})
+    assert [line["line"] for line in lines] == list(kept)
+    found = {line["line"]: line for line in lines}
+    assert found["level"]["largest_difference"] == "1.0e-03"
+    assert found["level"]["tolerance"] == 1e-9
+    assert found["position"]["largest_difference"] == "0.0e+00"
+    assert found["position"]["tolerance"] == 2e-6

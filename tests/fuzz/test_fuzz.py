@@ -9,9 +9,10 @@ from random import Random
 import pytest
 
 from fuzz import runner
+from fuzz.minimise import reached, smallest
 from fuzz.mutate import cells_damaged, damaged, json_damaged, json_text_damaged
 from fuzz.runner import Found, Round, fuzz, keep, replay
-from fuzz.targets import NAMES
+from fuzz.targets import NAMES, make
 
 pytest.importorskip("starlette", reason="pip install 'vace-ad[live]'")
 pytest.importorskip("uvicorn", reason="pip install 'vace-ad[live]'")
@@ -99,3 +100,13 @@ def test_damage_repeats_by_its_seed_and_changes_something() -> None:
         assert first == [way(text, Random(seed)) for seed in range(60)]
         assert sum(one != text for one in first) > 40
     assert json_damaged(3, Random(0)) != 3
+
+
+def test_the_corpus_keeps_the_fewest_inputs_that_reach_the_same_lines(tmp_path: Path) -> None:
+    a, b, c, d = (("file", n) for n in range(4))
+    inputs = {"small": {a}, "two": {a, b}, "again": {a, b}, "other": {c}, "seen": {d}}
+    assert smallest(inputs, {d}) == ["two", "other"]
+    target = make("json")
+    good, broken = (reached(target, data, tmp_path) for data in (target.seeds()[0], b"{"))
+    assert good - broken
+    assert broken - good  # the refusal

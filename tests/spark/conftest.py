@@ -23,7 +23,7 @@ def spark():
 def session():
     from pyspark.sql import SparkSession
 
-    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     store = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
