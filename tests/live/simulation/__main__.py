@@ -16,8 +16,8 @@ from live.simulation.world import World
 _RECORD = Path(__file__).parents[3] / "benchmarks" / "record.py"
 _BLOCK = 1000
 _COLUMNS = (
-    "worlds", "rows", "kills", "points", "commits", "power cuts", "disk full", "stalls", "clock steps",
-    "rotations", "reloads",
+    "worlds", "rows", "kills", "points", "commits", "power cuts", "disk full", "stalls",
+    "clock steps", "rotations", "reloads",
 )  # fmt: skip
 
 
