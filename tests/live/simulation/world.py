@@ -241,8 +241,9 @@ class NoThread:
 
     def join(self, seconds):
         self._delivery._backoff.worked()
-        self._delivery._round(self.store)
+        self._world.deliver()  # one round at a time, as in one thread
         self.store.close()
+        del self.store
 
     def is_alive(self):
         return False
