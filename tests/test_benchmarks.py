@@ -64,11 +64,15 @@ def test_budgets_are_counted_on_clean_processes(tmp_path):
     assert 0 <= float(whole[0]["rows_in_events"]) < 0.05
 
 
-def test_a_level_is_found_and_dated(tmp_path):
-    run("onsets", "--seeds", 1, "--faults", "level off by three deviations", "--out", tmp_path)
-    white, _ = read(tmp_path / "onsets.csv")
-    assert white["found"] == white["first_suspect_right"] == "1"
-    assert abs(int(white["start_late"])) <= 5
+def test_a_level_is_found_and_dated(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    onsets = importlib.import_module("onsets")
+    for name, rows in {"TRAIN": 1_000, "TEST": 600, "ONSET": 300}.items():
+        monkeypatch.setattr(onsets, name, rows)
+    right, start, alarm = onsets.trial("level off by three deviations", 0.0, seed=0)
+    assert right
+    assert abs(start) <= 5
+    assert start <= alarm <= 20
 
 
 def test_clean_processes_are_clean(monkeypatch):
