@@ -58,10 +58,21 @@ def test_budgets_are_counted_on_clean_processes(tmp_path):
     assert [line["kind"] for line in lines[:4]] == ["white noise"] * 2 + ["t3"] * 2
     assert [line["allowed"] for line in lines[:2]] == ["3.0", "0.3"]
     assert [line["at_most"] for line in lines[:2]] == ["10", "3"]
+    assert {line["seeds"] for line in lines[:4]} == {"1"}
     whole = [line for line in lines if line["group"] == "all"]
     for line, mine in zip(whole, (lines[0:4:2], lines[1:4:2]), strict=True):
         assert int(line["false_alarms"]) == sum(int(one["false_alarms"]) for one in mine)
     assert 0 <= float(whole[0]["rows_in_events"]) < 0.05
+
+
+def test_a_level_is_found_and_dated(monkeypatch):
+    monkeypatch.syspath_prepend(str(FOLDER))
+    onsets = importlib.import_module("onsets")
+    for name, rows in {"TRAIN": 1_000, "TEST": 600, "ONSET": 300}.items():
+        monkeypatch.setattr(onsets, name, rows)
+    right, start, alarm = onsets.trial("level off by three deviations", 0.0, seed=0)
+    assert right
+    assert start <= alarm <= 20
 
 
 def test_clean_processes_are_clean(monkeypatch):

@@ -16,8 +16,8 @@ from live.simulation.world import World
 _RECORD = Path(__file__).parents[3] / "benchmarks" / "record.py"
 _BLOCK = 1000
 _COLUMNS = (
-    "worlds", "kills", "points", "commits", "power cuts", "disk full", "stalls", "clock steps",
-    "rotations", "reloads",
+    "worlds", "rows", "kills", "points", "commits", "power cuts", "disk full", "stalls",
+    "clock steps", "rotations", "reloads",
 )  # fmt: skip
 
 
@@ -54,8 +54,9 @@ def simulate(first: int, seconds: float, out: Path | None = None) -> list[int]:
             if not isinstance(error, AssertionError):
                 traceback.print_exc()
         block += world.seen + Counter(
-            kills=world.n_deaths, points=world.n_points, commits=world.n_commits, worlds=1
-        )
+            kills=world.n_deaths, points=world.n_points, commits=world.n_commits, worlds=1,
+            rows=sum(map(len, world.truth.values())),
+        )  # fmt: skip
         seed += 1
         if block["worlds"] == _BLOCK or time.monotonic() >= end:
             if out is not None:
