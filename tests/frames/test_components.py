@@ -8,7 +8,7 @@ from vace_ad.alarms.event_record import plain_event, restored_event
 from vace_ad.alarms.events import Event, groups_of
 from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError, TableReadError
-from vace_ad.frames.components import read_components
+from vace_ad.frames.columns import read_components
 from vace_ad.frames.idle import watched
 from vace_ad.report import ReportData
 from vace_ad.report.formatting import what_it_means

@@ -6,7 +6,7 @@ import pytest
 
 from frames.shapes import SENSORS, long, wide
 from vace_ad.errors import ConfigError, InputError
-from vace_ad.frames.long_format import pivot
+from vace_ad.frames.layout import pivot
 
 
 def split(frame: pl.DataFrame) -> tuple[pl.DataFrame, np.ndarray]:

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vace_ad.frames.order import order_rows
+from vace_ad.frames.time import order_rows
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=30))

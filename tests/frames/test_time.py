@@ -5,12 +5,12 @@ import polars as pl
 import pytest
 
 from vace_ad.errors import ConfigError, InputError
-from vace_ad.frames.order import order_rows
 from vace_ad.frames.time import (
     TimeReport,
     check_order,
     check_time,
     duration_words,
+    order_rows,
     split_time,
 )
 from vace_ad.frames.timestamps import parse_duration

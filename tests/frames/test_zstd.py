@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from vace_ad.errors import TableReadError
+from vace_ad.frames.limits import zstd_bytes
 from vace_ad.frames.read import read_table
-from vace_ad.frames.zstd import most_bytes
 
 pytestmark = pytest.mark.skipif(
     shutil.which("zstd") is None, reason="the zstd command is not installed"
@@ -26,29 +26,29 @@ def test_a_frame_that_says_its_size(tmp_path: Path) -> None:
     for n in (1, 50, 100, 70_000, 3_000_000):
         (tmp_path / "t.csv").write_bytes(b"1,2\n" * n)
         subprocess.run(["zstd", "-qf", tmp_path / "t.csv"], check=True)
-        assert most_bytes(tmp_path / "t.csv.zst") == 4 * n
-        assert most_bytes((tmp_path / "t.csv.zst").read_bytes()) == 4 * n
+        assert zstd_bytes(tmp_path / "t.csv.zst") == 4 * n
+        assert zstd_bytes((tmp_path / "t.csv.zst").read_bytes()) == 4 * n
 
 
 @pytest.mark.parametrize("options", [[], ["--no-check"], ["-19"], ["--fast=5"]])
 def test_a_stream_is_bounded_by_its_blocks(options: list[str]) -> None:
     for n in (10, 70_000, 3_000_000):
         data = b"".join(b"%d,2\n" % (i * 7919 % 1009) for i in range(1000)) * (n // 1000 or 1)
-        bound = most_bytes(packed(data, *options))
+        bound = zstd_bytes(packed(data, *options))
         assert len(data) <= bound <= len(data) + 2 * 128 * 1024
 
 
 def test_several_frames_and_frames_to_skip() -> None:
     one, many = packed(b"1,2\n"), packed(b"3,4\n" * 10**6)
     skipped = b"\x50\x2a\x4d\x18" + (5).to_bytes(4, "little") + b"hello"
-    assert most_bytes(one + skipped + many) == most_bytes(one) + most_bytes(many) >= 4 * 10**6
+    assert zstd_bytes(one + skipped + many) == zstd_bytes(one) + zstd_bytes(many) >= 4 * 10**6
 
 
 def test_what_is_damaged_ends_the_count() -> None:
     whole = packed(b"1,2\n" * 10**6)
     for cut in range(0, len(whole), 7):
-        assert 0 <= most_bytes(whole[:cut]) <= most_bytes(whole)
-    assert most_bytes(b"\x28\xb5\x2f\xfd") == 0
+        assert 0 <= zstd_bytes(whole[:cut]) <= zstd_bytes(whole)
+    assert zstd_bytes(b"\x28\xb5\x2f\xfd") == 0
 
 
 @pytest.mark.parametrize("first", [b"", b"a,b\n"], ids=["one frame", "after a small frame"])

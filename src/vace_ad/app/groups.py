@@ -25,8 +25,7 @@ def read_keyed(
     places: str | Path | Iterable[str | Path], how: ReadOptions
 ) -> tuple[pl.DataFrame, list[str]]:
     """The rows of all machines with their key columns first, and notes."""
-    from vace_ad.frames.concat import FILE
-    from vace_ad.frames.sources import find_sources
+    from vace_ad.frames.sources import FILE, find_sources
 
     by = names_of(how.by) or []
     sources = find_sources(places)

@@ -110,8 +110,8 @@ def load_tables(places: str | Path | Iterable[str | Path], how: ReadOptions) -> 
 
 def read_frame(sources: Sequence[TableSource], how: ReadOptions) -> tuple[pl.DataFrame, ReadReport]:
     """The rows of all sources as they are written."""
-    from vace_ad.frames.concat import read_sources
     from vace_ad.frames.read import read_table, without_panic_words
+    from vace_ad.frames.sources import read_sources
 
     with without_panic_words() if how.options else nullcontext():
         return read_sources(sources, lambda place: read_table(place, how))
@@ -128,11 +128,10 @@ def load_frame(
     import numpy as np
 
     from vace_ad.frames.columns import channels_of, notes_in_words
-    from vace_ad.frames.order import order_rows
     from vace_ad.frames.spans import of_equipment, read_spans
     from vace_ad.frames.states import column_of, with_states
     from vace_ad.frames.table import Table
-    from vace_ad.frames.time import check_time, split_time
+    from vace_ad.frames.time import check_time, order_rows, split_time
 
     frame = _with_where(frame, how)
     frame, time, clock = split_time(frame, how.time_column, zone=how.time_zone)
@@ -216,9 +215,8 @@ def _one_series(
     places: Sequence[str],
 ) -> tuple[pl.DataFrame, NDArray[np.datetime64] | None, list[str]]:
     """Pivot a long table; refuse a table that holds several series; join files in order."""
-    from vace_ad.frames.concat import FILE, order_files
-    from vace_ad.frames.layout import refuse_other_shapes
-    from vace_ad.frames.long_format import pivot
+    from vace_ad.frames.layout import pivot, refuse_other_shapes
+    from vace_ad.frames.sources import FILE, order_files
 
     if how.by is not None:
         frame = frame.drop(names_of(how.by) or [], strict=False)  # the caller chose one machine
@@ -246,8 +244,7 @@ def _known_channels(frame: pl.DataFrame, channels: Sequence[str]) -> tuple[list[
 
 
 def _resampled(table: Table, every: str, zone: str | None) -> Table:
-    from vace_ad.frames.resample import resample
-    from vace_ad.frames.time import check_order
+    from vace_ad.frames.time import check_order, resample
     from vace_ad.frames.timestamps import parse_duration
 
     if table.time is None:

@@ -17,9 +17,8 @@ TIME = "timestamp"
 def timed_frame(files: Sequence[Path], prefix: str = "") -> pl.DataFrame:
     """Files of the same columns as one table: `timestamp`, then the columns with a prefix."""
     from vace_ad.app.loading import read_frame
-    from vace_ad.frames.concat import FILE
     from vace_ad.frames.read_options import ReadOptions
-    from vace_ad.frames.sources import find_sources
+    from vace_ad.frames.sources import FILE, find_sources
     from vace_ad.frames.time import split_time
     from vace_ad.frames.zones import zoned
 

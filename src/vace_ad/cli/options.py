@@ -206,7 +206,7 @@ class DetectorOptions:
     def config(self) -> VACEConfig:
         """The settings, checked."""
         from vace_ad.config import VACEConfig
-        from vace_ad.frames.components import read_components
+        from vace_ad.frames.columns import read_components
 
         chosen: dict[str, Any] = {"random_state": self.seed, **self.planned()}
         for name in ("patch_length", "off", "run_up", "run_down"):

@@ -151,7 +151,7 @@ def _by_origin(frame: pl.DataFrame, places: list[str]) -> pl.DataFrame:
     """Number rows by the file that they came from, not by the piece."""
     import polars as pl
 
-    from vace_ad.frames.concat import FILE
+    from vace_ad.frames.sources import FILE
 
     firsts = [places.index(place) for place in places]
     return frame.with_columns(

@@ -1,11 +1,13 @@
-"""Which columns become channels, and notes on the others."""
+"""Which columns become channels, notes on the others, and the component each belongs to."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +19,7 @@ from vace_ad.settings import option
 if TYPE_CHECKING:
     import narwhals.stable.v2 as nw
     import polars as pl
+
 
 _FEW = 12  # different words that a column of states has at most
 _SHOWN = 5  # columns that a note on many of them names
@@ -207,3 +210,33 @@ class _Copies:
             return None
         done = "kept, so that it is noticed when they part"
         return ColumnNote(name, f"identical to {first!r}", done, kept=True)
+
+
+HEADER = ("sensor", "component")
+
+
+def read_components(path: Path) -> tuple[str, ...]:
+    """Lines `sensor,component`, with or without that header, as `component/sensor` each."""
+    try:
+        lines = path.read_text("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TableReadError(f"{path} cannot be read: {error}") from error
+    found: dict[str, str] = {}
+    for number, cells in enumerate(csv.reader(lines), start=1):
+        row = [cell.strip() for cell in cells]
+        if not any(row) or (number == 1 and tuple(map(str.lower, row)) == HEADER):
+            continue
+        if len(row) != 2 or not all(row):
+            raise TableReadError(
+                f"{path}, line {number}: {','.join(cells)!r} came; write a sensor and its "
+                "component: flow,pump"
+            )
+        sensor, component = row
+        if found.setdefault(sensor, component) != component:
+            raise TableReadError(
+                f"{path}, line {number}: {sensor!r} is of {found[sensor]!r} above and of "
+                f"{component!r} here; keep one of them"
+            )
+    if not found:
+        raise TableReadError(f"{path} names no sensor; write one a line: sensor,component")
+    return tuple(f"{component}/{sensor}" for sensor, component in found.items())

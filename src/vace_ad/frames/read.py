@@ -11,22 +11,20 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from vace_ad.errors import TableReadError
 from vace_ad.frames import limits
 from vace_ad.frames.columnar import read_typed
 from vace_ad.frames.excel import read_excel
 from vace_ad.frames.json_tables import read_json
+from vace_ad.frames.limits import zstd_bytes
 from vace_ad.frames.line_protocol import is_line_protocol, read_line_protocol
 from vace_ad.frames.read_options import ReadOptions, names_of
-from vace_ad.frames.sources import is_connection, safe_name
-from vace_ad.frames.sql import read_sql
+from vace_ad.frames.sql import is_connection, read_sql, safe_name
 from vace_ad.frames.text import read_text
-from vace_ad.frames.zstd import most_bytes
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _LOOK = 64 * 1024  # bytes that a file's kind is told from
 
@@ -163,7 +161,7 @@ def _read_csv(
     digest: str,
     most: int,
 ) -> tuple[pl.DataFrame, ReadReport]:
-    if compression == "zstd" and most_bytes(data) > most:
+    if compression == "zstd" and zstd_bytes(data) > most:
         raise limits.too_large(name, most)
     text = read_text(
         name,

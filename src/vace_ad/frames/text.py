@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
+
+import polars as pl
 
 from vace_ad.errors import ConfigError, TableReadError
 from vace_ad.frames.limits import check_cells
@@ -25,9 +27,6 @@ from vace_ad.frames.sniff import (
     split,
 )
 from vace_ad.settings import option
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _SAMPLE_BYTES = 256 * 1024
 _LONG_SAMPLE_BYTES = 32 * 1024 * 1024  # where lines are so long that fewer than …
@@ -110,8 +109,6 @@ def read_text(
 
 def _zstd_lines(name: str, data: bytes | Path) -> list[str]:
     """The first lines of a zstd file, as polars unpacks them."""
-    import polars as pl
-
     try:
         frame = pl.read_csv(
             data,
@@ -177,8 +174,6 @@ def _all_bytes(data: bytes | Path) -> bytes:
 
 def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]]) -> pl.DataFrame:
     """Cut the text into columns: Float64 where the sample holds numbers only, else String."""
-    import polars as pl
-
     width, head = dialect.width, dialect.head
     numeric = [_all_numbers(rows, i, dialect.decimal) for i in range(width)]
     names = [str(i) for i in range(width)]
@@ -235,8 +230,6 @@ def column_names(first: Sequence[str], width: int) -> list[str]:
 
 def _without_empty_end(frame: pl.DataFrame) -> pl.DataFrame:
     """Drop rows without any value at the end: blank lines, not missing measurements."""
-    import polars as pl
-
     filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
     last = filled.last()
     return frame.head(int(last) + 1) if isinstance(last, int) else frame.clear()
@@ -264,8 +257,6 @@ def _lines(data: bytes | Path) -> Iterator[str]:
 
 def with_numbers(frame: pl.DataFrame, decimal: str, notes: list[str]) -> pl.DataFrame:
     """Turn columns of words into numbers where nearly all words are numbers or truth values."""
-    import polars as pl
-
     texts = frame.select(pl.col(pl.String).str.strip_chars())
     if not texts.width or not texts.height:
         return frame
@@ -305,8 +296,6 @@ def _numbers_in(words: pl.Series, numbers: pl.Series, decimal: str) -> tuple[pl.
 
     A column in which a sign between thousands stands elsewhere too stays as it is.
     """
-    import polars as pl
-
     lower = words.str.to_lowercase()
     if lower.drop_nulls().is_in(["true", "false"]).all():
         return (lower == "true").cast(pl.Float64).alias(words.name), None
