@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from vace_ad.fleet.time_spans import short_span, short_time
+from vace_ad.fleet.incidents import short_span, short_time
 
 DAY = "2026-03-01T"
 

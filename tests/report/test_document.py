@@ -4,7 +4,8 @@ import numpy as np
 
 from vace_ad.alarms.events import Event
 from vace_ad.report import ReportData
-from vace_ad.report.document import MIN_CONTEXT, channels_by_blame, surroundings, typical_values
+from vace_ad.report.formatting import MIN_CONTEXT, surroundings
+from vace_ad.report.write import channels_by_blame, typical_values
 
 
 def test_surroundings_grow_with_the_event_and_stay_in_the_table() -> None:

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.report import time_axis
-from vace_ad.report.time_axis import make_clock
+from vace_ad.report import data
+from vace_ad.report.data import make_clock
 
 START = np.datetime64("2026-03-01T00:00", "ns")
 
@@ -39,7 +39,7 @@ def test_uneven_stamps_are_exact_and_thinned_only_beyond_the_limit(monkeypatch) 
     steps = rng.integers(90, 110, 5000)
     steps[[7, 3000]] = 100_000
     assert error(stamps(steps)) == 0
-    monkeypatch.setattr(time_axis, "MAX_KNOTS", 100)
+    monkeypatch.setattr(data, "MAX_KNOTS", 100)
     made = make_clock(stamps(steps), 5001)
     assert len(made.rows) < 110
     assert {7, 8, 3000, 3001} <= set(made.rows.tolist())

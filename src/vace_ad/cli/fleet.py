@@ -153,7 +153,7 @@ def budget_words(alarming: Alarming) -> str:
 
 
 def _say(run: FleetRun, budget: str, out: Path | None, output: Output) -> None:
-    from vace_ad.fleet.page import headline
+    from vace_ad.fleet.overview import headline
 
     output.say(headline(run), "bold")
     output.say(f"  {budget}")
@@ -166,7 +166,7 @@ def _say(run: FleetRun, budget: str, out: Path | None, output: Output) -> None:
 
 
 def _incidents(run: FleetRun, output: Output) -> None:
-    from vace_ad.fleet.time_spans import short_time
+    from vace_ad.fleet.incidents import short_time
 
     lines = []
     for number, one in enumerate(run.incidents[:_SHOWN], 1):
@@ -187,8 +187,8 @@ def _incidents(run: FleetRun, output: Output) -> None:
 
 
 def _machines(run: FleetRun, output: Output) -> None:
+    from vace_ad.fleet.incidents import short_time
     from vace_ad.fleet.overview import sensors_of, since
-    from vace_ad.fleet.time_spans import short_time
 
     troubled = [row for row in run.rows if row.anomalies]
     lines = [

@@ -7,13 +7,13 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from vace_ad.app.groups import refuse_no_key
+import polars as pl
+
+from vace_ad.app.loading import refuse_no_key
+from vace_ad.errors import InputError
 from vace_ad.fleet.entities import Machine, machines_in
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # Into how many parts rows are sorted: each is a task, and is in memory whole.
 _FEW, _MANY = 4, 200  # of counts; of rows, at most
@@ -31,8 +31,6 @@ def count_rows(data: Any, by: Sequence[str]) -> dict[Keys, int]:
     """The rows of each machine; refuses columns that tell none apart."""
     missing = sorted(set(by) - set(data.columns()))
     if missing:
-        from vace_ad.errors import InputError
-
         raise InputError(f"no column is called {missing[0]!r}; there are {data.columns()}")
     groups = data.groupby(list(by), num_partitions=_FEW).count().take_all()
     counts = {tuple(one[name] for name in by): int(one["count()"]) for one in groups}
@@ -62,8 +60,6 @@ def dataset_machines(
 
 def _named(keys: Keys, by: Sequence[str], rows: int) -> Machine | None:
     """The machine of these keys, spelt as in its rows; None where they name nothing."""
-    import polars as pl
-
     if any(str(key).strip() == "" for key in keys):
         return None
     one = pl.DataFrame({name: [key] for name, key in zip(by, keys, strict=True)})
@@ -100,8 +96,6 @@ def each_machine(data: Any, by: Sequence[str], machines: int, work: Work) -> lis
     shared = ray.put(work)  # its models travel once to each node, not with every task
 
     def group(table: Any) -> dict[str, list[bytes]]:
-        import polars as pl
-
         frame = pl.from_arrow(table)
         assert isinstance(frame, pl.DataFrame)
         frame = frame.drop_nulls(names)  # rows that name no machine are a group of their own

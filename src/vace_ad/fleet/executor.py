@@ -6,14 +6,14 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
+
+import polars as pl
 
 from vace_ad.errors import ConfigError
 from vace_ad.fleet.dataset import each_machine
+from vace_ad.fleet.entities import machines_in
 from vace_ad.fleet.task import Outcome, Task, compute, failures
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 class AnyExecutor(Protocol):
@@ -69,8 +69,6 @@ def _compute_rows(
     rows: pl.DataFrame, tasks: dict[str, Task], by: Sequence[str]
 ) -> tuple[Task, Outcome] | None:
     """The task of the machine that has these rows, where there is one."""
-    from vace_ad.fleet.entities import machines_in
-
     for entity in machines_in(rows, by):
         if (task := tasks.get(entity.name)) is not None:
             return task, compute(replace(task, entity=entity))

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+import polars as pl
 
 from vace_ad.alarms import Budget, Rules
 from vace_ad.app.run import Alarming
 from vace_ad.config import VACEConfig
+from vace_ad.detector import VACE
 from vace_ad.errors import ConfigError, NotFittedError
 from vace_ad.fleet.dataset import is_dataset
 from vace_ad.fleet.executor import Executor
@@ -20,12 +23,8 @@ from vace_ad.fleet.runner import FleetRun, run_fleet
 from vace_ad.fleet.task import Choice, Job
 from vace_ad.frames.idle import word_columns
 from vace_ad.frames.read_options import ReadOptions
+from vace_ad.frames.write import frame_like
 from vace_ad.progress import Progress, silent
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from vace_ad.detector import VACE
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,6 @@ class FleetDetection:
         )
 
     def _kind(self, frame: pl.DataFrame) -> Any:
-        from vace_ad.frames.write import frame_like
-
         return frame_like(self._like, frame.to_dict(as_series=False))
 
 
@@ -284,6 +281,4 @@ def _path(folder: str | Path | None) -> Path | None:
 
 def _like(data: Any) -> Any:
     """A table of the kind that answers come in: Arrow for a Ray Dataset."""
-    import polars as pl
-
     return pl.DataFrame().to_arrow() if is_dataset(data) else data

@@ -11,19 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vace_ad.app.loading import Loaded
 from vace_ad.app.training_rows import TrainingRows, fit_detector
 from vace_ad.atomic import whole_file
+from vace_ad.detector import VACE
 from vace_ad.errors import ConfigError, InputError, VaceError
 from vace_ad.fleet.entities import Machine, folder_name
 from vace_ad.fleet.task import Job, Model, detector_of, load_entity, training_rows
 from vace_ad.progress import silent
 from vace_ad.settings import option
-
-if TYPE_CHECKING:
-    from vace_ad.detector import VACE
 
 FILE = "models.json"
 MACHINES = 12  # whose rows a common model is learned from, those with the most rows
