@@ -14,7 +14,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from vace_ad.errors import ChannelMismatchError, ConfigError, InputError
-from vace_ad.frames.columns import channels_of, notes_in_words
+from vace_ad.frames.columns import channels_of, no_column, notes_in_words
 from vace_ad.frames.layout import pivot, refuse_other_shapes
 from vace_ad.frames.read import ReadReport, read_table, without_panic_words
 from vace_ad.frames.read_options import ReadOptions, names_of
@@ -265,11 +265,8 @@ def with_keys(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, lis
     """Rows that name their machine, keys as words and first; the others are left out and said."""
     for name in by:
         if name not in frame.columns:
-            raise InputError(
-                f"no column is called {name!r}; the table has {', '.join(frame.columns[:12])}"
-                f"{', …' if frame.width > 12 else ''}; {option('by', BY_FILE)} takes each file as "
-                "a machine"
-            )
+            error = no_column(name, frame.columns)
+            raise InputError(f"{error}; {option('by', BY_FILE)} takes each file as a machine")
     keys = [_as_words(frame[name]) for name in by]
     frame = frame.with_columns(keys).select(*by, pl.exclude(by))
     nameless = frame.select(pl.any_horizontal(pl.col(by).is_null())).to_series()

@@ -14,7 +14,7 @@ from vace_ad.app.loading import Loaded, load_table
 from vace_ad.config import VACEConfig
 from vace_ad.detector import VACE
 from vace_ad.errors import ConfigError, InputError, TooShortError, VaceWarning
-from vace_ad.frames.read_options import ReadOptions
+from vace_ad.frames.read_options import ReadOptions, TrainingOptions
 from vace_ad.frames.segments import missing_cells, run_edges
 from vace_ad.frames.table import Table
 from vace_ad.frames.timestamps import moment
@@ -43,38 +43,24 @@ class TrainingRows:
 
 
 def choose_training(
-    loaded: Loaded,
-    config: VACEConfig,
-    *,
-    share: float | None,
-    rows: int | None,
-    until: str | None,
-    file: str | None,
-    how: ReadOptions,
-    ranges: Sequence[str] = (),
-    skip: Sequence[str] = (),
+    loaded: Loaded, config: VACEConfig, ways: TrainingOptions, how: ReadOptions
 ) -> TrainingRows:
     """Training rows by the one way that was given: first ones, ranges of time, or another file's.
 
-    Rows in the ranges of `skip`, and those that `how.where` does not allow, are left out.
+    Rows in the ranges to skip, and those that `how.where` does not allow, are left out.
     """
-    given = {
-        "train_share": share,
-        "train_rows": rows,
-        "train_until": until,
-        "train_range": ranges or None,
-        "train_file": file,
-    }
-    chosen = [option(name) for name, value in given.items() if value is not None]
+    names = ("train_share", "train_rows", "train_until", "train_range", "train_file")
+    chosen = [option(name) for name in names if getattr(ways, name) not in (None, [])]
     if len(chosen) > 1:
         raise ConfigError(f"{chosen[0]} and {chosen[1]} cannot be combined; give one of them")
+    file, ranges, skip = ways.train_file, ways.train_range or (), ways.train_skip or ()
     if file is not None:
         other = within(load_table(file, how, loaded.table.names), skip=skip)
         return TrainingRows([other], None, f"{_allowed(other)} of {file}")
     loaded = within(loaded, ranges, skip)
     if ranges:
         return TrainingRows([loaded], None, f"{_allowed(loaded)} of {', '.join(ranges)}", ranges)
-    count = _first_rows(loaded, config, share, rows, until)
+    count = _first_rows(loaded, config, ways)
     part = count / len(loaded.table)
     words = f"the first {count:,} rows ({part:.0%})"
     if loaded.normal is not None:
@@ -127,17 +113,15 @@ def _rows_of(loaded: Loaded, name: str, text: str) -> NDArray[np.bool_]:
     return np.asarray((time >= first) & (time < limit))
 
 
-def _first_rows(
-    loaded: Loaded, config: VACEConfig, share: float | None, rows: int | None, until: str | None
-) -> int:
+def _first_rows(loaded: Loaded, config: VACEConfig, ways: TrainingOptions) -> int:
     """How many first rows train; refuses too few, and all."""
-    table = loaded.table
+    table, rows, until = loaded.table, ways.train_rows, ways.train_until
     if until is not None:
         count, words = _rows_until(table, until, loaded.clock.zone), f"rows before {until}"
     elif rows is not None:
         count, words = rows, f"first {rows:,} rows"
     else:
-        part = DEFAULT_SHARE if share is None else share
+        part = DEFAULT_SHARE if ways.train_share is None else ways.train_share
         if not 0 < part < 1:
             raise ConfigError(f"{option('train_share', part)}: must be a share between 0 and 1")
         count, words = int(part * len(table)), f"first {part:.0%} of rows"

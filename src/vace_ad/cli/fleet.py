@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,11 +13,11 @@ from vace_ad.cli.options import (
     FleetOptions,
     ResultOptions,
     TableOptions,
-    TrainingOptions,
     Where,
 )
 from vace_ad.cli.output import Output, command_line
 from vace_ad.errors import ConfigError
+from vace_ad.frames.read_options import TrainingOptions, names_of
 from vace_ad.wording import plain_text, plural
 
 if TYPE_CHECKING:
@@ -43,21 +44,21 @@ def detect_fleet(
     """Find the events of every machine; say and write the overview."""
     from vace_ad.fleet.fleet import Fleet
     from vace_ad.fleet.overview import incident_frame, overview_frame, write_overview
-    from vace_ad.fleet.task import Choice
 
-    share, rows, until = training.train_share, training.train_rows, training.train_until
-    given = {"share": share, "rows": rows, "until": until}
-    also = next((name for name, value in given.items() if value is not None), None)
+    ways = ("train_share", "train_rows", "train_until")
+    also = next((one for one in ways if getattr(training, one) is not None), None)
     if training.train_range or training.train_skip:
         raise ConfigError("--train-range and --train-skip cannot be combined with --by")
     if training.train_file is not None and also is not None:
-        raise ConfigError(f"--train-{also} and --train-file cannot be combined; give one of them")
+        raise ConfigError(
+            f"--{also.replace('_', '-')} and --train-file cannot be combined; give one of them"
+        )
     if fleet.shared and fleet.group is not None:
         raise ConfigError("--shared and --group cannot be combined; give one of them")
     out = results.out
     words = budget_words(alarming)
     with output.progress() as progress:
-        common = {
+        common: dict[str, Any] = {
             "budget": alarming.budget,
             "rules": alarming.rules,
             "step": alarming.step,
@@ -69,17 +70,18 @@ def detect_fleet(
         if fleet.models is not None:
             known = Fleet.load(
                 fleet.models,
-                _by(how),
+                names_of(how.by) or [],
                 jobs=fleet.jobs,
                 cluster=_cluster(fleet),
                 reading=how,
                 maintenance=config.maintenance,
             )
-            run = known.detect(paths, **common).run  # type: ignore[arg-type]
+            run = known.detect(paths, **common).run
         else:
-            choice = Choice(share, rows, until)
             new = _fleet(how, config, fleet)
-            run = new.fit_detect(paths, train=training.train_file, choice=choice, **common).run  # type: ignore[arg-type]
+            leading = replace(training, train_file=None)
+            found = new.fit_detect(paths, train=training.train_file, training=leading, **common)
+            run = found.run
     if out is not None:
         facts = {"command": command_line(), "machines": len(run.rows), "budget": words}
         write_overview(run, out, facts, words)
@@ -125,7 +127,7 @@ def _fleet(how: TableOptions, config: VACEConfig, fleet: FleetOptions) -> Fleet:
     from vace_ad.fleet.fleet import Fleet
 
     return Fleet(
-        _by(how),
+        names_of(how.by) or [],
         shared=fleet.shared,
         group=fleet.group,
         jobs=fleet.jobs,
@@ -133,12 +135,6 @@ def _fleet(how: TableOptions, config: VACEConfig, fleet: FleetOptions) -> Fleet:
         reading=how,
         **config.to_dict(),
     )
-
-
-def _by(how: TableOptions) -> list[str]:
-    from vace_ad.frames.read_options import names_of
-
-    return names_of(how.by) or []
 
 
 def _cluster(fleet: FleetOptions) -> str | None:

@@ -20,9 +20,9 @@ from vace_ad.fleet.models import FleetModels, group_column
 from vace_ad.fleet.overview import incident_frame, overview_frame
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun, run_fleet
-from vace_ad.fleet.task import Choice, Job
+from vace_ad.fleet.task import Job
 from vace_ad.frames.idle import word_columns
-from vace_ad.frames.read_options import ReadOptions
+from vace_ad.frames.read_options import ReadOptions, TrainingOptions
 from vace_ad.frames.write import frame_like
 from vace_ad.progress import Progress, silent
 
@@ -205,7 +205,7 @@ class Fleet:
         data: Any,
         *,
         train: Any = None,
-        choice: Choice | None = None,
+        training: TrainingOptions | None = None,
         budget: Budget | str | None = None,
         rules: Rules | None = None,
         step: int | None = None,
@@ -216,13 +216,13 @@ class Fleet:
     ) -> FleetDetection:
         """Learn from each machine's leading rows, or from `train`; the events of the others.
 
-        `choice` says how many rows lead: by share, by number, or before a time.
+        `training` says how many rows lead: by share, by number, or before a time.
         """
         self._check()
         job = self._job(budget, rules, step, score_format, command)
         run = run_fleet(
             data,
-            replace(job, choice=choice or Choice()),
+            replace(job, training=training or TrainingOptions()),
             _path(folder),
             executor=self.executor,
             shared=self.shared,

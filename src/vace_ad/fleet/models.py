@@ -13,12 +13,12 @@ from itertools import islice
 from pathlib import Path
 
 from vace_ad.app.loading import Loaded
-from vace_ad.app.training_rows import TrainingRows, fit_detector
+from vace_ad.app.training_rows import TrainingRows, choose_training, fit_detector
 from vace_ad.atomic import whole_file
 from vace_ad.detector import VACE
 from vace_ad.errors import ConfigError, InputError, VaceError
 from vace_ad.fleet.entities import Machine, folder_name
-from vace_ad.fleet.task import Job, Model, detector_of, load_entity, training_rows
+from vace_ad.fleet.task import Job, Model, detector_of, load_entity
 from vace_ad.progress import silent
 from vace_ad.settings import option
 
@@ -130,7 +130,7 @@ def _normal(entity: Machine, job: Job) -> Loaded | None:
         loaded = load_entity(entity, job.how)
         if job.alarming is None:
             return loaded
-        training = training_rows(loaded, job)
+        training = choose_training(loaded, job.config, job.training, job.how)
     except VaceError:
         return None  # its own row says why
     assert training.rows is not None

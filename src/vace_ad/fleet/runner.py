@@ -202,7 +202,7 @@ def _same_settings(
         "how": repr(job.how),
         "config": job.config.to_dict(),
         "alarming": None if job.alarming is None else asdict(job.alarming),
-        "choice": asdict(job.choice),
+        "choice": asdict(job.training),
         "shared": kind,
         "models": models and [str(models.machines), str(models.groups), str(models.shared)],
         "machines": [[one.name, one.rows, _sizes(one)] for one in entities],

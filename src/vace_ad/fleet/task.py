@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple, Union
@@ -28,7 +28,7 @@ from vace_ad.fleet.entities import Machine, folder_name
 from vace_ad.fleet.results import MachineRow, Status
 from vace_ad.fleet.threshold import own_bar, peaks_of, supported
 from vace_ad.frames.read import ReadReport
-from vace_ad.frames.read_options import ReadOptions, names_of
+from vace_ad.frames.read_options import ReadOptions, TrainingOptions, names_of
 from vace_ad.frames.sources import FILE, TableSource
 from vace_ad.progress import silent
 
@@ -41,22 +41,15 @@ _FILE_OPTIONS = (
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Which of a machine's rows are normal: by share, by number, or before a time."""
-
-    share: float | None = None
-    rows: int | None = None
-    until: str | None = None
-
-
-@dataclass(frozen=True)
 class Job:
     """What is the same for every machine of a run."""
 
     how: ReadOptions
     config: VACEConfig
     alarming: Alarming | None  # None: learn only
-    choice: Choice = Choice()
+    training: TrainingOptions = field(
+        default_factory=TrainingOptions
+    )  # which rows of a machine are normal
     folder: str | None = None  # of the run: each machine's results, or its model
     every_report: bool = True  # at once; else of those that `page` asks for, once all are judged
     kind: str = "parquet"  # of the scores
@@ -195,7 +188,11 @@ def _judge(task: Task, learned: VACE | None = None) -> Run:
         alarming = _alarming(task, detector.model_.step, detector.calibration_.n_rows)
         return _with_model(detector, loaded, task, alarming)
     loaded = load_entity(task.entity, job.how)
-    training = training_rows(loaded, job) if task.normal is None else _other_rows(task, loaded)
+    training = (
+        choose_training(loaded, job.config, job.training, job.how)
+        if task.normal is None
+        else _other_rows(task, loaded)
+    )
     alarming = _alarming(task, training.tables[0].clock.step, _count(training))
     if learned is not None:
         return detect_with(learned, loaded, training, alarming, command=job.command)
@@ -209,20 +206,6 @@ def _page(task: Task) -> MachineRow:
     notes = json.loads((folder / "run.json").read_text())["notes"]  # also what the fit had to say
     write_page(replace(run, notes=notes), folder / REPORT)
     return MachineRow(task.entity.name, "ok")
-
-
-def training_rows(loaded: Loaded, job: Job) -> TrainingRows:
-    """Which of a machine's own rows are normal."""
-    choice = job.choice
-    return choose_training(
-        loaded,
-        job.config,
-        share=choice.share,
-        rows=choice.rows,
-        until=choice.until,
-        file=None,
-        how=job.how,
-    )
 
 
 def _other_rows(task: Task, loaded: Loaded) -> TrainingRows:

@@ -26,7 +26,7 @@ _PROBES = 32  # rows of a Parquet file whose words are measured before all are u
 
 def read_typed(
     name: str, data: bytes | Path, kind: str, most: int
-) -> tuple[pl.DataFrame, list[str]]:
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Read a Parquet or Arrow file whose cells fit into `most` bytes, and say what is left out.
 
     Columns of lists, structures and bytes are never unpacked: they cannot be channels, and a cell
@@ -54,7 +54,7 @@ def read_typed(
         ) from error
     shown = ", ".join(map(repr, nested[:5])) + (", …" if len(nested) > 5 else "")
     note = f"columns of lists, structures or bytes are not read: {shown}"
-    return frame, [note] if nested else []
+    return frame, (note,) if nested else ()
 
 
 def _parquet(name: str, data: bytes | Path, most: int) -> tuple[pl.DataFrame, list[str]]:

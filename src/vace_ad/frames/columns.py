@@ -5,8 +5,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,15 @@ _SHOWN = 5  # columns that a note on many of them names
 _Look = tuple["ColumnNote | None", "NDArray[np.float64] | None"]
 
 _LABEL = re.compile(r"(is_?)?(label|anomaly|anomalies|attack|outlier|fault)s?", re.IGNORECASE)
+
+
+def no_column(name: str, columns: Iterable[str], where: str = "") -> InputError:
+    """The error that a name is no column, with the closest one; `where` says who named it."""
+    every = list(columns)
+    close = get_close_matches(name, every, n=1)
+    listing = f"the table has {', '.join(every[:12])}{', …' if len(every) > 12 else ''}"
+    hint = f"did you mean {close[0]!r}?" if close else listing
+    return InputError(f"{where}no column is called {name!r}; {hint}")
 
 
 @dataclass(frozen=True)
@@ -78,12 +88,9 @@ def channels_of(
     and identical columns are kept: a sensor at rest that starts to move, or two copies that
     part, are what a detector is for.
     """
-    unknown = [name for name in [*(only or ()), *drop] if name not in frame.columns]
-    if unknown:
-        raise InputError(
-            f"no column is called {unknown[0]!r}; the table has {', '.join(frame.columns[:12])}"
-            f"{', …' if frame.width > 12 else ''}"
-        )
+    for name in (*(only or ()), *drop):
+        if name not in frame.columns:
+            raise no_column(name, frame.columns)
     notes: list[ColumnNote] = []
     columns: dict[str, NDArray[np.float64]] = {}
     for name in frame.columns:

@@ -21,6 +21,7 @@ import polars as pl
 from vace_ad.errors import InputError, MissingExtraError, TableReadError
 from vace_ad.frames.header import Head, find_head
 from vace_ad.frames.limits import check_cells, too_large
+from vace_ad.frames.read_options import ReadOptions
 from vace_ad.frames.sniff import kind_of
 from vace_ad.frames.text import column_names, first_line, units_of, with_numbers
 from vace_ad.settings import option
@@ -29,18 +30,13 @@ _SAMPLE = 1000  # rows that sheets are compared by
 
 
 def read_excel(
-    name: str,
-    data: bytes | Path,
-    most: int,
-    *,
-    sheet: str | None = None,
-    header_row: int | None = None,
-) -> tuple[pl.DataFrame, list[str], dict[str, str]]:
-    """Read one sheet of a workbook: the named one, else the one that holds the most cells.
+    name: str, data: bytes | Path, how: ReadOptions, most: int
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Read one sheet of a workbook, the named one, else the one that holds the most cells.
 
-    Also notes, and the units of columns that have one. `header_row` counts from 1, as
-    spreadsheets do.
+    Also notes, and the units of columns that have one.
     """
+    sheet = how.sheet
     try:
         import fastexcel
     except ImportError as error:
@@ -80,10 +76,10 @@ def read_excel(
         raise TableReadError(
             f"{name}: sheet {chosen!r} is empty; name another with {option('sheet')}"
         )
-    head = find_head(rows, lambda cell: kind_of(cell, "."), header_row=header_row)
+    head = find_head(rows, lambda cell: kind_of(cell, "."), how)
     notes += head.notes
     frame, units = _frame(book, chosen, head)
-    return with_numbers(frame, ".", notes), notes, units
+    return with_numbers(frame, ".", notes), {"notes": tuple(notes), "units": units}
 
 
 def _cells(book: Any, sheet: str) -> list[list[str]]:

@@ -17,6 +17,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from vace_ad.errors import ConfigError, InputError
+from vace_ad.frames.columns import no_column
 from vace_ad.settings import option
 
 _ENTITY = re.compile(
@@ -244,8 +245,5 @@ def _columns(frame: pl.DataFrame, long: str | Sequence[str]) -> tuple[str, str]:
         )
     for name in parts:
         if name not in frame.columns:
-            raise InputError(
-                f"no column is called {name!r}; the table has {', '.join(frame.columns[:12])}"
-                f"{', …' if frame.width > 12 else ''}"
-            )
+            raise no_column(name, frame.columns)
     return parts[0], parts[1]

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import InputError
+from vace_ad.frames.columns import no_column
 from vace_ad.frames.timestamps import Stamps, parse_stamps
 from vace_ad.settings import option
 
@@ -157,10 +158,7 @@ def _find(
     """The time column's name, its times, and the columns they were made of."""
     if column is not None:
         if column not in frame.columns:
-            raise InputError(
-                f"no column is called {column!r}; the table has {', '.join(frame.columns[:12])}"
-                f"{', …' if frame.width > 12 else ''}"
-            )
+            raise no_column(column, frame.columns)
         stamps = parse_stamps(frame[column], zone, count=True)
         if np.isnat(stamps.time).all():
             first = frame[column].drop_nulls().first()

@@ -70,9 +70,7 @@ def evaluate(
     R-based-F1     0.571
     Affiliation-F  0.871
     """
-    anomalous = _check.both_classes(labels)
-    values = _check.finite(scores, "scores")
-    _check.same_length(anomalous, values, "scores")
+    anomalous, values = _check.labels_and_scores(labels, scores)
     window = _check.at_least(window, 0, "window")
     order = sort_scores(values)
     if predictions is None:

@@ -1,7 +1,7 @@
 """Measures that take rows one by one, and those that credit a whole event for one predicted row.
 
-AUC-ROC, AUC-PR and Standard-F1; PA-F1 and Event-based-F1 follow TSB-AD 1.5 to the row, including how
-it treats the ends of a series.
+AUC-ROC, AUC-PR and Standard-F1; PA-F1 and Event-based-F1 follow TSB-AD 1.5 to the row, including
+how it treats the ends of a series.
 """
 
 from __future__ import annotations
