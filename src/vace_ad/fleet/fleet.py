@@ -14,8 +14,7 @@ from vace_ad.app.run import Alarming
 from vace_ad.config import VACEConfig
 from vace_ad.detector import VACE
 from vace_ad.errors import ConfigError, NotFittedError
-from vace_ad.fleet.dataset import is_dataset
-from vace_ad.fleet.executor import Executor
+from vace_ad.fleet.executor import Executor, is_dataset
 from vace_ad.fleet.models import FleetModels, group_column
 from vace_ad.fleet.overview import incident_frame, overview_frame
 from vace_ad.fleet.results import MachineRow

@@ -22,9 +22,14 @@ from vace_ad.alarms import Budget
 from vace_ad.app.results import writing
 from vace_ad.atomic import whole_file
 from vace_ad.errors import ConfigError, InputError
-from vace_ad.fleet.dataset import dataset_machines, is_dataset
 from vace_ad.fleet.entities import Machine, find_entities, machines_in
-from vace_ad.fleet.executor import AnyExecutor, DatasetExecutor, Executor
+from vace_ad.fleet.executor import (
+    AnyExecutor,
+    DatasetExecutor,
+    Executor,
+    dataset_machines,
+    is_dataset,
+)
 from vace_ad.fleet.incidents import FleetIncident, find_incidents, vanished_since, with_vanished
 from vace_ad.fleet.models import MACHINES, FleetModels, group_column
 from vace_ad.fleet.passes import Passes, row_store

@@ -137,6 +137,5 @@ def _field(header: str) -> str:
 def span_rows(spans: Sequence[Span]) -> str:
     """Spans as CSV with a header, as `read_spans` takes them."""
     text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerows([FIELDS, *(astuple(span) for span in spans)])
-    return text.getvalue()
+    csv.writer(text).writerows([FIELDS, *(astuple(span) for span in spans)])
+    return text.getvalue().replace("\r\n", "\n")  # its own ends of lines, so that \r is quoted
