@@ -19,8 +19,8 @@ from typing import NamedTuple, cast
 from faults.strace import Outcome, faulted, starved
 from vace_ad import VACE
 from vace_ad.app.results import RUN, results_folder
-from vace_ad.app.versions import Versions
 from vace_ad.atomic import whole_file
+from vace_ad.cli.versions import Versions
 from vace_ad.executors.store import LineStore, read_lines
 from vace_ad.feedback import Feedback, Verdict
 from vace_ad.fleet.results import MachineRow

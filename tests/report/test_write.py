@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -97,10 +98,10 @@ def test_a_failed_write_leaves_the_old_file_and_no_other(tmp_path: Path, monkeyp
     path = tmp_path / "report.html"
     path.write_text("old")
 
-    def fail(self: Path, target: Path) -> None:
+    def fail(draft: Path, target: Path) -> None:
         raise OSError("disk full")
 
-    monkeypatch.setattr(Path, "replace", fail)
+    monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="disk full"):
         write_report(make_plant(500), path)
     assert path.read_text() == "old"
