@@ -19,7 +19,7 @@ from vace_ad.fleet.models import FleetModels, group_column
 from vace_ad.fleet.overview import incident_frame, overview_frame
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun, run_fleet
-from vace_ad.fleet.task import Job
+from vace_ad.fleet.task import Job, detector_of
 from vace_ad.frames.idle import word_columns
 from vace_ad.frames.read_options import ReadOptions, TrainingOptions
 from vace_ad.frames.write import frame_like
@@ -234,18 +234,18 @@ class Fleet:
     @property
     def models_(self) -> dict[str, VACE]:
         """The model of each machine that has one of its own."""
-        return {name: self._fitted.detector(one) for name, one in self._fitted.machines.items()}
+        return {name: detector_of(one) for name, one in self._fitted.machines.items()}
 
     @property
     def groups_(self) -> dict[str, VACE]:
         """The model of each group."""
-        return {name: self._fitted.detector(one) for name, one in self._fitted.groups.items()}
+        return {name: detector_of(one) for name, one in self._fitted.groups.items()}
 
     @property
     def shared_(self) -> VACE | None:
         """The model for machines without one, None where there is none."""
         shared = self._fitted.shared
-        return None if shared is None else self._fitted.detector(shared)
+        return None if shared is None else detector_of(shared)
 
     @property
     def failures_(self) -> dict[str, str]:

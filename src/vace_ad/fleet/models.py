@@ -18,7 +18,7 @@ from vace_ad.atomic import whole_file
 from vace_ad.detector import VACE
 from vace_ad.errors import ConfigError, InputError, VaceError
 from vace_ad.fleet.entities import Machine, folder_name
-from vace_ad.fleet.task import Job, Model, detector_of, load_entity
+from vace_ad.fleet.task import Job, Model, load_entity
 from vace_ad.progress import silent
 from vace_ad.settings import option
 
@@ -45,10 +45,6 @@ class FleetModels:
         if own is not None:
             return own, False
         return self.shared, not self.everybody
-
-    def detector(self, model: Model) -> VACE:
-        """A model, read where it is a file."""
-        return detector_of(model)
 
     def write(self, folder: Path, by: Sequence[str]) -> None:
         """Write which file is whose model; they are in the same folder."""

@@ -11,6 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,7 +19,6 @@ from vace_ad.errors import InputError, TableReadError
 from vace_ad.settings import option
 
 if TYPE_CHECKING:
-    import narwhals.stable.v2 as nw
     import polars as pl
 
 
@@ -96,7 +96,8 @@ def channels_of(
     for name in frame.columns:
         if name in drop or (only is not None and name not in only):
             continue
-        note, column = _look(frame[name], chosen=only is not None)
+        series = nw.from_native(frame[name], series_only=True)
+        note, column = _look(series, name, chosen=only is not None)
         if note is not None:
             notes.append(note)
         if column is not None:
@@ -123,8 +124,6 @@ def clean_frame(data: Any, expected: Sequence[str] = ()) -> tuple[Any, list[str]
     the first is kept. Columns that are `expected` stay as they are, and nothing is said of them.
     Anything else than a table, such as an array, comes back as it is.
     """
-    import narwhals.stable.v2 as nw
-
     try:
         frame = nw.from_native(data, eager_only=True)
     except (TypeError, ValueError):
@@ -138,7 +137,7 @@ def clean_frame(data: Any, expected: Sequence[str] = ()) -> tuple[Any, list[str]
             timed = timed or name not in expected
             kept.append(name)
             continue
-        note, column = _look_at(frame[name], str(name), chosen=False)
+        note, column = _look(frame[name], str(name), chosen=False)
         if note is None and column is not None:
             note = copies.note(str(name), column)
         if note is not None:
@@ -149,15 +148,8 @@ def clean_frame(data: Any, expected: Sequence[str] = ()) -> tuple[Any, list[str]
     return (data if len(kept) == frame.shape[1] else frame.select(kept).to_native()), told
 
 
-def _look(column: pl.Series, *, chosen: bool) -> _Look:
+def _look(column: nw.Series[Any], name: str, *, chosen: bool) -> _Look:
     """A note where the column is odd, and its values where it is kept."""
-    import narwhals.stable.v2 as nw
-
-    return _look_at(nw.from_native(column, series_only=True), column.name, chosen=chosen)
-
-
-def _look_at(column: nw.Series[Any], name: str, *, chosen: bool) -> _Look:
-    import narwhals.stable.v2 as nw
 
     def left_out(kind: str) -> _Look:
         return ColumnNote(name, kind, "left out", kept=False), None
