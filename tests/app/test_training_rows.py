@@ -91,7 +91,7 @@ def test_several_ranges_and_ranges_left_out(tmp_path: Path) -> None:
     detector, training, _ = chosen(path, range=ranges)
     assert detector.facts_["rows"] == 600
     assert training.rows is None
-    assert training.record() == {"range": ranges}
+    assert training.record() == {"ranges": ranges}
     detector, training, _ = chosen(path, rows=600, skip=["2026-01-01T02:00..2026-01-01T03:00"])
     assert detector.facts_["rows"] == 540
     assert "60 of them left out" in training.words
