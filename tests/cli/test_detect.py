@@ -191,7 +191,7 @@ def test_earlier_results_are_replaced_or_kept_whole(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("vace_ad.report.write_report", full)
+        patched.setattr("vace_ad.app.run.write_report", full)
         answer = vace(*options)
     assert answer.status == 2
     assert (out / "run.json").read_text() == before
