@@ -283,7 +283,7 @@ def test_disk_full(
     def full(*_: object) -> None:
         raise error
 
-    monkeypatch.setattr("vace_ad.frames.write.write_frame", full)
+    monkeypatch.setattr("vace_ad.app.results.write_frame", full)
     answer = vace("detect", plant, "--out", tmp_path / "r", *QUICK)
     bad(answer, "no space left")
     assert list(tmp_path.iterdir()) == []
@@ -295,7 +295,7 @@ def test_interrupt(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vace_ad.report.write_report", stop)
+    monkeypatch.setattr("vace_ad.app.run.write_report", stop)
     bad(
         vace("detect", plant, "--out", tmp_path / "r", *QUICK),
         "interrupted; nothing was written",
