@@ -33,7 +33,7 @@ from vace_ad.app.training_rows import choose_training
 from vace_ad.config import VACEConfig
 from vace_ad.fleet.fleet import Fleet
 from vace_ad.fleet.runner import per_machine
-from vace_ad.frames.read_options import ReadOptions
+from vace_ad.frames.read_options import ReadOptions, TrainingOptions
 
 BUDGET = Budget(3, "week")
 SORT = """
@@ -53,9 +53,7 @@ def one_by_one(folder: Path, machines: int, config: VACEConfig, out: Path) -> No
     how = ReadOptions()
     for path in sorted(folder.glob("*.parquet")):
         loaded = load_table(path, how)
-        training = choose_training(
-            loaded, config, share=None, rows=None, until=None, file=None, how=how
-        )
+        training = choose_training(loaded, config, TrainingOptions(), how)
         run = fit_and_detect(loaded, training, config, alarming)
         write_results(run, out / path.stem, "parquet")
 

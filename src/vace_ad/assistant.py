@@ -92,7 +92,7 @@ class Desk:
         from vace_ad.app.run import Alarming, detect_with, fit_and_detect
         from vace_ad.app.training_rows import TrainingRows, choose_training
         from vace_ad.config import VACEConfig
-        from vace_ad.frames.read_options import ReadOptions
+        from vace_ad.frames.read_options import ReadOptions, TrainingOptions
 
         path, alarming = self._file(table), Alarming(Budget.of(budget))
         if model:
@@ -103,9 +103,8 @@ class Desk:
         else:
             how, config = ReadOptions(), VACEConfig()
             loaded = load_table(path, how)
-            training = choose_training(
-                loaded, config, share=train_share, rows=None, until=None, file=None, how=how
-            )
+            ways = TrainingOptions(train_share=train_share)
+            training = choose_training(loaded, config, ways, how)
             run = fit_and_detect(loaded, training, config, alarming)
         record = run.record()
         events = sorted(record["events"], key=lambda one: -_number(one["severity"]))

@@ -30,12 +30,7 @@ from vace_ad.frames.idle import IdleRule, watched
 from vace_ad.frames.sampling import StepRule
 from vace_ad.frames.spans import Span
 from vace_ad.frames.table import Table, gathered
-from vace_ad.frames.training_data import (
-    TrainingPart,
-    placed_parts,
-    training_parts,
-    training_tables,
-)
+from vace_ad.frames.training_data import TrainingPart, training_parts, training_tables
 from vace_ad.model_file import check, layout, rehearse, restored, settings
 from vace_ad.progress import Progress, silent
 from vace_ad.signals import Signal
@@ -83,7 +78,7 @@ class Model(LearnedAlone):
         tables = [table.aligned(channels) for table in tables]
         own = sum(not is_calendar(name) for name in channels)
         rule = StepRule.of([table.time for table in tables], config.max_gap)
-        parts = placed_parts(
+        parts = training_parts(
             tables,
             channels,
             config,
@@ -177,7 +172,7 @@ class Model(LearnedAlone):
         """The stretches of new tables that can be learned from."""
         if not tables:
             return []
-        return training_parts(
+        parts = training_parts(
             tables,
             self.channels,
             self.config,
@@ -185,6 +180,7 @@ class Model(LearnedAlone):
             rule=self.step_rule,
             idle=self.idle,
         )
+        return [part.rows for part in parts]
 
     def to_score(self, rows: Array) -> Array:
         """Rows (n, n_channels) as signals see them: the context is constant."""

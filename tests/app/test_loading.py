@@ -7,8 +7,7 @@ import polars as pl
 import pytest
 
 from frames.shapes import keyed, long, times, wide
-from vace_ad.app.groups import refuse_no_key, with_keys
-from vace_ad.app.loading import load_table
+from vace_ad.app.loading import load_table, refuse_no_key, with_keys
 from vace_ad.app.reader import read
 from vace_ad.errors import ConfigError, InputError, VaceWarning
 from vace_ad.frames.read_options import ReadOptions

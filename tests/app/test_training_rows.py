@@ -11,7 +11,7 @@ from vace_ad.app.loading import load_table
 from vace_ad.app.training_rows import choose_training, fit_detector
 from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, InputError, VaceError
-from vace_ad.frames.read_options import ReadOptions
+from vace_ad.frames.read_options import ReadOptions, TrainingOptions
 from vace_ad.progress import silent
 
 CONFIG = VACEConfig.from_preset(None, patch_length=16, stride=4, encoders=1, widths=(8, 8, 8, 8))
@@ -28,8 +28,7 @@ def test_training_is_cut_where_time_jumps(tmp_path: Path) -> None:
     pl.DataFrame({"time": time, "a": waves[:, 0], "b": waves[:, 1]}).write_parquet(path)
     how = ReadOptions()
     loaded = load_table(str(path), how)
-    chosen = {"share": None, "until": None, "file": None, "how": how}
-    training = choose_training(loaded, CONFIG, rows=700, **chosen)
+    training = choose_training(loaded, CONFIG, TrainingOptions(train_rows=700), how)
     detector, _ = fit_detector(CONFIG, training, silent)
     assert detector.facts_["rows"] == 700
     assert detector.facts_["patches"] == (300 - 15) + (400 - 15)
@@ -50,8 +49,8 @@ def plant(path: Path) -> Path:
 def chosen(path: Path, how: ReadOptions | None = None, **ways: object):
     how = how or ReadOptions(columns="a,b")
     loaded = load_table(str(path), how)
-    given = {"share": None, "rows": None, "until": None, "file": None, "how": how, **ways}
-    training = choose_training(loaded, CONFIG, **given)
+    given = TrainingOptions(**{f"train_{name}": value for name, value in ways.items()})
+    training = choose_training(loaded, CONFIG, given, how)
     detector, notes = fit_detector(CONFIG, training, silent)
     return detector, training, notes
 
@@ -89,7 +88,7 @@ def test_missing_rows_do_not_cut_the_training(tmp_path: Path) -> None:
 def test_several_ranges_and_ranges_left_out(tmp_path: Path) -> None:
     path = plant(tmp_path / "t.csv")
     ranges = ["..2026-01-01T05:00", "2026-01-01T10:00..2026-01-01 15:00"]
-    detector, training, _ = chosen(path, ranges=ranges)
+    detector, training, _ = chosen(path, range=ranges)
     assert detector.facts_["rows"] == 600
     assert training.rows is None
     assert training.record() == {"ranges": ranges}
@@ -97,19 +96,19 @@ def test_several_ranges_and_ranges_left_out(tmp_path: Path) -> None:
     assert detector.facts_["rows"] == 540
     assert "60 of them left out" in training.words
     zoned = ReadOptions(columns="a,b", time_zone="Europe/Berlin")
-    detector, _, _ = chosen(path, zoned, ranges=ranges)
+    detector, _, _ = chosen(path, zoned, range=ranges)
     assert detector.facts_["rows"] == 600
 
 
 @pytest.mark.parametrize(
     ("ways", "message"),
     [
-        ({"ranges": ["2026"]}, "write FROM..TO"),
-        ({"ranges": [".."]}, "write FROM..TO"),
-        ({"ranges": ["x..y"]}, "train_range 'x' is no time"),
+        ({"range": ["2026"]}, "write FROM..TO"),
+        ({"range": [".."]}, "write FROM..TO"),
+        ({"range": ["x..y"]}, "train_range 'x' is no time"),
         ({"skip": ["2026-02-01..2026-01-01"]}, "ends before it begins"),
-        ({"ranges": ["2027-01-01..2027-02-01"]}, "no row is left to train on"),
-        ({"ranges": ["2026-01-01.."], "rows": 5}, "train_rows and train_range cannot be combined"),
+        ({"range": ["2027-01-01..2027-02-01"]}, "no row is left to train on"),
+        ({"range": ["2026-01-01.."], "rows": 5}, "train_rows and train_range cannot be combined"),
     ],
 )
 def test_ranges_that_say_nothing(tmp_path: Path, ways: dict[str, object], message: str) -> None:

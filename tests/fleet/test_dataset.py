@@ -14,7 +14,7 @@ import pytest
 from fleet.machines import QUICK, fleet
 from vace_ad.alarms import Budget
 from vace_ad.errors import InputError
-from vace_ad.fleet.dataset import is_dataset, most_rows
+from vace_ad.fleet.executor import is_dataset, most_rows
 from vace_ad.fleet.fleet import Fleet
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, at start

@@ -14,7 +14,7 @@ from vace_ad.app.training_rows import choose_training
 from vace_ad.config import VACEConfig
 from vace_ad.fleet.runner import per_machine, run_fleet
 from vace_ad.fleet.task import Job
-from vace_ad.frames.read_options import ReadOptions
+from vace_ad.frames.read_options import ReadOptions, TrainingOptions
 
 ROWS = 2000
 
@@ -35,9 +35,7 @@ def test_a_keyed_table_gives_the_events_of_its_machines(data_folder: Path, tmp_p
     for path, table in zip(files, tables, strict=True):
         table.write_parquet(tmp_path / "one.parquet")
         loaded = load_table(tmp_path / "one.parquet", ReadOptions())
-        training = choose_training(
-            loaded, config, share=None, rows=None, until=None, file=None, how=ReadOptions()
-        )
+        training = choose_training(loaded, config, TrainingOptions(), ReadOptions())
         alone = fit_and_detect(loaded, training, config, Alarming(per_machine(budget, 2)))
         assert found[path.stem].status == "ok", found[path.stem].error
         rows = [(event["start"], event["end"]) for event in found[path.stem].events]

@@ -1,6 +1,6 @@
+from vace_ad.fleet.incidents import vanished_since, with_vanished
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import ranked
-from vace_ad.fleet.vanished import vanished_since, with_vanished
 
 MINUTE = 60 * 10**9
 

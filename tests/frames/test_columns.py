@@ -1,13 +1,22 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
 import polars as pl
 import pytest
 
+from vace_ad import VACE
+from vace_ad.alarms.event_record import plain_event, restored_event
+from vace_ad.alarms.events import Event, groups_of
+from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError, TableReadError
-from vace_ad.frames.columns import channels_of, clean_frame, notes_in_words
+from vace_ad.frames.columns import channels_of, clean_frame, notes_in_words, read_components
+from vace_ad.frames.idle import watched
+from vace_ad.report import ReportData
+from vace_ad.report.formatting import what_it_means
+from vace_ad.report.page import components
 
 
 @pytest.fixture
@@ -107,3 +116,64 @@ def test_a_column_of_few_words_says_what_can_be_done_with_it() -> None:
     category = states.with_columns(pl.col("state").cast(pl.Categorical))
     assert clean_frame(category)[1][0].startswith("column 'state' is text: left out; a column of 0")
     assert clean_frame(category.to_pandas())[1] == clean_frame(category)[1]
+
+
+SHARES = (("flow", 0.5), ("speed", 0.3), ("fan/hum", 0.2))
+
+
+@pytest.mark.parametrize("header", ["", "sensor,component\n", "Sensor, Component\n"])
+def test_a_file_is_read(tmp_path, header) -> None:
+    file = tmp_path / "parts.csv"
+    file.write_text(f"{header}flow,pump\n\nspeed, motor \n")
+    assert read_components(file) == ("pump/flow", "motor/speed")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("flow\n", "line 1: 'flow' came"),
+        ("flow,pump\nflow,fan\n", "'flow' is of 'pump' above"),
+        ("sensor,component\n", "names no sensor"),
+    ],
+)
+def test_what_a_file_lacks_is_said(tmp_path, text, words) -> None:
+    file = tmp_path / "parts.csv"
+    file.write_text(text)
+    with pytest.raises(TableReadError, match=words):
+        read_components(file)
+    with pytest.raises(TableReadError, match="cannot be read"):
+        read_components(tmp_path / "none.csv")
+
+
+def test_events_tell_the_shares_of_components() -> None:
+    groups = groups_of(SHARES, ("pump/flow", "motor/speed", "motor/current"))
+    event = Event(0, 5, 2, severity=60.0, shares=SHARES, groups=groups)
+    assert event.components == (("pump", 0.5), ("motor", 0.3), ("fan", 0.2))
+    assert restored_event(plain_event(event)) == event
+    named = Event(0, 5, 2, shares=(("flow", 1.0),))
+    assert named.components == ()
+    data = ReportData("x", ("flow",), np.zeros((9, 1)), np.zeros(9), 1.0)
+    assert "By component: pump 50%, motor 30%, fan 20%." in what_it_means(event, data)
+
+
+def test_the_report_lists_components_with_their_sensors() -> None:
+    groups = ("pump/flow", "pump/speed", "motor/<b>")
+    events = (
+        Event(0, 5, 2, severity=60.0, shares=(("flow", 0.5), ("speed", 0.3)), groups=groups),
+        Event(6, 8, 7, severity=20.0, shares=(("<b>", 0.9), ("flow", 0.1)), groups=groups),
+    )
+    names = ("flow", "speed", "<b>")
+    data = ReportData("x", names, np.zeros((9, 3)), np.zeros(9), 1.0, events=events)
+    motor, pump = sorted(components(data).split("<tr>")[2:])
+    assert (
+        '<th scope="row">motor</th><td>1 event</td><td>20</td><td><ul><li>&lt;b&gt; 100%' in motor
+    )
+    assert '<th scope="row">pump</th><td>1 event</td><td>60</td>' in pump
+    assert "<li>flow 67%</li><li>speed 33%</li>" in pump
+    assert components(replace(data, events=(Event(0, 5, 2, shares=(("flow", 1.0),)),))) == ""
+
+
+def test_a_component_of_no_channel_is_refused() -> None:
+    assert VACE(components=["pump/flow"]).get_params()["components"] == ("pump/flow",)
+    with pytest.raises(InputError, match="did you mean 'flow'"):
+        watched(VACEConfig(components=("pump/flwo",)), ["flow", "speed"])

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vace_ad.errors import InputError
-from vace_ad.frames.resample import resample
+from vace_ad.frames.time import resample
 
 SECOND = 10**9
 

@@ -17,7 +17,7 @@ from vace_ad.app.loading import load_table
 from vace_ad.errors import ConfigError, TableReadError
 from vace_ad.frames.read import read_table
 from vace_ad.frames.read_options import ReadOptions
-from vace_ad.frames.sources import safe_name
+from vace_ad.frames.sql import safe_name
 
 ALL = "SELECT * FROM readings ORDER BY time"
 ROWS = [(str(t)[:19], *r) for t, *r in wide(60).iter_rows()]

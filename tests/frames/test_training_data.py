@@ -22,7 +22,8 @@ def parts(data, config=CONFIG):
     tables, n_rows = training_tables(data, config, sort=False)
     names = tables[0].names
     tables = [table.aligned(names) for table in tables]
-    return training_parts(tables, names, config, lambda rows: Normal.fit(rows)[0].rebuild), n_rows
+    found = training_parts(tables, names, config, lambda rows: Normal.fit(rows)[0].rebuild)
+    return [part.rows for part in found], n_rows
 
 
 def test_of_a_long_file_the_pieces_are_read_that_a_table_is_thinned_to(table, tmp_path):

@@ -5,8 +5,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vace_ad.metrics._order import Levels
-from vace_ad.metrics._runs import Runs, predicted_runs, spread, unpredicted_runs
+from vace_ad.metrics._order import Levels, Runs, predicted_runs, spread, unpredicted_runs
 
 THRESHOLDS = 6
 levels = st.lists(st.integers(0, THRESHOLDS), min_size=1, max_size=40)

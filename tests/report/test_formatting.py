@@ -5,6 +5,7 @@ import pytest
 
 from vace_ad.alarms.events import Event
 from vace_ad.report import ReportData
+from vace_ad.report.data import make_clock
 from vace_ad.report.formatting import (
     length,
     limit_words,
@@ -13,7 +14,6 @@ from vace_ad.report.formatting import (
     rarity_sentence,
     stamp,
 )
-from vace_ad.report.time_axis import make_clock
 from vace_ad.wording import plural
 
 

@@ -6,22 +6,34 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
 
 from vace_ad.errors import ChannelMismatchError, ConfigError, InputError
+from vace_ad.frames.columns import channels_of, no_column, notes_in_words
+from vace_ad.frames.layout import pivot, refuse_other_shapes
+from vace_ad.frames.read import ReadReport, read_table, without_panic_words
 from vace_ad.frames.read_options import ReadOptions, names_of
+from vace_ad.frames.sources import FILE, TableSource, find_sources, order_files, read_sources
+from vace_ad.frames.spans import Span, of_equipment, read_spans
+from vace_ad.frames.states import column_of, with_states
+from vace_ad.frames.table import Table
+from vace_ad.frames.time import (
+    TimeReport,
+    check_order,
+    check_time,
+    order_rows,
+    resample,
+    split_time,
+)
+from vace_ad.frames.timestamps import parse_duration
+from vace_ad.frames.where import rows_where
+from vace_ad.frames.zones import zoned
 from vace_ad.settings import option, spelt
-
-if TYPE_CHECKING:
-    import numpy as np
-    import polars as pl
-    from numpy.typing import NDArray
-
-    from vace_ad.frames.read import ReadReport
-    from vace_ad.frames.sources import TableSource
-    from vace_ad.frames.spans import Span
-    from vace_ad.frames.table import Table
-    from vace_ad.frames.time import TimeReport
 
 _WHERE = "\0where"  # the column that a condition becomes on its way through sorting and averaging
 
@@ -49,10 +61,6 @@ class Loaded:
 
     def frame(self) -> pl.DataFrame:
         """The table with its time in the zone that it came in."""
-        import polars as pl
-
-        from vace_ad.frames.zones import zoned
-
         columns = [pl.Series(n, self.table.values[:, i]) for i, n in enumerate(self.table.names)]
         if self.table.time is not None:
             names = set(self.table.names)
@@ -67,8 +75,6 @@ def load_table(
     channels: Sequence[str] | None = None,
 ) -> Loaded:
     """Read one series, from one file or several; with `channels`, those columns and no others."""
-    from vace_ad.frames.sources import find_sources
-
     sources = find_sources(places)
     frame, source = read_frame(sources, how)
     return load_frame(frame, source, how, channels, [one.place for one in sources])
@@ -76,11 +82,6 @@ def load_table(
 
 def load_any(data: Any, how: ReadOptions) -> Loaded:
     """Read one series from a place, or from a table that is in memory already."""
-    import narwhals.stable.v2 as nw
-    import polars as pl
-
-    from vace_ad.frames.read import ReadReport
-
     try:
         table = nw.from_native(data, eager_only=True)
     except TypeError:
@@ -95,8 +96,6 @@ def load_any(data: Any, how: ReadOptions) -> Loaded:
 
 def load_tables(places: str | Path | Iterable[str | Path], how: ReadOptions) -> list[Loaded]:
     """Read each file as a table of its own, all with the channels of the first."""
-    from vace_ad.frames.sources import find_sources
-
     sources = find_sources(places)
     keys = list(dict.fromkeys(name for one in sources for name, _ in one.keys))
     if keys and how.by is None and len({one.keys for one in sources}) > 1:
@@ -110,9 +109,6 @@ def load_tables(places: str | Path | Iterable[str | Path], how: ReadOptions) -> 
 
 def read_frame(sources: Sequence[TableSource], how: ReadOptions) -> tuple[pl.DataFrame, ReadReport]:
     """The rows of all sources as they are written."""
-    from vace_ad.frames.concat import read_sources
-    from vace_ad.frames.read import read_table, without_panic_words
-
     with without_panic_words() if how.options else nullcontext():
         return read_sources(sources, lambda place: read_table(place, how))
 
@@ -125,15 +121,6 @@ def load_frame(
     places: Sequence[str] = (),
 ) -> Loaded:
     """Rows as they are written to a table: time, shape, channels, order."""
-    import numpy as np
-
-    from vace_ad.frames.columns import channels_of, notes_in_words
-    from vace_ad.frames.order import order_rows
-    from vace_ad.frames.spans import of_equipment, read_spans
-    from vace_ad.frames.states import column_of, with_states
-    from vace_ad.frames.table import Table
-    from vace_ad.frames.time import check_time, split_time
-
     frame = _with_where(frame, how)
     frame, time, clock = split_time(frame, how.time_column, zone=how.time_zone)
     notes = [*source.notes, *clock.notes]
@@ -178,10 +165,6 @@ def load_frame(
 
 def _with_where(frame: pl.DataFrame, how: ReadOptions) -> pl.DataFrame:
     """A column of 1 for the rows that the condition allows to be learned from, else 0."""
-    import polars as pl
-
-    from vace_ad.frames.where import rows_where
-
     if how.where is None:
         return frame
     if how.long is not None:
@@ -194,8 +177,6 @@ def _with_where(frame: pl.DataFrame, how: ReadOptions) -> pl.DataFrame:
 
 def _without_where(table: Table, how: ReadOptions) -> tuple[Table, NDArray[np.bool_] | None]:
     """The table without that column, and which rows it allows, all of a span that was averaged."""
-    import numpy as np
-
     if how.where is None:
         return table, None
     allowed = table.values[:, -1]
@@ -216,10 +197,6 @@ def _one_series(
     places: Sequence[str],
 ) -> tuple[pl.DataFrame, NDArray[np.datetime64] | None, list[str]]:
     """Pivot a long table; refuse a table that holds several series; join files in order."""
-    from vace_ad.frames.concat import FILE, order_files
-    from vace_ad.frames.layout import refuse_other_shapes
-    from vace_ad.frames.long_format import pivot
-
     if how.by is not None:
         frame = frame.drop(names_of(how.by) or [], strict=False)  # the caller chose one machine
     if how.long is not None:
@@ -246,10 +223,6 @@ def _known_channels(frame: pl.DataFrame, channels: Sequence[str]) -> tuple[list[
 
 
 def _resampled(table: Table, every: str, zone: str | None) -> Table:
-    from vace_ad.frames.resample import resample
-    from vace_ad.frames.time import check_order
-    from vace_ad.frames.timestamps import parse_duration
-
     if table.time is None:
         raise InputError(
             f"{option('resample')} needs a time column, and none was found; name it with "
@@ -258,3 +231,70 @@ def _resampled(table: Table, every: str, zone: str | None) -> Table:
     check_order(table.time, zone)
     values, time = resample(table.values, table.time, parse_duration(every))
     return replace(table, values=values, time=time)
+
+
+BY_FILE = "file"  # `--by file`: each file is a machine, where no column is called so
+FEW_ROWS = 8  # a key whose values have fewer rows each, as a rule, tells no machines apart
+MANY = 1000  # fewer values than this are taken for machines, however short
+
+
+def read_keyed(
+    places: str | Path | Iterable[str | Path], how: ReadOptions
+) -> tuple[pl.DataFrame, list[str]]:
+    """The rows of all machines with their key columns first, and notes."""
+    by = names_of(how.by) or []
+    sources = find_sources(places)
+    if by == [BY_FILE]:
+        sources = by_file(sources)
+    frame, report = read_frame(sources, how)
+    frame, notes = with_keys(frame.drop(FILE, strict=False), by)
+    return frame, [*report.notes, *notes]
+
+
+def by_file(sources: Sequence[TableSource]) -> list[TableSource]:
+    """Each file a machine, named after it."""
+    stems = [Path(one.place).name.split(".")[0] for one in sources]
+    names = stems if len(set(stems)) == len(stems) else [one.place for one in sources]
+    return [
+        TableSource(one.place, (*one.keys, (BY_FILE, name)))
+        for one, name in zip(sources, names, strict=True)
+    ]
+
+
+def with_keys(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
+    """Rows that name their machine, keys as words and first; the others are left out and said."""
+    for name in by:
+        if name not in frame.columns:
+            error = no_column(name, frame.columns)
+            raise InputError(f"{error}; {option('by', BY_FILE)} takes each file as a machine")
+    keys = [_as_words(frame[name]) for name in by]
+    frame = frame.with_columns(keys).select(*by, pl.exclude(by))
+    nameless = frame.select(pl.any_horizontal(pl.col(by).is_null())).to_series()
+    notes = []
+    if nameless.all():
+        raise InputError(f"no row names its {' and '.join(by)}; name another column")
+    if nameless.any():
+        frame = frame.filter(~nameless)
+        notes.append(f"{int(nameless.sum()):,} rows left out: they name no {' and '.join(by)}")
+    return frame, notes
+
+
+def refuse_no_key(counts: Sequence[int], by: Sequence[str]) -> None:
+    """Refuse a column that tells rows apart, not machines: many values, few rows each."""
+    median = sorted(counts)[len(counts) // 2]
+    if len(counts) > MANY and median < FEW_ROWS:
+        raise InputError(
+            f"{' and '.join(map(repr, by))} has {len(counts):,} different values, as a rule with "
+            f"{median:,} row{'s' * (median != 1)} each: that tells no machines apart; name another "
+            f"column with {option('by')}"
+        )
+
+
+def _as_words(column: pl.Series) -> pl.Series:
+    """Keys as words: whole numbers without a fraction, nothing for empty ones."""
+    if column.dtype.is_float():
+        known = column.drop_nulls()
+        if bool((known == known.floor()).all()) and not bool(known.is_infinite().any()):
+            column = column.fill_nan(None).cast(pl.Int64, strict=False)
+    words = column.cast(pl.String).str.strip_chars()
+    return words.replace({"": None}).alias(column.name)

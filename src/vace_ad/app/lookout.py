@@ -10,18 +10,18 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+import polars as pl
 
 from vace_ad.app.timed import joined, timed_frame
+from vace_ad.detection import Detection
 from vace_ad.errors import InputError
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from vace_ad.detection import Detection
-    from vace_ad.frames.spans import Span
-    from vace_ad.frames.table import Table
+from vace_ad.frames.spans import Span, read_spans
+from vace_ad.frames.table import Table
 
 TRAINING = ("training-data", "training_data")  # folders of AWS's own examples
 LABELS = ("label-data", "label_data", "labels")
@@ -52,8 +52,6 @@ def read_asset(folder: Path, labels: Path | None = None, model: Path | None = No
 
     Without `labels` the files in a folder `label-data` are taken, without `model` `model.json`.
     """
-    from vace_ad.frames.spans import read_spans
-
     if not folder.is_dir():
         raise InputError(f"{folder} is no folder; give the one that holds the CSV files")
     data = next((folder / name for name in TRAINING if (folder / name).is_dir()), folder)
@@ -139,8 +137,6 @@ def sampling_rate(text: str) -> str:
 
 def _moment(value: str | float) -> str:
     """A time as ISO 8601: the command line of AWS prints text, the interface seconds."""
-    from datetime import UTC, datetime
-
     if isinstance(value, str):
         return value
     return datetime.fromtimestamp(value, UTC).isoformat()
@@ -152,8 +148,6 @@ def prediction_lines(table: Table, found: Detection) -> Iterator[str]:
     `anomaly_score` is the severity / 100 of the anomaly that a row is in, 0 outside. Diagnostics
     are the shares of its sensors, which sum to 1, for rows of an anomaly.
     """
-    import numpy as np
-
     if table.time is None:
         raise InputError("JSON lines of this form need times, and the rows have none")
     stamps = np.datetime_as_string(table.time.astype("datetime64[us]"))

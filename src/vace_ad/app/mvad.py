@@ -8,26 +8,23 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 from urllib.parse import unquote, urlsplit
 
 import numpy as np
+import polars as pl
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
+from vace_ad.alarms import Event
 from vace_ad.app.loading import load_frame
 from vace_ad.app.timed import TIME, joined, timed_frame
+from vace_ad.detection import Detection
 from vace_ad.detector import VACE
 from vace_ad.errors import InputError
 from vace_ad.frames.read import ReadReport
 from vace_ad.frames.read_options import ReadOptions
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from vace_ad.alarms import Event
-    from vace_ad.detection import Detection
-    from vace_ad.frames.table import Table
+from vace_ad.frames.table import Table
 
 HIGHEST = 2.0  # of `score`
 _EPOCHS = ("epochIds", "trainLosses", "validationLosses", "latenciesInSeconds")
@@ -106,8 +103,6 @@ def source_path(folder: Path, source: str) -> Path:
 
 def read_source(place: Path, info: TrainRequest) -> pl.DataFrame:
     """A data source as one table, its gaps filled as the policy says."""
-    import polars as pl
-
     policy = info.align_policy
     if place.is_dir() != (info.data_schema == "MultiTable"):
         raise InputError(
@@ -154,8 +149,6 @@ def table_of(frame: pl.DataFrame, channels: tuple[str, ...] | None = None) -> Ta
 
 def last_frame(request: LastRequest, path: Path) -> pl.DataFrame:
     """The rows that a request brings."""
-    import polars as pl
-
     parts = []
     for one in request.variables:
         if len(one.timestamps) != len(one.values):

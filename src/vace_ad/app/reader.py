@@ -5,14 +5,14 @@ from __future__ import annotations
 import inspect
 import warnings
 from dataclasses import fields
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import polars as pl
+
+from vace_ad.app.loading import load_any, read_keyed
 from vace_ad.errors import ConfigError, VaceWarning
 from vace_ad.frames.read_options import ReadOptions
 from vace_ad.settings import spelt
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _OF_FITS = ("where", "labels")
 _KEYWORDS = [
@@ -32,8 +32,6 @@ def read(places: Any, **how: Any) -> pl.DataFrame:
     With ``by``, the columns that identify a machine stay in the table, for
     :class:`vace_ad.fleet.Fleet`; each machine's rows are then checked where they are used.
     """
-    from vace_ad.app.loading import load_any
-
     known = [each.name for each in _KEYWORDS]
     for name in how:
         if name == "where":
@@ -51,8 +49,6 @@ def read(places: Any, **how: Any) -> pl.DataFrame:
             )
     reading = ReadOptions(**how)
     if reading.by is not None:
-        from vace_ad.app.groups import read_keyed
-
         frame, notes = read_keyed(places, reading)
     else:
         loaded = load_any(places, reading)

@@ -12,20 +12,23 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import numpy as np
+import polars as pl
+from safetensors import SafetensorError
+
+from vace_ad.alarms import Event
+from vace_ad.alarms.events import event_columns
+from vace_ad.app.loading import Loaded
+from vace_ad.app.lookout import prediction_lines
 from vace_ad.atomic import clean_up, whole_folder
+from vace_ad.detection import Detection
 from vace_ad.errors import InputError, VaceError
+from vace_ad.frames.table import Table
+from vace_ad.frames.write import write_frame
+from vace_ad.frames.zones import local_time, zoned
 from vace_ad.settings import option
-
-if TYPE_CHECKING:
-    import numpy as np
-    import polars as pl
-
-    from vace_ad.alarms import Event
-    from vace_ad.app.loading import Loaded
-    from vace_ad.detection import Detection
-    from vace_ad.frames.table import Table
 
 RUN = "run.json"  # marks a folder as one of ours
 
@@ -68,9 +71,6 @@ def writing(place: str) -> Iterator[None]:
 
     polars and safetensors report what the system said inside errors of their own.
     """
-    import polars as pl
-    from safetensors import SafetensorError
-
     try:
         yield
     except (OSError, pl.exceptions.PolarsError, SafetensorError) as error:
@@ -88,11 +88,6 @@ def writing(place: str) -> Iterator[None]:
 
 def score_frame(table: Table, found: Detection, zone: str | None = None) -> pl.DataFrame:
     """Scores and evidence row by row, with time, signals and whether the row is in an event."""
-    import numpy as np
-    import polars as pl
-
-    from vace_ad.frames.zones import zoned
-
     columns: dict[str, Any] = {"row": np.arange(len(table))}
     if table.time is not None:
         columns["time"] = zoned("time", table.time, zone)
@@ -107,11 +102,6 @@ def score_frame(table: Table, found: Detection, zone: str | None = None) -> pl.D
 
 def event_frame(events: Sequence[Event], zone: str | None = None) -> pl.DataFrame:
     """Events as a table, their times in their zone."""
-    import polars as pl
-
-    from vace_ad.alarms.events import event_columns
-    from vace_ad.frames.zones import zoned
-
     columns = event_columns(events)
     for name in ("start_time", "end_time", "peak_time", "alarm_time"):
         if name in columns:
@@ -123,9 +113,6 @@ def write_tables(
     folder: Path, loaded: Loaded, found: Detection, kind: str, *, excel: bool = False
 ) -> None:
     """Write the scores and the events, on request also for a spreadsheet."""
-    from vace_ad.app.lookout import prediction_lines
-    from vace_ad.frames.write import write_frame
-
     zone = loaded.clock.zone
     if kind == "lookout":
         lines = "".join(f"{line}\n" for line in prediction_lines(loaded.table, found))
@@ -190,16 +177,12 @@ def event_record(event: Event, zone: str | None = None) -> dict[str, Any]:
 
 def iso_time(time: np.datetime64, zone: str | None) -> str:
     """A time in ISO 8601: local with its offset where the zone is known, else as it stands."""
-    from vace_ad.frames.zones import local_time
-
     local, offset = local_time(time, zone)
     return str(local).removesuffix(".000000000") + offset
 
 
 def plain(value: Any) -> Any:
     """A value as JSON knows it: NaN becomes null, NumPy's numbers become Python's."""
-    import numpy as np
-
     if isinstance(value, dict):
         return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

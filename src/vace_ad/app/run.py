@@ -10,19 +10,26 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
 
 from vace_ad.alarms import Budget, Rules
-from vace_ad.app.results import event_record
+from vace_ad.alarms.forewarning import Forewarning, forewarning
+from vace_ad.app.loading import Loaded
+from vace_ad.app.results import event_record, results_folder, write_run, write_tables
 from vace_ad.app.training_rows import TrainingRows, fit_detector
+from vace_ad.config import VACEConfig
+from vace_ad.detection import Detection
+from vace_ad.detector import VACE
+from vace_ad.frames.spans import rows_of
+from vace_ad.frames.write import is_formula
+from vace_ad.frames.zones import time_words
 from vace_ad.progress import Progress, silent
-
-if TYPE_CHECKING:
-    from vace_ad.alarms.forewarning import Forewarning
-    from vace_ad.app.loading import Loaded
-    from vace_ad.config import VACEConfig
-    from vace_ad.detection import Detection
-    from vace_ad.detector import VACE
+from vace_ad.report import write_report
+from vace_ad.version import __version__
+from vace_ad.views.report import report_data
+from vace_ad.wording import plural
 
 
 @dataclass(frozen=True)
@@ -51,11 +58,6 @@ class Run:
     @cached_property
     def forewarning(self) -> Forewarning | None:
         """What events were worth against the labels; None without labels."""
-        import numpy as np
-
-        from vace_ad.alarms.forewarning import forewarning
-        from vace_ad.frames.spans import rows_of
-
         table, faults, first = self.loaded.table, self.loaded.faults, self.training.rows or 0
         if not faults:
             return None
@@ -152,9 +154,6 @@ def detect_with(
 
 def _accepted_note(found: Detection, zone: str | None) -> list[str]:
     """What looked like something that a person called normal, for the report."""
-    from vace_ad.frames.zones import time_words
-    from vace_ad.wording import plural
-
     if not found.accepted:
         return []
     when = [
@@ -181,9 +180,6 @@ def write_results(
 
     `add` writes more into it.
     """
-    from vace_ad.app.results import results_folder, write_run, write_tables
-    from vace_ad.frames.write import is_formula
-
     if any(is_formula(name) for name in run.loaded.table.names):
         run.notes.append(
             "names that begin with =, +, - or @ get a ' in front in CSV files, so that no "
@@ -205,10 +201,6 @@ def write_results(
 
 def write_page(run: Run, path: Path) -> None:
     """Write the report of a run."""
-    from vace_ad.report import write_report
-    from vace_ad.version import __version__
-    from vace_ad.views.report import report_data
-
     source = run.loaded.source
     facts = {
         "input": source.words(),

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+import polars as pl
+
+from vace_ad.app.loading import read_frame
 from vace_ad.errors import TableReadError
-
-if TYPE_CHECKING:
-    import polars as pl
+from vace_ad.frames.read_options import ReadOptions
+from vace_ad.frames.sources import FILE, find_sources
+from vace_ad.frames.time import split_time
+from vace_ad.frames.zones import zoned
 
 TIME = "timestamp"
 
 
 def timed_frame(files: Sequence[Path], prefix: str = "") -> pl.DataFrame:
     """Files of the same columns as one table: `timestamp`, then the columns with a prefix."""
-    from vace_ad.app.loading import read_frame
-    from vace_ad.frames.concat import FILE
-    from vace_ad.frames.read_options import ReadOptions
-    from vace_ad.frames.sources import find_sources
-    from vace_ad.frames.time import split_time
-    from vace_ad.frames.zones import zoned
-
     frame, _ = read_frame(find_sources(files), ReadOptions())
     frame, time, clock = split_time(frame.drop(FILE, strict=False))
     if time is None:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from vace_ad.app.loading import Loaded, load_table
+from vace_ad.config import VACEConfig
+from vace_ad.detector import VACE
 from vace_ad.errors import ConfigError, InputError, TooShortError, VaceWarning
-from vace_ad.frames.read_options import ReadOptions
+from vace_ad.frames.read_options import ReadOptions, TrainingOptions
+from vace_ad.frames.segments import missing_cells, run_edges
+from vace_ad.frames.table import Table
+from vace_ad.frames.timestamps import moment
 from vace_ad.progress import Progress
 from vace_ad.settings import option
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
-    from vace_ad.config import VACEConfig
-    from vace_ad.detector import VACE
-    from vace_ad.frames.table import Table
 
 DEFAULT_SHARE = 0.3
 
@@ -43,38 +43,24 @@ class TrainingRows:
 
 
 def choose_training(
-    loaded: Loaded,
-    config: VACEConfig,
-    *,
-    share: float | None,
-    rows: int | None,
-    until: str | None,
-    file: str | None,
-    how: ReadOptions,
-    ranges: Sequence[str] = (),
-    skip: Sequence[str] = (),
+    loaded: Loaded, config: VACEConfig, ways: TrainingOptions, how: ReadOptions
 ) -> TrainingRows:
     """Training rows by the one way that was given: first ones, ranges of time, or another file's.
 
-    Rows in the ranges of `skip`, and those that `how.where` does not allow, are left out.
+    Rows in the ranges to skip, and those that `how.where` does not allow, are left out.
     """
-    given = {
-        "train_share": share,
-        "train_rows": rows,
-        "train_until": until,
-        "train_range": ranges or None,
-        "train_file": file,
-    }
-    chosen = [option(name) for name, value in given.items() if value is not None]
+    names = ("train_share", "train_rows", "train_until", "train_range", "train_file")
+    chosen = [option(name) for name in names if getattr(ways, name) not in (None, [])]
     if len(chosen) > 1:
         raise ConfigError(f"{chosen[0]} and {chosen[1]} cannot be combined; give one of them")
+    file, ranges, skip = ways.train_file, ways.train_range or (), ways.train_skip or ()
     if file is not None:
         other = within(load_table(file, how, loaded.table.names), skip=skip)
         return TrainingRows([other], None, f"{_allowed(other)} of {file}")
     loaded = within(loaded, ranges, skip)
     if ranges:
         return TrainingRows([loaded], None, f"{_allowed(loaded)} of {', '.join(ranges)}", ranges)
-    count = _first_rows(loaded, config, share, rows, until)
+    count = _first_rows(loaded, config, ways)
     part = count / len(loaded.table)
     words = f"the first {count:,} rows ({part:.0%})"
     if loaded.normal is not None:
@@ -89,8 +75,6 @@ def _allowed(loaded: Loaded) -> str:
 
 def within(loaded: Loaded, ranges: Sequence[str] = (), skip: Sequence[str] = ()) -> Loaded:
     """The table with only these ranges of time, without those of `skip`, to be learned from."""
-    import numpy as np
-
     if not ranges and not skip:
         return loaded
     n = len(loaded.table)
@@ -110,8 +94,6 @@ def within(loaded: Loaded, ranges: Sequence[str] = (), skip: Sequence[str] = ())
 
 def _rows_of(loaded: Loaded, name: str, text: str) -> NDArray[np.bool_]:
     """Rows of `2026-01-01..2026-02-01`, (n,), its end not included; either side may be empty."""
-    import numpy as np
-
     time = loaded.table.time
     start, dots, end = (part.strip() for part in text.partition(".."))
     if time is None:
@@ -131,17 +113,15 @@ def _rows_of(loaded: Loaded, name: str, text: str) -> NDArray[np.bool_]:
     return np.asarray((time >= first) & (time < limit))
 
 
-def _first_rows(
-    loaded: Loaded, config: VACEConfig, share: float | None, rows: int | None, until: str | None
-) -> int:
+def _first_rows(loaded: Loaded, config: VACEConfig, ways: TrainingOptions) -> int:
     """How many first rows train; refuses too few, and all."""
-    table = loaded.table
+    table, rows, until = loaded.table, ways.train_rows, ways.train_until
     if until is not None:
         count, words = _rows_until(table, until, loaded.clock.zone), f"rows before {until}"
     elif rows is not None:
         count, words = rows, f"first {rows:,} rows"
     else:
-        part = DEFAULT_SHARE if share is None else share
+        part = DEFAULT_SHARE if ways.train_share is None else ways.train_share
         if not 0 < part < 1:
             raise ConfigError(f"{option('train_share', part)}: must be a share between 0 and 1")
         count, words = int(part * len(table)), f"first {part:.0%} of rows"
@@ -161,8 +141,6 @@ def _first_rows(
 
 
 def _rows_until(table: Table, until: str, zone: str | None) -> int:
-    import numpy as np
-
     if table.time is None:
         raise InputError(
             f"{option('train_until')} needs a time column, and none was found; name it with "
@@ -173,10 +151,6 @@ def _rows_until(table: Table, until: str, zone: str | None) -> int:
 
 def _moment(text: str, name: str, zone: str | None) -> np.datetime64:
     """A time that a person wrote, in the zone of the table where it names none."""
-    import numpy as np
-
-    from vace_ad.frames.timestamps import moment
-
     found = moment(text, zone)
     if np.isnat(found):
         raise ConfigError(
@@ -189,8 +163,6 @@ def fit_detector(
     config: VACEConfig, training: TrainingRows, progress: Progress
 ) -> tuple[VACE, list[str]]:
     """Fit a detector; also what the reader should know about the fit."""
-    from vace_ad.detector import VACE
-
     pieces = [piece for part in training.tables for piece in _pieces(part, training.rows)]
     pieces, silent = _without_silent(pieces)
     with warnings.catch_warnings(record=True) as caught:
@@ -211,10 +183,6 @@ def training_notes(detector: VACE) -> list[str]:
 
 def _pieces(part: Loaded, rows: int | None) -> list[Table]:
     """The training rows, cut where rows are left out; the fit itself cuts where time jumps."""
-    import numpy as np
-
-    from vace_ad.frames.segments import run_edges
-
     end = len(part.table) if rows is None else rows
     kept = np.ones(end, bool) if part.normal is None else part.normal[:end]
     return [part.table[a:b] for a, b in run_edges(kept).tolist()]
@@ -222,10 +190,6 @@ def _pieces(part: Loaded, rows: int | None) -> list[Table]:
 
 def _without_silent(pieces: Sequence[Table]) -> tuple[list[Table], list[str]]:
     """The pieces without channels that never report in them, such as one that starts later."""
-    import numpy as np
-
-    from vace_ad.frames.segments import missing_cells
-
     if not pieces:
         return [], []
     names = pieces[0].names

@@ -44,7 +44,7 @@ def demo_command(
     from vace_ad.config import VACEConfig
     from vace_ad.demo import simulate
     from vace_ad.demo.picture import draw
-    from vace_ad.frames.read_options import ReadOptions
+    from vace_ad.frames.read_options import ReadOptions, TrainingOptions
     from vace_ad.metrics import evaluate, operational
 
     check_out(out)
@@ -57,9 +57,8 @@ def demo_command(
         table = Path(folder) / TABLE
         plant.frame().write_csv(table)
         loaded = load_table(table, ReadOptions(options=True))
-        training = choose_training(
-            loaded, config, share=None, rows=first, until=None, file=None, how=ReadOptions()
-        )
+        ways = TrainingOptions(train_rows=first)
+        training = choose_training(loaded, config, ways, ReadOptions())
         run = fit_and_detect(
             loaded, training, config, Alarming(Budget()), command=command, progress=progress
         )

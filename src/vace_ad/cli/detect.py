@@ -10,13 +10,14 @@ from vace_ad.cli import options as opt
 from vace_ad.cli import output as end
 from vace_ad.cli.option_groups import parameters
 from vace_ad.cli.output import Output
+from vace_ad.frames.read_options import TrainingOptions
 
 
 @parameters
 def detect_command(
     paths: opt.TablePaths,
     results: opt.ResultOptions,
-    training: opt.TrainingOptions,
+    training: TrainingOptions,
     alarms: opt.AlarmOptions,
     settings: opt.DetectorOptions,
     how: opt.TableOptions,
@@ -56,17 +57,7 @@ def detect_command(
         check_out(results.out, paths)
 
     loaded = load_table(paths, how)
-    chosen = choose_training(
-        loaded,
-        config,
-        share=training.train_share,
-        rows=training.train_rows,
-        until=training.train_until,
-        file=training.train_file,
-        how=how,
-        ranges=training.train_range or (),
-        skip=training.train_skip or (),
-    )
+    chosen = choose_training(loaded, config, training, how)
     with output.progress() as progress:
         run = fit_and_detect(
             loaded,

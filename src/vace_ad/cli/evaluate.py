@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vace_ad.cli import operating as operate
+from vace_ad.cli.option_groups import parameters
 from vace_ad.errors import InputError
 
 if TYPE_CHECKING:
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from vace_ad.metrics import Operating
 
 
+@parameters
 def evaluate_command(
     path: Annotated[
         Path,
@@ -29,48 +30,7 @@ def evaluate_command(
             help="Table with a label and a score in each row, of any format of `vace detect`."
         ),
     ],
-    label_column: Annotated[
-        str, typer.Option(help="Column of labels, 1 = anomalous, 0 = normal.")
-    ] = "label",
-    score_column: Annotated[
-        str, typer.Option(help="Column of scores, high = anomalous.")
-    ] = "score",
-    window: Annotated[
-        str,
-        typer.Option(
-            metavar="auto|N",
-            help="Largest window of VUS in rows: a number, or 'auto' for the period of a channel, "
-            "as TSB-AD does. The channel is --series-column, else the first numeric column that "
-            "is neither label, score nor prediction and is not always increasing.",
-        ),
-    ] = "100",
-    series_column: Annotated[
-        str | None, typer.Option(help="Channel whose period sets the window with --window auto.")
-    ] = None,
-    prediction_column: Annotated[
-        str | None,
-        typer.Option(
-            help="Column of 0/1 predictions. Without it and without --threshold, each measure "
-            "that needs predictions uses its own best threshold."
-        ),
-    ] = None,
-    threshold: Annotated[
-        float | None, typer.Option(help="Predict rows whose score exceeds this value.")
-    ] = None,
-    step_seconds: Annotated[
-        float | None,
-        typer.Option(help="Seconds between rows, for false alarms per day and delays."),
-    ] = None,
-    budget: operate.BudgetOption = None,
-    model: operate.ModelOption = None,
-    labels_file: operate.Labels = None,
-    causes: operate.Causes = None,
-    drop_missing: Annotated[
-        bool, typer.Option("--drop-missing", help="Drop rows without a label or a score.")
-    ] = False,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Print one JSON object instead of a table.")
-    ] = False,
+    asked: operate.EvaluateOptions,
 ) -> None:
     """Evaluate scores against labels: the nine measures of TSB-AD, and operating measures.
 
@@ -85,39 +45,39 @@ def evaluate_command(
     """
     import numpy as np
 
+    from vace_ad.app.results import plain
     from vace_ad.cli.output import forewarning_words
     from vace_ad.frames.segments import run_edges
     from vace_ad.metrics import evaluate, forewarning, operational
 
-    _refuse_clashes(threshold, prediction_column, step_seconds, budget, model, causes, drop_missing)
-    faults = operate.past_faults(labels_file, label_column)
-    needed = [label_column] if labels_file is None else []
-    needed += [score_column] if model is None else []
-    needed += [prediction_column] if prediction_column else []
-    table = _read(path, needed, drop_missing)
-    rows, source = _window(table, window, series_column, [label_column, *needed])
+    asked.refuse_clashes()
+    faults = operate.past_faults(asked.labels_file, asked.label_column)
+    needed = [asked.label_column] if asked.labels_file is None else []
+    needed += [asked.score_column] if asked.model is None else []
+    needed += [asked.prediction_column] if asked.prediction_column else []
+    table = _read(path, needed, asked.drop_missing)
+    rows, source = _window(table, asked, [asked.label_column, *needed])
 
     alarms: list[tuple[int, int, int]] | None = None
     if faults:
         labels, time, ranges = _stretches(table, faults)
     else:
-        labels = _labels(table, label_column, labels_file)
+        labels = _labels(table, asked.label_column, asked.labels_file)
     predictions: NDArray[Any] | None = None
+    counted: Operating | None = None
     rule = "best threshold for each measure"
-    if model is not None:
-        judged = operate.judge_model(path, model, labels, budget, causes, step_seconds)
+    if asked.model is not None:
+        judged = operate.judge_model(path, labels, asked)
         scores, predictions, rule = judged.scores, judged.predictions, judged.words
-        counted: Operating | None = judged.counted
-        alarms = judged.alarms
+        counted, alarms = judged.counted, judged.alarms
     else:
-        scores = _numbers(table, score_column)
-        if prediction_column is not None:
-            predictions, rule = _numbers(table, prediction_column), f"column {prediction_column!r}"
-        elif threshold is not None:
-            predictions, rule = scores > threshold, f"score above {threshold:g}"
-        counted = None
+        scores, column = _numbers(table, asked.score_column), asked.prediction_column
+        if column is not None:
+            predictions, rule = _numbers(table, column), f"column {column!r}"
+        elif asked.threshold is not None:
+            predictions, rule = scores > asked.threshold, f"score above {asked.threshold:g}"
         if predictions is not None:
-            counted = operate.judge_predictions(labels, predictions, budget, step_seconds)
+            counted = operate.judge_predictions(labels, predictions, asked)
             edges = run_edges(np.asarray(predictions) == 1).tolist()
             alarms = [(start, end, start) for start, end in edges]
     warned = None
@@ -131,44 +91,16 @@ def evaluate_command(
         "measures": evaluate(labels, scores, window=rows, predictions=predictions),
         "operation": None
         if predictions is None
-        else asdict(operational(labels, predictions, step_seconds)),
+        else asdict(operational(labels, predictions, asked.step_seconds)),
         "operating": None if counted is None else counted.summary(),
         "forewarning": None if warned is None else warned.to_plain(),
     }
-    if as_json:
-        typer.echo(json.dumps(_without_nan(result)))
+    if asked.as_json:
+        typer.echo(json.dumps(plain(result)))
     else:
         _print(result, {} if counted is None else operate.in_words(counted))
         if warned is not None:
             typer.echo(forewarning_words(warned))
-
-
-def _refuse_clashes(
-    threshold: float | None,
-    prediction_column: str | None,
-    step_seconds: float | None,
-    budget: str | None,
-    model: Path | None,
-    causes: Path | None,
-    drop_missing: bool,
-) -> None:
-    """Refuse options that do not go together, before anything is read."""
-    predicted = {"--threshold": threshold, "--prediction-column": prediction_column}
-    given = [name for name, value in predicted.items() if value is not None]
-    if len(given) > 1:
-        raise InputError("--threshold and --prediction-column cannot be combined; give one")
-    if model is not None and (given or drop_missing):
-        other = given[0] if given else "--drop-missing"
-        raise InputError(f"--model and {other} cannot be combined: the model makes the alarms")
-    if model is None and causes is not None:
-        raise InputError("--causes needs --model, which names channels: add it")
-    if model is None and not given:
-        for name, value in (("--step-seconds", step_seconds), ("--budget", budget)):
-            if value is not None:
-                raise InputError(
-                    f"{name} needs predictions, to count false alarms and delays; "
-                    "add --threshold, --prediction-column or --model"
-                )
 
 
 def _stretches(
@@ -242,9 +174,10 @@ def _numbers(table: pl.DataFrame, name: str) -> NDArray[Any]:
 
 
 def _window(
-    table: pl.DataFrame, window: str, series_column: str | None, taken: list[str]
+    table: pl.DataFrame, asked: operate.EvaluateOptions, taken: list[str]
 ) -> tuple[int, str]:
     """Return the window and where it comes from."""
+    window, series_column = asked.window, asked.series_column
     import numpy as np
 
     from vace_ad.metrics import sliding_window
@@ -278,13 +211,6 @@ def _first_channel(table: pl.DataFrame, taken: list[str]) -> str:
         "--window auto found no numeric column besides labels, scores and predictions to take the "
         "period from; name one with --series-column, or give the window as a number"
     )
-
-
-def _without_nan(value: Any) -> Any:
-    """Replace NaN, which JSON does not have, by None."""
-    if isinstance(value, dict):
-        return {key: _without_nan(entry) for key, entry in value.items()}
-    return None if isinstance(value, float) and math.isnan(value) else value
 
 
 def _print(result: dict[str, Any], operating: dict[str, str]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from vace_ad.cli.model import check_target, existing, save
 from vace_ad.cli.option_groups import parameters
 from vace_ad.cli.output import Output
 from vace_ad.errors import FeedbackError
+from vace_ad.settings import setting
 
 if TYPE_CHECKING:
     from vace_ad.feedback import Verdict
@@ -22,65 +24,46 @@ _SAY = "What to do (give one)"
 Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")]
 
 
+@dataclass(frozen=True)
+class FeedbackOptions:
+    """What a person says of an event, or asks of what was said."""
+
+    normal: tuple[str, str] | None = setting(
+        None, "Mark this range of times or rows as normal.", "START END", panel=_SAY
+    )
+    fault: tuple[str, str] | None = setting(
+        None, "Mark this range of times or rows as a fault.", "START END", panel=_SAY
+    )
+    events: str | None = setting(
+        None,
+        "Mark event N of a results folder or its run.json as normal, for example results/#3; "
+        "with --is-fault, as a fault.",
+        "RUN#N",
+        panel=_SAY,
+    )
+    is_fault: bool = setting(
+        False, "With --events: mark it as a fault.", flag="--is-fault", panel=_SAY
+    )
+    undo: str | None = setting(None, "Remove the feedback with this ID.", "ID", panel=_SAY)
+    listing: bool = setting(False, "List active feedback.", flag="--list", panel=_SAY)
+    export: Path | None = setting(
+        None,
+        "Write the faults of active feedback as CSV of start,end, the form of --labels.",
+        "FILE",
+        panel=_SAY,
+    )
+    table: str | None = setting(
+        None,
+        "Table that contains the rows; needed to recognise similar events later. Default with "
+        "--events: the table of that run.",
+    )
+    note: str = setting("", "Comment.")
+    who: str = setting("", "Author.")
+
+
 @parameters
 def feedback_command(
-    model: Model,
-    *,
-    normal: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            metavar="START END",
-            help="Mark this range of times or rows as normal.",
-            rich_help_panel=_SAY,
-        ),
-    ] = None,
-    fault: Annotated[
-        tuple[str, str] | None,
-        typer.Option(
-            metavar="START END",
-            help="Mark this range of times or rows as a fault.",
-            rich_help_panel=_SAY,
-        ),
-    ] = None,
-    events: Annotated[
-        str | None,
-        typer.Option(
-            metavar="RUN#N",
-            help="Mark event N of a results folder or its run.json as normal, for example "
-            "results/#3; with --is-fault, as a fault.",
-            rich_help_panel=_SAY,
-        ),
-    ] = None,
-    is_fault: Annotated[
-        bool,
-        typer.Option("--is-fault", help="With --events: mark it as a fault.", rich_help_panel=_SAY),
-    ] = False,
-    undo: Annotated[
-        str | None,
-        typer.Option(metavar="ID", help="Remove the feedback with this ID.", rich_help_panel=_SAY),
-    ] = None,
-    listing: Annotated[
-        bool, typer.Option("--list", help="List active feedback.", rich_help_panel=_SAY)
-    ] = False,
-    export: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Write the faults of active feedback as CSV of start,end, the form of --labels.",
-            rich_help_panel=_SAY,
-        ),
-    ] = None,
-    table: Annotated[
-        str | None,
-        typer.Option(
-            help="Table that contains the rows; needed to recognise similar events later. "
-            "Default with --events: the table of that run."
-        ),
-    ] = None,
-    note: Annotated[str, typer.Option(help="Comment.")] = "",
-    who: Annotated[str, typer.Option(help="Author.")] = "",
-    how: opt.OneTable,
-    shown: opt.OutputOptions,
+    model: Model, *, told: FeedbackOptions, how: opt.OneTable, shown: opt.OutputOptions
 ) -> None:
     """Mark an event as normal or as a fault; feedback is kept beside MODEL, in .feedback.jsonl.
 
@@ -104,28 +87,28 @@ def feedback_command(
     from vace_ad.app.loading import load_table
     from vace_ad.detector import load
 
-    given = [x for x in (normal, fault, events, undo, export) if x is not None]
-    if len(given) + listing != 1:
+    ways = (told.normal, told.fault, told.events, told.undo, told.export)
+    if sum(way is not None for way in ways) + told.listing != 1:
         raise FeedbackError("give one of --normal, --fault, --events, --list, --undo and --export")
     output = Output.of(shown)
     detector = load(existing(model))
-    if undo is not None:
-        output.say(detector.undo(undo).words())
-    elif export is not None:
-        output.say(_exported(detector.feedback.active, export))
-    elif not listing:
-        if events is not None:
-            what, source = _event(events)
-            table, verdict = table or source, "fault" if is_fault else "normal"
-        else:
-            verdict = "normal" if normal else "fault"
+    if told.undo is not None:
+        output.say(detector.undo(told.undo).words())
+    elif told.export is not None:
+        output.say(_exported(detector.feedback.active, told.export))
+    elif not told.listing:
+        table, verdict = told.table, "normal" if told.normal else "fault"
+        if told.events is not None:
+            what, source = _event(told.events)
+            table, verdict = table or source, "fault" if told.is_fault else "normal"
         rows = None if table is None else load_table([table], how, detector.channels_).table
-        if events is None:
-            what = _range(normal or fault or ("", ""), how.time_zone if rows is None else rows.zone)
-        said = detector.accept(what, rows, verdict=verdict, note=note, who=who)
+        if told.events is None:
+            zone = how.time_zone if rows is None else rows.zone
+            what = _range(told.normal or told.fault or ("", ""), zone)
+        said = detector.accept(what, rows, verdict=verdict, note=told.note, who=told.who)
         output.say(said.words())
     active = detector.feedback.active
-    if listing:
+    if told.listing:
         output.say(f"{detector.feedback.path}: {len(active)} active", "bold")
         for line in active:
             output.say(f"  {line.words()}")

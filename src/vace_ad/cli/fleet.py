@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -12,11 +13,11 @@ from vace_ad.cli.options import (
     FleetOptions,
     ResultOptions,
     TableOptions,
-    TrainingOptions,
     Where,
 )
 from vace_ad.cli.output import Output, command_line
 from vace_ad.errors import ConfigError
+from vace_ad.frames.read_options import TrainingOptions, names_of
 from vace_ad.wording import plain_text, plural
 
 if TYPE_CHECKING:
@@ -43,21 +44,21 @@ def detect_fleet(
     """Find the events of every machine; say and write the overview."""
     from vace_ad.fleet.fleet import Fleet
     from vace_ad.fleet.overview import incident_frame, overview_frame, write_overview
-    from vace_ad.fleet.task import Choice
 
-    share, rows, until = training.train_share, training.train_rows, training.train_until
-    given = {"share": share, "rows": rows, "until": until}
-    also = next((name for name, value in given.items() if value is not None), None)
+    ways = ("train_share", "train_rows", "train_until")
+    also = next((one for one in ways if getattr(training, one) is not None), None)
     if training.train_range or training.train_skip:
         raise ConfigError("--train-range and --train-skip cannot be combined with --by")
     if training.train_file is not None and also is not None:
-        raise ConfigError(f"--train-{also} and --train-file cannot be combined; give one of them")
+        raise ConfigError(
+            f"--{also.replace('_', '-')} and --train-file cannot be combined; give one of them"
+        )
     if fleet.shared and fleet.group is not None:
         raise ConfigError("--shared and --group cannot be combined; give one of them")
     out = results.out
     words = budget_words(alarming)
     with output.progress() as progress:
-        common = {
+        common: dict[str, Any] = {
             "budget": alarming.budget,
             "rules": alarming.rules,
             "step": alarming.step,
@@ -74,17 +75,18 @@ def detect_fleet(
         if fleet.models is not None:
             known = Fleet.load(
                 fleet.models,
-                _by(how),
+                names_of(how.by) or [],
                 jobs=fleet.jobs,
                 cluster=_cluster(fleet),
                 reading=how,
                 maintenance=config.maintenance,
             )
-            run = known.detect(paths, **common).run  # type: ignore[arg-type]
+            run = known.detect(paths, **common).run
         else:
-            choice = Choice(share, rows, until)
             new = _fleet(how, config, fleet)
-            run = new.fit_detect(paths, train=training.train_file, choice=choice, **common).run  # type: ignore[arg-type]
+            leading = replace(training, train_file=None)
+            found = new.fit_detect(paths, train=training.train_file, training=leading, **common)
+            run = found.run
     if out is not None:
         facts = {"command": command_line(), "machines": len(run.rows), "budget": words}
         write_overview(run, out, facts, words)
@@ -130,7 +132,7 @@ def _fleet(how: TableOptions, config: VACEConfig, fleet: FleetOptions) -> Fleet:
     from vace_ad.fleet.fleet import Fleet
 
     return Fleet(
-        _by(how),
+        names_of(how.by) or [],
         shared=fleet.shared,
         group=fleet.group,
         jobs=fleet.jobs,
@@ -138,12 +140,6 @@ def _fleet(how: TableOptions, config: VACEConfig, fleet: FleetOptions) -> Fleet:
         reading=how,
         **config.to_dict(),
     )
-
-
-def _by(how: TableOptions) -> list[str]:
-    from vace_ad.frames.read_options import names_of
-
-    return names_of(how.by) or []
 
 
 def _cluster(fleet: FleetOptions) -> str | None:
@@ -158,7 +154,7 @@ def budget_words(alarming: Alarming) -> str:
 
 
 def _say(run: FleetRun, budget: str, out: Path | None, output: Output) -> None:
-    from vace_ad.fleet.page import headline
+    from vace_ad.fleet.overview import headline
 
     output.say(headline(run), "bold")
     output.say(f"  {budget}")
@@ -171,7 +167,7 @@ def _say(run: FleetRun, budget: str, out: Path | None, output: Output) -> None:
 
 
 def _incidents(run: FleetRun, output: Output) -> None:
-    from vace_ad.fleet.time_spans import short_time
+    from vace_ad.fleet.incidents import short_time
 
     lines = []
     for number, one in enumerate(run.incidents[:_SHOWN], 1):
@@ -192,8 +188,8 @@ def _incidents(run: FleetRun, output: Output) -> None:
 
 
 def _machines(run: FleetRun, output: Output) -> None:
+    from vace_ad.fleet.incidents import short_time
     from vace_ad.fleet.overview import sensors_of, since
-    from vace_ad.fleet.time_spans import short_time
 
     troubled = [row for row in run.rows if row.anomalies]
     lines = [

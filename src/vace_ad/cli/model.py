@@ -15,6 +15,7 @@ from vace_ad.cli import output as end
 from vace_ad.cli.option_groups import parameters
 from vace_ad.cli.output import Output
 from vace_ad.errors import ConfigError, ModelFileError, VaceError
+from vace_ad.frames.read_options import TrainingOptions
 
 if TYPE_CHECKING:
     from vace_ad.detector import VACE
@@ -130,7 +131,7 @@ def score_command(
     if _one_of(model, fleet, how) is None:
         if scores is not None:
             raise ConfigError("--scores and --by cannot be combined; use --out for scores")
-        training, config = opt.TrainingOptions(), VACEConfig(**planned)
+        training, config = TrainingOptions(), VACEConfig(**planned)
         many.detect_fleet(paths, how, config, alarming, training, fleet, results, output)
         return
     assert model is not None

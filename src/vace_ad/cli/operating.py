@@ -1,14 +1,13 @@
-"""Operating measures on the command line: from predictions, or from a model run over the rows."""
+"""What `vace evaluate` is asked, and operating measures: from predictions, or from a model."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from vace_ad.errors import InputError
+from vace_ad.settings import setting
 
 if TYPE_CHECKING:
     import numpy as np
@@ -20,44 +19,83 @@ if TYPE_CHECKING:
 
 _OPERATING = "Operating measures"
 
-BudgetOption = Annotated[
-    str | None,
-    typer.Option(
-        "--budget",
-        metavar="WORDS",
-        help="False alarms to accept: '1 per week' (or day, or month), '1 in 10000 rows'. Sets the "
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """What is measured against what."""
+
+    label_column: str = setting("label", "Column of labels, 1 = anomalous, 0 = normal.")
+    score_column: str = setting("score", "Column of scores, high = anomalous.")
+    window: str = setting(
+        "100",
+        "Largest window of VUS in rows: a number, or 'auto' for the period of a channel, "
+        "as TSB-AD does. The channel is --series-column, else the first numeric column that "
+        "is neither label, score nor prediction and is not always increasing.",
+        "auto|N",
+    )
+    series_column: str | None = setting(
+        None, "Channel whose period sets the window with --window auto."
+    )
+    prediction_column: str | None = setting(
+        None,
+        "Column of 0/1 predictions. Without it and without --threshold, each measure "
+        "that needs predictions uses its own best threshold.",
+    )
+    threshold: float | None = setting(None, "Predict rows whose score exceeds this value.")
+    step_seconds: float | None = setting(
+        None, "Seconds between rows, for false alarms per day and delays."
+    )
+    budget: str | None = setting(
+        None,
+        "False alarms to accept: '1 per week' (or day, or month), '1 in 10000 rows'. Sets the "
         "number allowed and, with --model, the limit of alarms.",
-        rich_help_panel=_OPERATING,
-    ),
-]
-ModelOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--model",
-        help="Model file to compute scores and alarms with, as a table and as a stream.",
-        rich_help_panel=_OPERATING,
-    ),
-]
-Labels = Annotated[
-    Path | None,
-    typer.Option(
-        "--labels",
-        metavar="FILE",
-        help="Table with the label column, with the same rows in the same order; or past faults, "
+        "WORDS",
+        panel=_OPERATING,
+    )
+    model: Path | None = setting(
+        None,
+        "Model file to compute scores and alarms with, as a table and as a stream.",
+        panel=_OPERATING,
+    )
+    labels_file: Path | None = setting(
+        None,
+        "Table with the label column, with the same rows in the same order; or past faults, "
         "as CSV of start,end: then the time from alarm to failure is reported too.",
-        rich_help_panel=_OPERATING,
-    ),
-]
-Causes = Annotated[
-    Path | None,
-    typer.Option(
-        "--causes",
-        metavar="FILE",
-        help='JSON file of true channels, {"plant": [{"start": 120, "end": 180, "channels": '
+        "FILE",
+        flag="--labels",
+        panel=_OPERATING,
+    )
+    causes: Path | None = setting(
+        None,
+        'JSON file of true channels, {"plant": [{"start": 120, "end": 180, "channels": '
         '["flow"]}]}, by the name of the table; with --model.',
-        rich_help_panel=_OPERATING,
-    ),
-]
+        "FILE",
+        panel=_OPERATING,
+    )
+    drop_missing: bool = setting(
+        False, "Drop rows without a label or a score.", flag="--drop-missing"
+    )
+    as_json: bool = setting(False, "Print one JSON object instead of a table.", flag="--json")
+
+    def refuse_clashes(self) -> None:
+        """Refuse options that do not go together, before anything is read."""
+        names = ("threshold", "prediction_column")
+        given = [f"--{n.replace('_', '-')}" for n in names if getattr(self, n) is not None]
+        if len(given) > 1:
+            raise InputError("--threshold and --prediction-column cannot be combined; give one")
+        if self.model is not None and (given or self.drop_missing):
+            other = given[0] if given else "--drop-missing"
+            raise InputError(f"--model and {other} cannot be combined: the model makes the alarms")
+        if self.model is None and self.causes is not None:
+            raise InputError("--causes needs --model, which names channels: add it")
+        if self.model is None and not given:
+            counted = (("--step-seconds", self.step_seconds), ("--budget", self.budget))
+            for name, value in counted:
+                if value is not None:
+                    raise InputError(
+                        f"{name} needs predictions, to count false alarms and delays; "
+                        "add --threshold, --prediction-column or --model"
+                    )
 
 
 @dataclass(frozen=True)
@@ -71,14 +109,7 @@ class ModelResult:
     alarms: list[tuple[int, int, int]]  # rows [start, end) of events, and the row that raised each
 
 
-def judge_model(
-    path: Path,
-    model: Path,
-    labels: NDArray[Any],
-    budget: str | None,
-    causes: Path | None,
-    step_seconds: float | None,
-) -> ModelResult:
+def judge_model(path: Path, labels: NDArray[Any], asked: EvaluateOptions) -> ModelResult:
     """Score and alarm by a model: its scores, its events, and what they were worth."""
     import numpy as np
 
@@ -88,22 +119,24 @@ def judge_model(
     from vace_ad.frames.read_options import ReadOptions
     from vace_ad.metrics.backtest import operate, read_causes
 
-    detector = load(model)
+    assert asked.model is not None
+    detector = load(asked.model)
     loaded = load_table(path, ReadOptions(), detector.channels_)
     if len(loaded.table) != len(labels):
         raise InputError(
             f"{path} has {len(loaded.table):,} rows for the model and {len(labels):,} labels; "
             "expected one label a row: sort the table by time and drop repeated times first"
         )
-    step = detector.model_.step or _nanoseconds(step_seconds)
-    chosen = Budget.of(budget).at(step)
+    step = detector.model_.step or _nanoseconds(asked.step_seconds)
+    chosen = Budget.of(asked.budget).at(step)
+    causes = asked.causes
     known = [] if causes is None else _causes_of(path, read_causes(causes), causes)
     found = detector.detect(loaded.table, budget=chosen, step=step)
     counted = operate(detector, loaded.table, labels, chosen, step=step, causes=known, found=found)
     if not np.isfinite(found.scores).any():
         raise InputError(f"no row of {path} has a score; look for missing values")
     scores = np.nan_to_num(found.scores, nan=float(np.nanmin(found.scores)))
-    words = f"events of {model.name}, {found.threshold.words}"
+    words = f"events of {asked.model.name}, {found.threshold.words}"
     alarms = [
         (one.start, one.end, one.start if one.alarm is None else one.alarm)
         for one in found.anomalies
@@ -126,10 +159,7 @@ def past_faults(file: Path | None, column: str) -> list[Span]:
 
 
 def judge_predictions(
-    labels: NDArray[Any],
-    predictions: NDArray[Any],
-    budget: str | None,
-    step_seconds: float | None,
+    labels: NDArray[Any], predictions: NDArray[Any], asked: EvaluateOptions
 ) -> Operating:
     """Runs of predicted rows as events."""
     import numpy as np
@@ -137,7 +167,7 @@ def judge_predictions(
     from vace_ad.metrics import operating
     from vace_ad.metrics.events import find_events
 
-    rate = None if budget is None else _rate(budget, step_seconds)
+    rate = None if asked.budget is None else _rate(asked.budget, asked.step_seconds)
     events = np.stack(find_events(np.asarray(predictions) == 1), axis=1)
     return operating(labels, [(start, end) for start, end in events.tolist()], rate=rate)
 

@@ -13,7 +13,7 @@ import typer
 from vace_ad.cli.option_groups import Without
 from vace_ad.config import PLANNED
 from vace_ad.errors import ConfigError
-from vace_ad.frames.read_options import PLANT, Names, ReadOptions, names_of
+from vace_ad.frames.read_options import PLANT, Names, ReadOptions, TrainingOptions, names_of
 from vace_ad.settings import setting
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from vace_ad.config import VACEConfig
 
 EVENTS_FOUND = 3  # exit status under --fail-on-events
-_TRAINING = "Which rows are normal (give one way; default: the first 30 %)"
 _ALARMS = (
     "When to alarm (give one; default: one false alarm a week, or in 10,000 rows without time)"
 )
@@ -51,36 +50,6 @@ TablePaths = Annotated[
         "with --query. Delimiter, decimal sign, encoding, header and time column are recognised.",
     ),
 ]
-
-
-@dataclass(frozen=True)
-class TrainingOptions:
-    """Which rows are normal."""
-
-    train_share: float | None = setting(
-        None, "Share of leading rows used for training.", panel=_TRAINING
-    )
-    train_rows: int | None = setting(
-        None, "Number of leading rows used for training.", panel=_TRAINING
-    )
-    train_until: str | None = setting(
-        None, "Train on the rows before this time, for example 2026-03-01.", panel=_TRAINING
-    )
-    train_file: str | None = setting(None, "Train on this table instead.", panel=_TRAINING)
-    train_range: list[str] | None = setting(
-        None,
-        "Train on this range of time, for example 2026-01-01..2026-02-01; may be given several "
-        "times. All rows are then searched for events.",
-        "FROM..TO",
-        panel=_TRAINING,
-    )
-    train_skip: list[str] | None = setting(
-        None,
-        "Leave this range of time out of training, for example 2026-01-05..2026-01-07; may be "
-        "given several times.",
-        "FROM..TO",
-        panel=_TRAINING,
-    )
 
 
 SkipOptions = Annotated[
@@ -214,7 +183,7 @@ class DetectorOptions:
     def config(self) -> VACEConfig:
         """The settings, checked."""
         from vace_ad.config import VACEConfig
-        from vace_ad.frames.components import read_components
+        from vace_ad.frames.columns import read_components
 
         chosen: dict[str, Any] = {"random_state": self.seed, **self.planned()}
         for name in ("patch_length", "off", "run_up", "run_down"):

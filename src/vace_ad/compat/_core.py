@@ -3,39 +3,47 @@
 from __future__ import annotations
 
 import warnings
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
+from vace_ad.detector import VACE
 from vace_ad.errors import TooShortError, VaceWarning
-
-if TYPE_CHECKING:
-    from vace_ad.detector import VACE
 
 SHORTEST_PATCH = 4
 
 
-def fit(
-    values: NDArray[np.float64],  # (n_rows, n_channels)
-    *,
-    preset: str | None,
-    patch_length: int | None,
-    seed: int,
-    settings: dict[str, Any] | None,
-) -> VACE:
-    """Fit a detector; without `patch_length`, the default or the longest that fits."""
-    from vace_ad.detector import VACE
+class Adapter(Protocol):
+    """The settings that every adapter has."""
 
-    chosen: dict[str, Any] = {"random_state": seed, **(settings or {})}
-    default = VACEConfig.from_preset(preset)
-    length = patch_length or min(default.length, _longest(len(values)))
+    preset: str | None
+    patch_length: int | None
+    random_state: Any
+    settings: dict[str, Any] | None
+
+
+def fit(values: NDArray[np.float64], adapter: Adapter, seed: int | None = None) -> VACE:
+    """Fit a detector on rows (n_rows, n_channels) by the settings of an adapter.
+
+    Without `patch_length`, it is the default or the longest that fits.
+    """
+    seed = adapter.random_state if seed is None else seed
+    chosen: dict[str, Any] = {"random_state": seed, **(adapter.settings or {})}
+    default = VACEConfig.from_preset(adapter.preset)
+    length = adapter.patch_length or min(default.length, _longest(len(values)))
     if length != default.length:
         chosen = {"patch_length": length, **chosen}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", VaceWarning)  # these libraries take warnings as failures
-        return VACE(preset=preset, **chosen).fit(values)
+        return VACE(preset=adapter.preset, **chosen).fit(values)
+
+
+def columns(values: Any) -> NDArray[np.float64]:
+    """The rows (n_rows, n_channels) of a table, a series or an array."""
+    array = np.asarray(values, dtype=np.float64)
+    return array[:, None] if array.ndim == 1 else array
 
 
 def _longest(rows: int) -> int:

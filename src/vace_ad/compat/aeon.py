@@ -45,13 +45,7 @@ class VACEAnomalyDetector(BaseSeriesAnomalyDetector):  # type: ignore[misc]
         super().__init__(axis=0)
 
     def _fit(self, X: NDArray[np.float64], y: Any = None) -> Self:
-        self.detector_ = _core.fit(
-            np.asarray(X, dtype=np.float64),
-            preset=self.preset,
-            patch_length=self.patch_length,
-            seed=self.random_state,
-            settings=self.settings,
-        )
+        self.detector_ = _core.fit(np.asarray(X, dtype=np.float64), self)
         return self
 
     def _predict(self, X: NDArray[np.float64]) -> NDArray[np.float64]:

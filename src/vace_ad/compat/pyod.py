@@ -44,13 +44,7 @@ class VACEDetector(BaseDetector):  # type: ignore[misc]
         """Learn normal operation from rows in order of time; `y` is ignored."""
         values = check_array(X, dtype=np.float64, ensure_all_finite="allow-nan")
         self._set_n_classes(y)
-        self.detector_ = _core.fit(
-            values,
-            preset=self.preset,
-            patch_length=self.patch_length,
-            seed=self.random_state,
-            settings=self.settings,
-        )
+        self.detector_ = _core.fit(values, self)
         held_out = self.detector_.calibration_scores_
         # Gaps, and thinning of very long series, leave rows without a held-out score.
         whole = len(held_out) == len(values)

@@ -62,13 +62,7 @@ class VACEOutlierDetector(OutlierMixin, BaseEstimator):  # type: ignore[misc]
             raise ConfigError(f"contamination={self.contamination!r}: must be a share in (0, 0.5]")
         values = validate_data(self, X, dtype=np.float64, ensure_all_finite="allow-nan")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        self.detector_ = _core.fit(
-            values,
-            preset=self.preset,
-            patch_length=self.patch_length,
-            seed=seed,
-            settings=self.settings,
-        )
+        self.detector_ = _core.fit(values, self, seed)
         self.offset_ = -_core.threshold(self.detector_, self.contamination)
         return self
 

@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Self
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, ClassVar, Self
 
 from vace_ad.compat import _core
 from vace_ad.errors import needs
 
 with needs("sktime", "sktime", "the sktime adapter"):
-    from sktime.detection.base import BaseDetector
-
-if TYPE_CHECKING:
     import pandas as pd
+    from sktime.detection.base import BaseDetector
 
 
 class VACEDetector(BaseDetector):  # type: ignore[misc]
@@ -55,31 +50,19 @@ class VACEDetector(BaseDetector):  # type: ignore[misc]
         super().__init__()
 
     def _fit(self, X: Any, y: Any = None) -> Self:
-        self.detector_ = _core.fit(
-            _values(X),
-            preset=self.preset,
-            patch_length=self.patch_length,
-            seed=self.random_state,
-            settings=self.settings,
-        )
+        self.detector_ = _core.fit(_core.columns(X), self)
         return self
 
     def _predict(self, X: Any) -> pd.Series:
-        import pandas as pd
-
-        return pd.Series(_core.alarms(self.detector_, _values(X), self.budget), dtype="int64")
+        return pd.Series(_core.alarms(self.detector_, _core.columns(X), self.budget), dtype="int64")
 
     def _predict_scores(self, X: Any) -> pd.Series:
-        import pandas as pd
-
-        values = _values(X)
+        values = _core.columns(X)
         found = _core.alarms(self.detector_, values, self.budget)
         return pd.Series(_core.scores(self.detector_, values)[found], name="scores")
 
     def _transform_scores(self, X: Any) -> pd.DataFrame:
-        import pandas as pd
-
-        found = _core.scores(self.detector_, _values(X))
+        found = _core.scores(self.detector_, _core.columns(X))
         return pd.DataFrame({"scores": found}, index=getattr(X, "index", None))
 
     @classmethod
@@ -87,9 +70,3 @@ class VACEDetector(BaseDetector):  # type: ignore[misc]
         """Settings under which sktime's own tests are quick."""
         quick = {"patch_length": 8, "settings": {"encoders": 1}}
         return [quick, {**quick, "budget": "1 in 100 rows", "random_state": 1}]
-
-
-def _values(X: Any) -> NDArray[np.float64]:
-    """The rows (n_rows, n_channels) of what sktime hands over: a table, a series or an array."""
-    values = np.asarray(X, dtype=np.float64)
-    return values[:, None] if values.ndim == 1 else values

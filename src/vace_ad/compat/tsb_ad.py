@@ -6,15 +6,12 @@ scores of all rows of ``data``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.compat import _core
-
-if TYPE_CHECKING:
-    from vace_ad.detector import VACE
 
 # The settings that TSB-AD's tuning may vary, in the form of its HP_list.
 CUSTOM_AD_HP: dict[str, list[Any]] = {"patch_length": [64, 96, 128], "random_state": [0]}
@@ -36,23 +33,17 @@ class CustomAD:
         self.preset: str | None = given.pop("preset", preset)
         self.patch_length: int | None = given.pop("patch_length", patch_length)
         self.random_state = int(given.pop("random_state", random_state))
-        self.settings = given
+        self.settings: dict[str, Any] | None = given
 
     def fit(self, X: NDArray[np.float64], y: Any = None) -> Self:
         """Learn normal operation from the training part, (n_rows, n_channels)."""
-        self.detector_: VACE = _core.fit(
-            _columns(X),
-            preset=self.preset,
-            patch_length=self.patch_length,
-            seed=self.random_state,
-            settings=self.settings,
-        )
-        self.decision_scores_ = _core.scores(self.detector_, _columns(X))
+        self.detector_ = _core.fit(_core.columns(X), self)
+        self.decision_scores_ = _core.scores(self.detector_, _core.columns(X))
         return self
 
     def decision_function(self, X: NDArray[np.float64]) -> NDArray[np.float64]:
         """Score of each row, high when anomalous."""
-        self.decision_scores_ = _core.scores(self.detector_, _columns(X))
+        self.decision_scores_ = _core.scores(self.detector_, _core.columns(X))
         return self.decision_scores_
 
 
@@ -71,8 +62,3 @@ def run_custom_ad_unsupervised(data: NDArray[np.float64], **HP: Any) -> NDArray[
 # The names under which TSB-AD looks for them.
 run_Custom_AD_Semisupervised = run_custom_ad_semisupervised  # noqa: N816
 run_Custom_AD_Unsupervised = run_custom_ad_unsupervised  # noqa: N816
-
-
-def _columns(X: NDArray[np.float64]) -> NDArray[np.float64]:
-    values = np.asarray(X, dtype=np.float64)
-    return values[:, None] if values.ndim == 1 else values

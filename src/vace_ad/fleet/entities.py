@@ -14,17 +14,15 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from vace_ad.app.groups import BY_FILE, by_file, refuse_no_key, with_keys
-from vace_ad.app.loading import read_frame
+import polars as pl
+
+from vace_ad.app.loading import BY_FILE, by_file, read_frame, refuse_no_key, with_keys
 from vace_ad.atomic import whole_file
 from vace_ad.errors import InputError
 from vace_ad.frames.read_options import ReadOptions, names_of
 from vace_ad.frames.sources import TableSource, find_sources
-
-if TYPE_CHECKING:
-    import polars as pl
 
 JOINT = " / "  # between the keys of one machine
 _INDEX = "machines.json"
@@ -160,8 +158,6 @@ def _sort_rows(
 
 def _pieces(source: TableSource, how: ReadOptions) -> Iterator[tuple[pl.DataFrame, Sequence[str]]]:
     """A source's rows: Parquet some row groups at a time, anything else in one piece."""
-    import polars as pl
-
     path = Path(source.place)
     if path.suffix in (".parquet", ".pq") and path.is_file():
         lazy = pl.scan_parquet(path, hive_partitioning=False)

@@ -1,19 +1,24 @@
-"""Executors of a fleet: this process, several processes, or a Ray cluster."""
+"""Executors of a fleet: this process, several processes, a Ray cluster, or where a Dataset lies.
+
+Of a Ray Dataset each machine's rows go to one task, and only its result comes back.
+"""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+import pickle
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from vace_ad.errors import ConfigError
-from vace_ad.fleet.dataset import each_machine
+import polars as pl
+
+from vace_ad.app.loading import refuse_no_key
+from vace_ad.errors import ConfigError, InputError
+from vace_ad.fleet.entities import Machine, machines_in
 from vace_ad.fleet.task import Outcome, Task, compute, failures
-
-if TYPE_CHECKING:
-    import polars as pl
 
 
 class AnyExecutor(Protocol):
@@ -69,8 +74,6 @@ def _compute_rows(
     rows: pl.DataFrame, tasks: dict[str, Task], by: Sequence[str]
 ) -> tuple[Task, Outcome] | None:
     """The task of the machine that has these rows, where there is one."""
-    from vace_ad.fleet.entities import machines_in
-
     for entity in machines_in(rows, by):
         if (task := tasks.get(entity.name)) is not None:
             return task, compute(replace(task, entity=entity))
@@ -82,3 +85,97 @@ def _cores() -> int:
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1
+
+
+# Into how many parts rows are sorted: each is a task, and is in memory whole.
+_FEW, _MANY = 4, 200  # of counts; of rows, at most
+Keys = tuple[Any, ...]  # a machine's values in the columns that name it
+Work = Callable[["pl.DataFrame"], Any]  # of one machine's rows, with the columns that name it
+
+
+def is_dataset(data: Any) -> bool:
+    """Whether this is a Ray Dataset; Ray is not imported to find out."""
+    kind = type(data)
+    return kind.__module__.startswith("ray.data") and hasattr(data, "groupby")
+
+
+def count_rows(data: Any, by: Sequence[str]) -> dict[Keys, int]:
+    """The rows of each machine; refuses columns that tell none apart."""
+    missing = sorted(set(by) - set(data.columns()))
+    if missing:
+        raise InputError(f"no column is called {missing[0]!r}; there are {data.columns()}")
+    groups = data.groupby(list(by), num_partitions=_FEW).count().take_all()
+    counts = {tuple(one[name] for name in by): int(one["count()"]) for one in groups}
+    named = {keys: count for keys, count in counts.items() if None not in keys}
+    refuse_no_key(list(named.values()), by)
+    return named
+
+
+def dataset_machines(
+    data: Any, by: Sequence[str], fetch: int | None, machines: int
+) -> list[Machine]:
+    """The machines of a Dataset, in order of name.
+
+    With `fetch`, the key that makes groups or -1 for none, as many as `machines` with the most
+    rows, of all and of each group, have them here: a shared model is learned from those.
+    """
+    counts = count_rows(data, by)
+    frames: dict[str, Machine] = {}
+    if fetch is not None:
+        wanted = most_rows(counts, None if fetch < 0 else fetch, machines)
+        work = partial(_only, wanted=wanted, by=tuple(by))
+        frames = {one.name: one for one in each_machine(data, by, len(counts), work)}
+    found = (_named(keys, by, count) for keys, count in counts.items())
+    every = [frames.get(one.name, one) for one in found if one is not None]
+    return sorted(every, key=lambda one: one.name)
+
+
+def _named(keys: Keys, by: Sequence[str], rows: int) -> Machine | None:
+    """The machine of these keys, spelt as in its rows; None where they name nothing."""
+    if any(str(key).strip() == "" for key in keys):
+        return None
+    one = pl.DataFrame({name: [key] for name, key in zip(by, keys, strict=True)})
+    return replace(machines_in(one, by)[0], rows=rows, frame=None)
+
+
+def _only(rows: pl.DataFrame, wanted: set[Keys], by: Sequence[str]) -> Machine | None:
+    """A machine with its rows, where they are wanted."""
+    return machines_in(rows, by)[0] if rows.select(by).row(0) in wanted else None
+
+
+def most_rows(counts: dict[Keys, int], group: int | None, machines: int) -> set[Keys]:
+    """So many machines with the most rows, of all and of each value of the key `group`.
+
+    By their keys: a number of rows would name whole fleets whose machines are equally long.
+    """
+    ordered = sorted(counts, key=lambda keys: (-counts[keys], str(keys)))
+    chosen = set(ordered[:machines])
+    if group is None:
+        return chosen
+    seen: Counter[Any] = Counter()
+    for keys in ordered:
+        seen[keys[group]] += 1
+        if seen[keys[group]] <= machines:
+            chosen.add(keys)
+    return chosen
+
+
+def each_machine(data: Any, by: Sequence[str], machines: int, work: Work) -> list[Any]:
+    """What `work` gives for each machine, in no order; None is left out."""
+    import ray
+
+    names = list(by)
+    shared = ray.put(work)  # its models travel once to each node, not with every task
+
+    def group(table: Any) -> dict[str, list[bytes]]:
+        frame = pl.from_arrow(table)
+        assert isinstance(frame, pl.DataFrame)
+        frame = frame.drop_nulls(names)  # rows that name no machine are a group of their own
+        result = ray.get(shared)(frame) if frame.height else None
+        return {"result": [pickle.dumps(result)]}
+
+    parted = data.groupby(list(by), num_partitions=min(_MANY, machines))
+    done = parted.map_groups(group, batch_format="pyarrow").take_all()
+    # Bytes that our own tasks wrote a moment ago, no file of anybody's.
+    found = [pickle.loads(one["result"]) for one in done]
+    return [one for one in found if one is not None]

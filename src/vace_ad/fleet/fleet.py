@@ -5,27 +5,25 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+import polars as pl
 
 from vace_ad.alarms import Budget, Rules
 from vace_ad.app.run import Alarming
 from vace_ad.config import VACEConfig
+from vace_ad.detector import VACE
 from vace_ad.errors import ConfigError, NotFittedError
-from vace_ad.fleet.dataset import is_dataset
-from vace_ad.fleet.executor import Executor
+from vace_ad.fleet.executor import Executor, is_dataset
 from vace_ad.fleet.models import FleetModels, group_column
 from vace_ad.fleet.overview import incident_frame, overview_frame
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun, run_fleet
-from vace_ad.fleet.task import Choice, Job
+from vace_ad.fleet.task import Job, detector_of
 from vace_ad.frames.idle import word_columns
-from vace_ad.frames.read_options import ReadOptions
+from vace_ad.frames.read_options import ReadOptions, TrainingOptions
+from vace_ad.frames.write import frame_like
 from vace_ad.progress import Progress, silent
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from vace_ad.detector import VACE
 
 
 @dataclass(frozen=True)
@@ -59,8 +57,6 @@ class FleetDetection:
         )
 
     def _kind(self, frame: pl.DataFrame) -> Any:
-        from vace_ad.frames.write import frame_like
-
         return frame_like(self._like, frame.to_dict(as_series=False))
 
 
@@ -208,7 +204,7 @@ class Fleet:
         data: Any,
         *,
         train: Any = None,
-        choice: Choice | None = None,
+        training: TrainingOptions | None = None,
         budget: Budget | str | None = None,
         rules: Rules | None = None,
         step: int | None = None,
@@ -219,13 +215,13 @@ class Fleet:
     ) -> FleetDetection:
         """Learn from each machine's leading rows, or from `train`; the events of the others.
 
-        `choice` says how many rows lead: by share, by number, or before a time.
+        `training` says how many rows lead: by share, by number, or before a time.
         """
         self._check()
         job = self._job(budget, rules, step, score_format, command)
         run = run_fleet(
             data,
-            replace(job, choice=choice or Choice()),
+            replace(job, training=training or TrainingOptions()),
             _path(folder),
             executor=self.executor,
             shared=self.shared,
@@ -238,18 +234,18 @@ class Fleet:
     @property
     def models_(self) -> dict[str, VACE]:
         """The model of each machine that has one of its own."""
-        return {name: self._fitted.detector(one) for name, one in self._fitted.machines.items()}
+        return {name: detector_of(one) for name, one in self._fitted.machines.items()}
 
     @property
     def groups_(self) -> dict[str, VACE]:
         """The model of each group."""
-        return {name: self._fitted.detector(one) for name, one in self._fitted.groups.items()}
+        return {name: detector_of(one) for name, one in self._fitted.groups.items()}
 
     @property
     def shared_(self) -> VACE | None:
         """The model for machines without one, None where there is none."""
         shared = self._fitted.shared
-        return None if shared is None else self._fitted.detector(shared)
+        return None if shared is None else detector_of(shared)
 
     @property
     def failures_(self) -> dict[str, str]:
@@ -284,6 +280,4 @@ def _path(folder: str | Path | None) -> Path | None:
 
 def _like(data: Any) -> Any:
     """A table of the kind that answers come in: Arrow for a Ray Dataset."""
-    import polars as pl
-
     return pl.DataFrame().to_arrow() if is_dataset(data) else data

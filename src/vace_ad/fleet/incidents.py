@@ -1,17 +1,18 @@
-"""Incidents of a fleet: events of several machines at the same time, the most severe first."""
+"""Incidents of a fleet, events of several machines at the same time; machines that vanished."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from vace_ad.alarms.events import NO_DATA, Event
 from vace_ad.alarms.incidents import Grouping
+from vace_ad.app.results import event_record
 from vace_ad.fleet.results import MachineRow
-from vace_ad.fleet.time_spans import split_offset
 
 
 @dataclass
@@ -82,3 +83,83 @@ def _incident(group: list[tuple[str, dict[str, Any]]], timed: bool) -> FleetInci
         max(worst.values()),
         sorted(blamed, key=lambda sensor: -blamed[sensor])[:5],
     )
+
+
+def split_offset(stamp: str) -> tuple[str, str]:
+    """An ISO time and the offset from UTC at its end, empty where there is none."""
+    if len(stamp) > 6 and stamp[-6] in "+-" and stamp[-3] == ":":
+        return stamp[:-6], stamp[-6:]
+    return stamp, ""
+
+
+def short_time(stamp: str) -> str:
+    """A time without the zeros at its end; a row's number as it is.
+
+    >>> short_time("2026-03-01T08:35:00.000000000+01:00")
+    '2026-03-01 08:35 +01:00'
+    """
+    clock, offset = split_offset(stamp)
+    return f"{_trimmed(clock)} {offset}".rstrip()
+
+
+def short_span(start: str, end: str) -> str:
+    """From one time to another, with what both share said once.
+
+    >>> short_span("2026-03-01T08:35:00+01:00", "2026-03-01T09:57:00+01:00")
+    '2026-03-01 08:35 – 09:57 +01:00'
+    """
+    (first, offset), (last, after) = split_offset(start), split_offset(end)
+    first, last = _trimmed(first), _trimmed(last)
+    if offset != after:  # the clocks changed in between
+        return f"{first} {offset} – {last} {after}"
+    day, _, clock = last.partition(" ")
+    same = clock and first.startswith(f"{day} ")
+    return f"{first} – {clock if same else last} {offset}".rstrip()
+
+
+def _trimmed(clock: str) -> str:
+    clock = clock.replace("T", " ")
+    if "." in clock:
+        clock = clock.rstrip("0").rstrip(".")
+    return clock.removesuffix(":00") if clock.count(":") == 2 else clock
+
+
+_NAMED = 5  # in the note
+
+
+def with_vanished(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[str]]:
+    """The rows, and a note; machines that vanished have an event from their last row on.
+
+    A machine has vanished when it lacks as many rows at its end as are a gap within.
+    """
+    stamps = [row.until for row in rows if row.until is not None]
+    if not stamps:
+        return list(rows), []
+    newest = max(stamps, key=nanoseconds)
+    judged = [_judged(row, newest) for row in rows]
+    gone = [row for row in judged if vanished_since(row)]
+    if not gone:
+        return judged, []
+    named = ", ".join(
+        f"{row.machine} since {short_time(vanished_since(row) or '')}" for row in gone[:_NAMED]
+    )
+    more = f" and {len(gone) - _NAMED:,} more" if len(gone) > _NAMED else ""
+    return judged, [f"no data up to the end of the others: {named}{more}"]
+
+
+def _judged(row: MachineRow, newest: str) -> MachineRow:
+    if row.until is None or row.patience is None:
+        return row
+    if nanoseconds(newest) - nanoseconds(row.until) <= row.patience:
+        return row
+    event = event_record(Event(row.rows, row.rows, row.rows, NO_DATA))
+    times = {"start_time": row.until, "end_time": newest, "height": None}
+    return replace(row, events=(*row.events, {**event, **times}))
+
+
+def vanished_since(row: MachineRow) -> str | None:
+    """When a machine sent its last row; None where it goes on to the end."""
+    last = row.events[-1] if row.events else None
+    if last is None or last["kind"] != NO_DATA or last["start"] != row.rows or not row.rows:
+        return None
+    return str(last["start_time"])

@@ -11,19 +11,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from vace_ad.app.loading import Loaded
-from vace_ad.app.training_rows import TrainingRows, fit_detector
+from vace_ad.app.training_rows import TrainingRows, choose_training, fit_detector
 from vace_ad.atomic import whole_file
+from vace_ad.detector import VACE
 from vace_ad.errors import ConfigError, InputError, VaceError
 from vace_ad.fleet.entities import Machine, folder_name
-from vace_ad.fleet.task import Job, Model, detector_of, load_entity, training_rows
+from vace_ad.fleet.task import Job, Model, load_entity
 from vace_ad.progress import silent
 from vace_ad.settings import option
-
-if TYPE_CHECKING:
-    from vace_ad.detector import VACE
 
 FILE = "models.json"
 MACHINES = 12  # whose rows a common model is learned from, those with the most rows
@@ -48,10 +45,6 @@ class FleetModels:
         if own is not None:
             return own, False
         return self.shared, not self.everybody
-
-    def detector(self, model: Model) -> VACE:
-        """A model, read where it is a file."""
-        return detector_of(model)
 
     def write(self, folder: Path, by: Sequence[str]) -> None:
         """Write which file is whose model; they are in the same folder."""
@@ -133,7 +126,7 @@ def _normal(entity: Machine, job: Job) -> Loaded | None:
         loaded = load_entity(entity, job.how)
         if job.alarming is None:
             return loaded
-        training = training_rows(loaded, job)
+        training = choose_training(loaded, job.config, job.training, job.how)
     except VaceError:
         return None  # its own row says why
     assert training.rows is not None

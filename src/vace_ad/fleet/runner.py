@@ -13,27 +13,31 @@ from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import narwhals.stable.v2 as nw
+import polars as pl
 
 from vace_ad.alarms import Budget
 from vace_ad.app.results import writing
 from vace_ad.atomic import whole_file
 from vace_ad.errors import ConfigError, InputError
-from vace_ad.fleet.dataset import dataset_machines, is_dataset
 from vace_ad.fleet.entities import Machine, find_entities, machines_in
-from vace_ad.fleet.executor import AnyExecutor, DatasetExecutor, Executor
-from vace_ad.fleet.incidents import FleetIncident, find_incidents
+from vace_ad.fleet.executor import (
+    AnyExecutor,
+    DatasetExecutor,
+    Executor,
+    dataset_machines,
+    is_dataset,
+)
+from vace_ad.fleet.incidents import FleetIncident, find_incidents, vanished_since, with_vanished
 from vace_ad.fleet.models import MACHINES, FleetModels, group_column
 from vace_ad.fleet.passes import Passes, row_store
 from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.task import Job
 from vace_ad.fleet.threshold import LEAST, kept_to_budget
-from vace_ad.fleet.vanished import vanished_since, with_vanished
 from vace_ad.frames.read_options import ReadOptions, names_of
 from vace_ad.progress import Progress, silent
-
-if TYPE_CHECKING:
-    import polars as pl
 
 PLAN = "fleet.json"
 _PARTS, _NORMAL = ".parts", ".normal"
@@ -165,8 +169,6 @@ def _are_paths(data: Any) -> bool:
 
 def _as_polars(data: Any) -> pl.DataFrame:
     """Any kind of table as a polars one; a pandas index of times becomes a column."""
-    import narwhals.stable.v2 as nw
-
     index: Any = getattr(data, "index", None)
     if getattr(getattr(index, "dtype", None), "kind", "") == "M":
         title = index.name if index.name not in (None, *data.columns) else "\0index"
@@ -205,7 +207,7 @@ def _same_settings(
         "how": repr(job.how),
         "config": job.config.to_dict(),
         "alarming": None if job.alarming is None else asdict(job.alarming),
-        "choice": asdict(job.choice),
+        "choice": asdict(job.training),
         "shared": kind,
         "models": models and [str(models.machines), str(models.groups), str(models.shared)],
         "machines": [[one.name, one.rows, _sizes(one)] for one in entities],

@@ -8,35 +8,29 @@ from __future__ import annotations
 import json
 import traceback
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import Any, NamedTuple, Union
 
 import numpy as np
+import polars as pl
 
 from vace_ad.alarms.events import ANOMALY
 from vace_ad.app.loading import Loaded, load_frame, read_frame
 from vace_ad.app.results import event_record, iso_time, plain
 from vace_ad.app.run import Alarming, Run, detect_with, fit_and_detect, write_page, write_results
 from vace_ad.app.training_rows import TrainingRows, choose_training, fit_detector
-from vace_ad.atomic import whole_file
 from vace_ad.config import VACEConfig
+from vace_ad.detector import VACE, load
 from vace_ad.errors import TooShortError, VaceError
 from vace_ad.fleet.entities import Machine, folder_name
-from vace_ad.fleet.peaks import peaks_of
 from vace_ad.fleet.results import MachineRow, Status
-from vace_ad.fleet.threshold import own_bar, supported
+from vace_ad.fleet.threshold import own_bar, peaks_of, supported
 from vace_ad.frames.read import ReadReport
-from vace_ad.frames.read_options import ReadOptions, names_of
-from vace_ad.frames.sources import TableSource
+from vace_ad.frames.read_options import ReadOptions, TrainingOptions, names_of
+from vace_ad.frames.sources import FILE, TableSource
 from vace_ad.progress import silent
-
-if TYPE_CHECKING:
-    import polars as pl
-
-    from vace_ad.detector import VACE
-
 
 Model = Union[str, "VACE"]  # the path of a model's file, or the detector
 REPORT = "report.html"  # as write_results names it
@@ -47,22 +41,15 @@ _FILE_OPTIONS = (
 
 
 @dataclass(frozen=True)
-class Choice:
-    """Which of a machine's rows are normal: by share, by number, or before a time."""
-
-    share: float | None = None
-    rows: int | None = None
-    until: str | None = None
-
-
-@dataclass(frozen=True)
 class Job:
     """What is the same for every machine of a run."""
 
     how: ReadOptions
     config: VACEConfig
     alarming: Alarming | None  # None: learn only
-    choice: Choice = Choice()
+    training: TrainingOptions = field(
+        default_factory=TrainingOptions
+    )  # which rows of a machine are normal
     folder: str | None = None  # of the run: each machine's results, or its model
     every_report: bool = True  # at once; else of those that `page` asks for, once all are judged
     kind: str = "parquet"  # of the scores
@@ -124,8 +111,6 @@ def detector_of(model: Model, planned: tuple[str, ...] = ()) -> VACE:
     """A model, read where it is a file; `planned` windows are newer than those it has."""
     if not isinstance(model, str):
         return model
-    from vace_ad.detector import load
-
     return load(model, **({"maintenance": planned} if planned else {}))
 
 
@@ -149,10 +134,6 @@ def load_entity(
 
 def _by_origin(frame: pl.DataFrame, places: list[str]) -> pl.DataFrame:
     """Number rows by the file that they came from, not by the piece."""
-    import polars as pl
-
-    from vace_ad.frames.concat import FILE
-
     firsts = [places.index(place) for place in places]
     return frame.with_columns(
         pl.col(FILE).replace_strict(dict(enumerate(firsts)), return_dtype=pl.UInt32)
@@ -207,7 +188,11 @@ def _judge(task: Task, learned: VACE | None = None) -> Run:
         alarming = _alarming(task, detector.model_.step, detector.calibration_.n_rows)
         return _with_model(detector, loaded, task, alarming)
     loaded = load_entity(task.entity, job.how)
-    training = training_rows(loaded, job) if task.normal is None else _other_rows(task, loaded)
+    training = (
+        choose_training(loaded, job.config, job.training, job.how)
+        if task.normal is None
+        else _other_rows(task, loaded)
+    )
     alarming = _alarming(task, training.tables[0].clock.step, _count(training))
     if learned is not None:
         return detect_with(learned, loaded, training, alarming, command=job.command)
@@ -216,28 +201,11 @@ def _judge(task: Task, learned: VACE | None = None) -> Run:
 
 def _page(task: Task) -> MachineRow:
     """Write the report of a machine whose results are there."""
-    from vace_ad.detector import load
-
     folder = machine_folder(task.job, folder_name(task.entity.name))
     run = _judge(task, None if task.model is not None else load(folder / "model.vace"))
     notes = json.loads((folder / "run.json").read_text())["notes"]  # also what the fit had to say
-    with whole_file(folder / REPORT) as draft:
-        write_page(replace(run, notes=notes), draft)
+    write_page(replace(run, notes=notes), folder / REPORT)
     return MachineRow(task.entity.name, "ok")
-
-
-def training_rows(loaded: Loaded, job: Job) -> TrainingRows:
-    """Which of a machine's own rows are normal."""
-    choice = job.choice
-    return choose_training(
-        loaded,
-        job.config,
-        share=choice.share,
-        rows=choice.rows,
-        until=choice.until,
-        file=None,
-        how=job.how,
-    )
 
 
 def _other_rows(task: Task, loaded: Loaded) -> TrainingRows:

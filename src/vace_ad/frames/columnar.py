@@ -1,33 +1,37 @@
-"""Parquet and Arrow files; a damaged one raises one clear error."""
+"""Parquet and Arrow files; a damaged one raises one clear error.
+
+How large an Arrow file becomes is told from its own description, before anything is unpacked. A
+file is a row of messages: a description (a flatbuffer) and a body of buffers. A packed buffer
+begins with the number of bytes that it unpacks to, and an unpacker reserves that many.
+"""
 
 from __future__ import annotations
 
 import io
+import mmap
+import struct
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import NamedTuple
+
+import polars as pl
+import polars.selectors as cs
 
 from vace_ad.errors import TableReadError
-from vace_ad.frames.arrow_size import arrow_size
 from vace_ad.frames.limits import check_cells, too_large
 from vace_ad.frames.text import first_line
-
-if TYPE_CHECKING:
-    import polars as pl
-    import polars.selectors as cs
 
 _PROBES = 32  # rows of a Parquet file whose words are measured before all are unpacked
 
 
 def read_typed(
     name: str, data: bytes | Path, kind: str, most: int
-) -> tuple[pl.DataFrame, list[str]]:
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
     """Read a Parquet or Arrow file whose cells fit into `most` bytes, and say what is left out.
 
     Columns of lists, structures and bytes are never unpacked: they cannot be channels, and a cell
     of them may be of any size.
     """
-    import polars as pl
-
     try:
         if kind == "Parquet":
             frame, nested = _parquet(name, data, most)
@@ -50,13 +54,10 @@ def read_typed(
         ) from error
     shown = ", ".join(map(repr, nested[:5])) + (", …" if len(nested) > 5 else "")
     note = f"columns of lists, structures or bytes are not read: {shown}"
-    return frame, [note] if nested else []
+    return frame, (note,) if nested else ()
 
 
 def _parquet(name: str, data: bytes | Path, most: int) -> tuple[pl.DataFrame, list[str]]:
-    import polars as pl
-    import polars.selectors as cs
-
     lazy = pl.scan_parquet(
         io.BytesIO(data) if isinstance(data, bytes) else data, hive_partitioning=False
     )
@@ -75,8 +76,6 @@ def _parquet(name: str, data: bytes | Path, most: int) -> tuple[pl.DataFrame, li
 def _arrow(
     name: str, data: bytes | Path, stream: bool, most: int
 ) -> tuple[pl.DataFrame, list[str]]:
-    import polars as pl
-
     source = io.BytesIO(data) if isinstance(data, bytes) else data
     rows, size = arrow_size(data, stream=stream)
     schema = pl.read_ipc_stream(source, n_rows=0).schema if stream else pl.read_ipc_schema(source)
@@ -92,21 +91,121 @@ def _arrow(
 
 def _flat(schema: pl.Schema) -> tuple[list[str], list[str]]:
     """Columns of single values, and the others."""
-    import polars as pl
-
     nested = [n for n, kind in schema.items() if kind.is_nested() or kind in (pl.Binary, pl.Object)]
     return [n for n in schema.names() if n not in set(nested)], nested
 
 
 def _words() -> cs.Selector:
-    import polars.selectors as cs
-
     return cs.string() | cs.categorical() | cs.enum()
 
 
 def _text_bytes(frame: pl.DataFrame) -> int:
     """Bytes of all words of a table."""
-    import polars as pl
-
     words = frame.select(_words().cast(pl.String).str.len_bytes().cast(pl.UInt64).sum())
     return sum(words.row(0)) if words.width else 0
+
+
+_MAGIC = b"ARROW1"
+_CONTINUED = 0xFFFFFFFF  # before the length of a description
+_DICTIONARY, _BATCH = 2, 3  # kinds of messages
+_NOT_PACKED = -1
+
+
+class Size(NamedTuple):
+    """Rows of all batches, and bytes of all buffers once unpacked."""
+
+    rows: int
+    bytes: int
+
+
+def arrow_size(data: bytes | Path, *, stream: bool) -> Size:
+    """The size of an Arrow file or stream; ValueError where its description does not hold."""
+    if isinstance(data, bytes):
+        return _size(data, stream)
+    with data.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as view:
+        return _size(view, stream)
+
+
+def _size(data: bytes | mmap.mmap, stream: bool) -> Size:
+    rows = total = 0
+    try:
+        for start in _stream(data) if stream else _blocks(data):
+            own_rows, own_bytes = _message(data, start)
+            rows, total = rows + own_rows, total + own_bytes
+    except struct.error as error:  # a place outside the file
+        raise ValueError("its description does not hold") from error
+    return Size(rows, total)
+
+
+def _number(data: bytes | mmap.mmap, at: int, kind: str) -> int:
+    if at < 0:
+        raise struct.error
+    return int(struct.unpack_from(f"<{kind}", data, at)[0])
+
+
+def _field(data: bytes | mmap.mmap, table: int, i: int) -> int | None:
+    """Where field `i` of a flatbuffer's table lies; None where it has its default."""
+    layout = table - _number(data, table, "i")
+    if 4 + 2 * i >= _number(data, layout, "H"):
+        return None
+    offset = _number(data, layout + 4 + 2 * i, "H")
+    return table + offset if offset else None
+
+
+def _target(data: bytes | mmap.mmap, at: int | None) -> int | None:
+    return None if at is None else at + _number(data, at, "I")
+
+
+def _description(data: bytes | mmap.mmap, at: int) -> tuple[int, int]:
+    """Where the description of the message at this place begins, and its length."""
+    if _number(data, at, "I") == _CONTINUED:
+        at += 4
+    return at + 4, _number(data, at, "i")
+
+
+def _stream(data: bytes | mmap.mmap) -> Iterator[int]:
+    """Where each message of a stream begins."""
+    at = 0
+    while at + 8 <= len(data):
+        start, length = _description(data, at)
+        if length <= 0:
+            return
+        yield at
+        body = _field(data, start + _number(data, start, "I"), 3)
+        at = start + length + (0 if body is None else max(0, _number(data, body, "q")))
+
+
+def _blocks(data: bytes | mmap.mmap) -> Iterator[int]:
+    """Where the footer of a file says that dictionaries and batches begin."""
+    end = len(data) - len(_MAGIC)
+    if bytes(data[end:]) != _MAGIC:
+        raise ValueError("it is cut short")
+    footer = end - 4 - _number(data, end - 4, "i")
+    table = footer + _number(data, footer, "I")
+    for i in (2, 3):  # dictionaries, batches
+        blocks = _target(data, _field(data, table, i))
+        for k in range(_number(data, blocks, "I") if blocks is not None else 0):
+            assert blocks is not None
+            yield _number(data, blocks + 4 + 24 * k, "q")
+
+
+def _message(data: bytes | mmap.mmap, at: int) -> Size:
+    start, length = _description(data, at)
+    table = start + _number(data, start, "I")
+    kind_at, header = _field(data, table, 1), _target(data, _field(data, table, 2))
+    kind = _number(data, kind_at, "B") if kind_at is not None else 0
+    if kind == _DICTIONARY and header is not None:
+        header = _target(data, _field(data, header, 1))
+    if kind not in (_DICTIONARY, _BATCH) or header is None:
+        return Size(0, 0)
+    rows_at, buffers = _field(data, header, 0), _target(data, _field(data, header, 2))
+    packed, body, total = _field(data, header, 3) is not None, start + length, 0
+    for k in range(_number(data, buffers, "I") if buffers is not None else 0):
+        assert buffers is not None
+        offset, size = (_number(data, buffers + 4 + 16 * k + 8 * j, "q") for j in (0, 1))
+        if packed and size >= 8:
+            unpacked = _number(data, body + offset, "q")
+            size = size - 8 if unpacked == _NOT_PACKED else unpacked
+        total += max(0, size)
+    rows = _number(data, rows_at, "q") if rows_at is not None else 0
+    return Size(max(0, rows) if kind == _BATCH else 0, total)

@@ -1,13 +1,17 @@
-"""Which columns become channels, and notes on the others."""
+"""Which columns become channels, notes on the others, and the component each belongs to."""
 
 from __future__ import annotations
 
+import csv
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -15,14 +19,23 @@ from vace_ad.errors import InputError, TableReadError
 from vace_ad.settings import option
 
 if TYPE_CHECKING:
-    import narwhals.stable.v2 as nw
     import polars as pl
+
 
 _FEW = 12  # different words that a column of states has at most
 _SHOWN = 5  # columns that a note on many of them names
 _Look = tuple["ColumnNote | None", "NDArray[np.float64] | None"]
 
 _LABEL = re.compile(r"(is_?)?(label|anomaly|anomalies|attack|outlier|fault)s?", re.IGNORECASE)
+
+
+def no_column(name: str, columns: Iterable[str], where: str = "") -> InputError:
+    """The error that a name is no column, with the closest one; `where` says who named it."""
+    every = list(columns)
+    close = get_close_matches(name, every, n=1)
+    listing = f"the table has {', '.join(every[:12])}{', …' if len(every) > 12 else ''}"
+    hint = f"did you mean {close[0]!r}?" if close else listing
+    return InputError(f"{where}no column is called {name!r}; {hint}")
 
 
 @dataclass(frozen=True)
@@ -75,18 +88,16 @@ def channels_of(
     and identical columns are kept: a sensor at rest that starts to move, or two copies that
     part, are what a detector is for.
     """
-    unknown = [name for name in [*(only or ()), *drop] if name not in frame.columns]
-    if unknown:
-        raise InputError(
-            f"no column is called {unknown[0]!r}; the table has {', '.join(frame.columns[:12])}"
-            f"{', …' if frame.width > 12 else ''}"
-        )
+    for name in (*(only or ()), *drop):
+        if name not in frame.columns:
+            raise no_column(name, frame.columns)
     notes: list[ColumnNote] = []
     columns: dict[str, NDArray[np.float64]] = {}
     for name in frame.columns:
         if name in drop or (only is not None and name not in only):
             continue
-        note, column = _look(frame[name], chosen=only is not None)
+        series = nw.from_native(frame[name], series_only=True)
+        note, column = _look(series, name, chosen=only is not None)
         if note is not None:
             notes.append(note)
         if column is not None:
@@ -113,8 +124,6 @@ def clean_frame(data: Any, expected: Sequence[str] = ()) -> tuple[Any, list[str]
     the first is kept. Columns that are `expected` stay as they are, and nothing is said of them.
     Anything else than a table, such as an array, comes back as it is.
     """
-    import narwhals.stable.v2 as nw
-
     try:
         frame = nw.from_native(data, eager_only=True)
     except (TypeError, ValueError):
@@ -128,7 +137,7 @@ def clean_frame(data: Any, expected: Sequence[str] = ()) -> tuple[Any, list[str]
             timed = timed or name not in expected
             kept.append(name)
             continue
-        note, column = _look_at(frame[name], str(name), chosen=False)
+        note, column = _look(frame[name], str(name), chosen=False)
         if note is None and column is not None:
             note = copies.note(str(name), column)
         if note is not None:
@@ -139,15 +148,8 @@ def clean_frame(data: Any, expected: Sequence[str] = ()) -> tuple[Any, list[str]
     return (data if len(kept) == frame.shape[1] else frame.select(kept).to_native()), told
 
 
-def _look(column: pl.Series, *, chosen: bool) -> _Look:
+def _look(column: nw.Series[Any], name: str, *, chosen: bool) -> _Look:
     """A note where the column is odd, and its values where it is kept."""
-    import narwhals.stable.v2 as nw
-
-    return _look_at(nw.from_native(column, series_only=True), column.name, chosen=chosen)
-
-
-def _look_at(column: nw.Series[Any], name: str, *, chosen: bool) -> _Look:
-    import narwhals.stable.v2 as nw
 
     def left_out(kind: str) -> _Look:
         return ColumnNote(name, kind, "left out", kept=False), None
@@ -207,3 +209,33 @@ class _Copies:
             return None
         done = "kept, so that it is noticed when they part"
         return ColumnNote(name, f"identical to {first!r}", done, kept=True)
+
+
+HEADER = ("sensor", "component")
+
+
+def read_components(path: Path) -> tuple[str, ...]:
+    """Lines `sensor,component`, with or without that header, as `component/sensor` each."""
+    try:
+        lines = path.read_text("utf-8-sig").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise TableReadError(f"{path} cannot be read: {error}") from error
+    found: dict[str, str] = {}
+    for number, cells in enumerate(csv.reader(lines), start=1):
+        row = [cell.strip() for cell in cells]
+        if not any(row) or (number == 1 and tuple(map(str.lower, row)) == HEADER):
+            continue
+        if len(row) != 2 or not all(row):
+            raise TableReadError(
+                f"{path}, line {number}: {','.join(cells)!r} came; write a sensor and its "
+                "component: flow,pump"
+            )
+        sensor, component = row
+        if found.setdefault(sensor, component) != component:
+            raise TableReadError(
+                f"{path}, line {number}: {sensor!r} is of {found[sensor]!r} above and of "
+                f"{component!r} here; keep one of them"
+            )
+    if not found:
+        raise TableReadError(f"{path} names no sensor; write one a line: sensor,component")
+    return tuple(f"{component}/{sensor}" for sensor, component in found.items())

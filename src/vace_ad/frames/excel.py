@@ -1,37 +1,42 @@
-"""Excel workbooks: the sheet and the header row are found, or given."""
+"""Excel workbooks: the sheet and the header row are found, or given.
+
+A reader of sheets reserves every cell between the first and the last, so that one cell in the last
+corner, or one that is repeated, takes more memory than the file has any right to: they are counted
+before.
+"""
 
 from __future__ import annotations
 
+import io
 import logging
+import re
+import zipfile
+import zlib
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from vace_ad.errors import InputError, MissingExtraError, TableReadError
 from vace_ad.frames.header import Head, find_head
-from vace_ad.frames.sheet_size import UNREADABLE, check_sheets
+from vace_ad.frames.limits import check_cells, too_large
+from vace_ad.frames.read_options import ReadOptions
 from vace_ad.frames.sniff import kind_of
 from vace_ad.frames.text import column_names, first_line, units_of, with_numbers
 from vace_ad.settings import option
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _SAMPLE = 1000  # rows that sheets are compared by
 
 
 def read_excel(
-    name: str,
-    data: bytes | Path,
-    most: int,
-    *,
-    sheet: str | None = None,
-    header_row: int | None = None,
-) -> tuple[pl.DataFrame, list[str], dict[str, str]]:
-    """Read one sheet of a workbook: the named one, else the one that holds the most cells.
+    name: str, data: bytes | Path, how: ReadOptions, most: int
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Read one sheet of a workbook, the named one, else the one that holds the most cells.
 
-    Also notes, and the units of columns that have one. `header_row` counts from 1, as
-    spreadsheets do.
+    Also notes, and the units of columns that have one.
     """
+    sheet = how.sheet
     try:
         import fastexcel
     except ImportError as error:
@@ -71,10 +76,10 @@ def read_excel(
         raise TableReadError(
             f"{name}: sheet {chosen!r} is empty; name another with {option('sheet')}"
         )
-    head = find_head(rows, lambda cell: kind_of(cell, "."), header_row=header_row)
+    head = find_head(rows, lambda cell: kind_of(cell, "."), how)
     notes += head.notes
     frame, units = _frame(book, chosen, head)
-    return with_numbers(frame, ".", notes), notes, units
+    return with_numbers(frame, ".", notes), {"notes": tuple(notes), "units": units}
 
 
 def _cells(book: Any, sheet: str) -> list[list[str]]:
@@ -89,11 +94,85 @@ def _filled(rows: list[list[str]]) -> int:
 
 def _frame(book: Any, sheet: str, head: Head) -> tuple[pl.DataFrame, dict[str, str]]:
     """The cells below the head in columns of one type, without empty rows and columns; units."""
-    import polars as pl
-
     loaded = book.load_sheet(sheet, header_row=None, skip_rows=head.rows, schema_sample_rows=None)
     frame: pl.DataFrame = loaded.to_polars()
     frame.columns = column_names(head.names, frame.width)
     units = units_of(frame.columns, head.units)
     kept = [column.name for column in frame if column.null_count() < len(column)]
     return frame.select(kept).filter(~pl.all_horizontal(pl.all().is_null())), units
+
+
+# What a damaged, locked or foreign archive ends in.
+UNREADABLE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    OSError,
+    ValueError,
+    NotImplementedError,
+    RuntimeError,
+)
+_BLOCK = 1 << 20
+_TAIL = 4096  # bytes of a block that are looked at again with the next: longer than any tag here
+_CELL = re.compile(rb"""\sr=["']([A-Z]{1,3})(\d{1,7})["']""")  # of .xlsx
+_REPEATS = re.compile(  # of .ods: a cell with a value, or the beginning of a row
+    rb"<table:(table-row|table-cell)\b([^>]*)>"
+)
+_COUNT = re.compile(rb"""number-(?:rows|columns)-repeated=["'](\d+)["']""")
+_CELL_BYTES = 32  # that a reader of sheets takes for a cell, empty or not
+
+
+def check_sheets(name: str, data: bytes, most: int) -> None:
+    """Refuse a workbook whose sheets would take more than `most` bytes."""
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        if sum(part.file_size for part in archive.infolist()) > most:
+            raise too_large(name, most)
+        for part in archive.infolist():
+            if part.filename.startswith("xl/worksheets/") and part.filename.endswith(".xml"):
+                rows, columns = _last_cell(_blocks(archive, part))
+            elif part.filename == "content.xml":
+                rows, columns = _repeated(_blocks(archive, part))
+            else:
+                continue
+            check_cells(name, rows, columns, most, cell=_CELL_BYTES)
+
+
+def _blocks(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> Iterator[bytes]:
+    tail = b""
+    with archive.open(part) as file:
+        while block := file.read(_BLOCK):
+            yield tail + block
+            tail = block[-_TAIL:]
+
+
+def _last_cell(blocks: Iterator[bytes]) -> tuple[int, int]:
+    """The last row and column that a sheet names."""
+    rows, letters = 0, set[bytes]()
+    for block in blocks:
+        found = _CELL.findall(block)
+        letters.update(column for column, _ in found)
+        rows = max(rows, max((int(row) for _, row in found), default=0))
+    return rows, max(map(_column, letters), default=0)
+
+
+def _column(letters: bytes) -> int:
+    number = 0
+    for letter in letters:
+        number = 26 * number + letter - 64
+    return number
+
+
+def _repeated(blocks: Iterator[bytes]) -> tuple[int, int]:
+    """Rows and columns of an OpenDocument sheet, repeated cells with a value counted."""
+    rows = columns = 0
+    for block in blocks:
+        repeat = width = 1
+        for kind, attributes in _REPEATS.findall(block):
+            count = _COUNT.search(attributes)
+            times = int(count[1]) if count else 1
+            if kind == b"table-row":
+                repeat, width = times, 0
+            elif b"value-type" in attributes:
+                width += times
+                rows, columns = max(rows, repeat), max(columns, width)
+    return rows, columns

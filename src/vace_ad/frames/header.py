@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from vace_ad.errors import InputError
+from vace_ad.frames.read_options import ReadOptions
 from vace_ad.settings import option
 
 Cells = Sequence[str]  # of one row, stripped; "" where a cell is empty
@@ -37,24 +38,19 @@ class Head(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def find_head(
-    rows: Sequence[Cells],
-    kind: Kind,
-    *,
-    header: bool | None = None,
-    header_row: int | None = None,  # from 1
-) -> Head:
+def find_head(rows: Sequence[Cells], kind: Kind, how: ReadOptions) -> Head:
     """Tell names and units from values in the first rows of a table, blank ones included.
 
     The values begin in the first row with a cell of its column's kind, a number or a time. Of the
     rows above them the last may hold units, the fullest holds the names, and one above that, with
     a name for several columns, tells equal names apart.
     """
+    header_row = how.header_row  # from 1
     if header_row is not None and not 1 <= header_row < len(rows):
         raise InputError(
             f"{option('header_row', header_row)}: the table has only {len(rows):,} rows"
         )
-    if header is False:
+    if how.header is False:
         return Head((), (), 0)
     columns = _column_kinds(rows, kind)
     if header_row is not None:
@@ -63,7 +59,7 @@ def find_head(
         return _head(names, units, header_row + bool(units), header_row - 1, [])
     first = _first_values(rows, columns, kind)
     if first == 0:
-        first = int(bool(header) or _is_header(rows, kind))
+        first = int(bool(how.header) or _is_header(rows, kind))
         if first and len(rows) > 1 and _are_units(rows[1], rows[0], columns, kind):
             return _head(rows[0], rows[1], 2, 0, [])
         return Head(tuple(rows[0]) if first else (), (), first)

@@ -17,9 +17,11 @@ from numpy.typing import NDArray
 from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.frames.calendar import is_calendar
+from vace_ad.frames.columns import no_column
 from vace_ad.frames.segments import LARGEST, run_edges
 from vace_ad.frames.spans import Span, rows_of
 from vace_ad.frames.states import column_of, words_of
+from vace_ad.frames.timestamps import moment
 from vace_ad.frames.where import Answer, Rows, columns_of, condition
 from vace_ad.settings import option
 
@@ -103,8 +105,6 @@ class IdleRule:
 
 def window_times(windows: Sequence[str], zone: str | None) -> NDArray[np.datetime64]:
     """The begin and the end (n, 2) of windows `FROM..TO`; days without an hour are whole days."""
-    from vace_ad.frames.timestamps import moment
-
     found = []
     for text in windows:
         start, dots, end = (part.strip() for part in text.partition(".."))
@@ -197,16 +197,14 @@ def word_columns(config: VACEConfig) -> list[str]:
 
 def watched(config: VACEConfig, channels: Sequence[str]) -> Bools:
     """Which channels alarm and are blamed, (n_channels,): all but the context."""
-    from vace_ad.frames.where import no_column
-
     columns = {column_of(name) for name in channels} & set(word_columns(config))
     for setting in ("context", "watch"):
         for name in getattr(config, setting):
             if name not in channels and name not in columns:
-                raise no_column(f"{option(setting)}: ", name, channels)
+                raise no_column(name, channels, f"{option(setting)}: ")
     for name in config.components:
         if not any(name.endswith(f"/{channel}") for channel in channels):
-            raise no_column(f"{option('components')}: ", name.rpartition("/")[2], channels)
+            raise no_column(name.rpartition("/")[2], channels, f"{option('components')}: ")
     context = {*config.context, *columns}
     mine = np.array([name not in context and column_of(name) not in context for name in channels])
     mine &= np.array([not is_calendar(name) for name in channels])

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from vace_ad.errors import TableReadError
 from vace_ad.frames.limits import check_cells
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _LATEST = 9.2e9  # seconds since 1970 that fit into nanoseconds: the year 2261
 _DO = "give a list or lines of objects, or the answer of a Prometheus range query"
@@ -78,8 +77,6 @@ def _json(text: str) -> Any:
 
 def _rows(name: str, rows: Sequence[Mapping[str, Any]], most: int) -> pl.DataFrame:
     """A column for each key; keys of objects inside are joined by a point."""
-    import polars as pl
-
     flat = [_flat(row) for row in rows]
     names = list(dict.fromkeys(key for row in flat for key in row))
     check_cells(name, len(rows), len(names), most)
@@ -146,8 +143,6 @@ def _from_series(name: str, series: Sequence[Series], most: int, by: Sequence[st
 
     Labels in `by` become columns, so that each machine has rows of its own.
     """
-    import polars as pl
-
     if not series:
         raise TableReadError(f"{name} holds no series; widen the query or its time")
     times = {second for _, seconds, _ in series for second in seconds}

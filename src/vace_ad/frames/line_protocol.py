@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
+
+import polars as pl
 
 from vace_ad.errors import TableReadError
 from vace_ad.frames.limits import check_cells
 from vace_ad.frames.timestamps import EPOCHS
-
-if TYPE_CHECKING:
-    import polars as pl
 
 # A name with escaped commas, blanks and equal signs; a value in quotes or without blanks.
 _NAME = r"(?:\\.|[^,= \\])+"
@@ -68,8 +67,6 @@ def read_line_protocol(name: str, data: bytes, most: int) -> pl.DataFrame:
 
     Fields carry their measurement's name where there are several.
     """
-    import polars as pl
-
     points: dict[tuple[int, tuple[tuple[str, str], ...]], dict[tuple[str, str], Any]] = {}
     measurements: set[str] = set()
     fields: dict[tuple[str, str], None] = {}

@@ -9,24 +9,22 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from vace_ad.errors import TableReadError
 from vace_ad.frames import limits
 from vace_ad.frames.columnar import read_typed
 from vace_ad.frames.excel import read_excel
 from vace_ad.frames.json_tables import read_json
+from vace_ad.frames.limits import zstd_bytes
 from vace_ad.frames.line_protocol import is_line_protocol, read_line_protocol
 from vace_ad.frames.read_options import ReadOptions, names_of
-from vace_ad.frames.sources import is_connection, safe_name
-from vace_ad.frames.sql import read_sql
+from vace_ad.frames.sql import is_connection, read_sql, safe_name
 from vace_ad.frames.text import read_text
-from vace_ad.frames.zstd import most_bytes
-
-if TYPE_CHECKING:
-    import polars as pl
 
 _LOOK = 64 * 1024  # bytes that a file's kind is told from
 
@@ -123,16 +121,14 @@ def _read_any(
         if not data.strip():
             raise TableReadError(f"{name} is empty; give a table with at least one row of values")
         kind = _kind(name, data)
-    notes: list[str] = []
-    units: dict[str, str] = {}
+    facts: dict[str, Any] = {}
     if kind in _TYPED:
         how.refuse(kind, _TEXT + _BOOK)
-        frame, notes = read_typed(name, data, kind, most)
+        frame, facts["notes"] = read_typed(name, data, kind, most)
+        kind = kind.split()[0]
     elif kind == "Excel":
         how.refuse(kind, _TEXT)
-        frame, notes, units = read_excel(
-            name, data, most, sheet=how.sheet, header_row=how.header_row
-        )
+        frame, facts = read_excel(name, data, how, most)
     elif kind == "JSON":
         how.refuse(kind, _TEXT + _BOOK)
         frame, kind = read_json(name, _all_bytes(name, data, most), most, names_of(how.by) or ())
@@ -141,56 +137,15 @@ def _read_any(
         frame = read_line_protocol(name, _all_bytes(name, data, most), most)
     else:
         how.refuse("text", ["sheet"])
-        return _read_csv(name, data, how, kind if kind == "zstd" else compression, digest, most)
-    label = kind.split()[0] if kind in _TYPED else kind
-    return frame, ReadReport(
-        name,
-        label,
-        frame.height,
-        frame.width,
-        digest,
-        compression,
-        notes=tuple(notes),
-        units=units,
-    )
-
-
-def _read_csv(
-    name: str,
-    data: bytes | Path,
-    how: ReadOptions,
-    compression: str | None,
-    digest: str,
-    most: int,
-) -> tuple[pl.DataFrame, ReadReport]:
-    if compression == "zstd" and most_bytes(data) > most:
-        raise limits.too_large(name, most)
-    text = read_text(
-        name,
-        data,
-        compression="zstd" if compression == "zstd" else None,
-        delimiter="\t" if how.delimiter == "\\t" else how.delimiter,
-        decimal=how.decimal,
-        encoding=how.encoding,
-        header=how.header,
-        header_row=how.header_row,
-        most=most,
-    )
-    frame, dialect = text.frame, text.dialect
-    return frame, ReadReport(
-        name,
-        "CSV",
-        frame.height,
-        frame.width,
-        digest,
-        compression=compression,
-        encoding=text.encoding,
-        delimiter=dialect.delimiter,
-        decimal=dialect.decimal,
-        header=bool(dialect.head.names),
-        notes=tuple(text.notes),
-        units=text.units,
-    )
+        if kind == "zstd":
+            compression = kind
+            if zstd_bytes(data) > most:
+                raise limits.too_large(name, most)
+        if how.delimiter == "\\t":
+            how = replace(how, delimiter="\t")
+        frame, facts = read_text(name, data, how, most, zstd=kind == "zstd")
+        kind = "CSV"
+    return frame, ReadReport(name, kind, frame.height, frame.width, digest, compression, **facts)
 
 
 def _kind(name: str, data: bytes | Path) -> str:

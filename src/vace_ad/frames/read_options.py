@@ -1,4 +1,4 @@
-"""How to read a table: every option, declared once for Python and for the command line."""
+"""How to read a table and which rows train: each option declared once, for all who take it."""
 
 from __future__ import annotations
 
@@ -74,6 +74,36 @@ class ReadOptions:
             value = getattr(self, name)
             if value is not None:
                 raise ConfigError(f"{option(name, value)}: a {kind} file has none; leave it out")
+
+
+@dataclass(frozen=True)
+class TrainingOptions:
+    """Which rows are normal: one way of the first five, or the first 30 %."""
+
+    train_share: float | None = setting(
+        None, "Share of leading rows used for training.", panel=_TRAINING
+    )
+    train_rows: int | None = setting(
+        None, "Number of leading rows used for training.", panel=_TRAINING
+    )
+    train_until: str | None = setting(
+        None, "Train on the rows before this time, for example 2026-03-01.", panel=_TRAINING
+    )
+    train_file: str | None = setting(None, "Train on this table instead.", panel=_TRAINING)
+    train_range: list[str] | None = setting(
+        None,
+        "Train on this range of time, for example 2026-01-01..2026-02-01; may be given several "
+        "times. All rows are then searched for events.",
+        "FROM..TO",
+        panel=_TRAINING,
+    )
+    train_skip: list[str] | None = setting(
+        None,
+        "Leave this range of time out of training, for example 2026-01-05..2026-01-07; may be "
+        "given several times.",
+        "FROM..TO",
+        panel=_TRAINING,
+    )
 
 
 def names_of(listing: Names) -> list[str] | None:

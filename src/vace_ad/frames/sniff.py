@@ -7,9 +7,11 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from vace_ad.errors import ConfigError, TableReadError
 from vace_ad.frames.header import Head, find_head
+from vace_ad.frames.read_options import ReadOptions
 from vace_ad.settings import option
 
 DELIMITERS = (",", ";", "\t", "|")
@@ -92,28 +94,22 @@ def sniff_encoding(sample: bytes, *, complete: bool) -> str:
     )
 
 
-def sniff_dialect(
-    lines: Sequence[str],
-    *,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    header: bool | None = None,
-    header_row: int | None = None,
-) -> Dialect:
+def sniff_dialect(lines: Sequence[str], how: ReadOptions) -> Dialect:
     """Find the delimiter, decimal sign and header of a table from its first lines.
 
     What is given is kept; the rest is chosen so that most cells read as numbers or times and
     all lines have the same number of cells.
     """
+    delimiter, decimal = how.delimiter, how.decimal
     if decimal is not None and decimal not in DECIMALS:
         raise ConfigError(f"decimal is {decimal!r}; allowed are '.' and ','")
     if delimiter is not None and len(delimiter.encode()) != 1:
         raise ConfigError(f"delimiter is {delimiter!r}; it must be one ASCII character")
     if delimiter is not None and delimiter == decimal:
         raise ConfigError(f"delimiter and decimal are both {delimiter!r}; they must differ")
-    if header is False and header_row is not None:
+    if how.header is False and how.header_row is not None:
         raise ConfigError(
-            f"{option('header_row', header_row)} cannot be combined with a table without a "
+            f"{option('header_row', how.header_row)} cannot be combined with a table without a "
             "header; give one of the two"
         )
     delimiters = DELIMITERS if delimiter is None else (delimiter,)
@@ -123,10 +119,8 @@ def sniff_dialect(
     best, sign = max(pairs, key=lambda pair: _fit(lines, *pair))
     rows = split(lines, best)
     width = Counter(len(row) for row in rows if row).most_common(1)[0][0]
-    start = 0 if header_row is not None else _start(rows, width)
-    head = find_head(
-        rows[start:], lambda cell: kind_of(cell, sign), header=header, header_row=header_row
-    )
+    start = 0 if how.header_row is not None else _start(rows, width)
+    head = find_head(rows[start:], partial(kind_of, decimal=sign), how)
     if start:
         before = f"{start} line{'s' * (start > 1)} before the table left out"
         notes = (before, *head.notes)

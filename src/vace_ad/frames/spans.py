@@ -7,8 +7,9 @@ with or without a header; an iCalendar file has its events, repeated as they say
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -135,13 +136,6 @@ def _field(header: str) -> str:
 
 def span_rows(spans: Sequence[Span]) -> str:
     """Spans as CSV with a header, as `read_spans` takes them."""
-    lines = [",".join(FIELDS)]
-    for span in spans:
-        cells = [str(getattr(span, name)) for name in FIELDS]
-        lines.append(",".join(f'"{c.replace(chr(34), chr(34) * 2)}"' if _quoted(c) else c
-                              for c in cells))  # fmt: skip
-    return "\n".join(lines) + "\n"
-
-
-def _quoted(cell: str) -> bool:
-    return any(sign in cell for sign in ',"\n\r')
+    text = io.StringIO()
+    csv.writer(text).writerows([FIELDS, *(astuple(span) for span in spans)])
+    return text.getvalue().replace("\r\n", "\n")  # its own ends of lines, so that \r is quoted

@@ -5,28 +5,38 @@ SQLite needs nothing else; DuckDB and PostgreSQL come with the extra `sql`.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import polars as pl
 
 from vace_ad.errors import ConfigError, MissingExtraError, TableReadError
 from vace_ad.frames.limits import check_cells, size_words, too_large
-from vace_ad.frames.sources import CONNECTION, safe_name
 from vace_ad.frames.text import column_names, first_line
 from vace_ad.settings import option
 
-if TYPE_CHECKING:
-    import polars as pl
-
+_CONNECTION = re.compile(r"(sqlite|duckdb|postgresql|postgres)://(.*)", re.DOTALL)
 _BATCH = 10_000  # rows that become columns together
 _FETCHED = 256  # rows that SQLite hands over at a time
 _NESTED = ("list", "array", "struct", "map", "union", "variant", "blob", "bit")  # of DuckDB
 _LONGEST = 2**31 - 1  # bytes of a cell that SQLite can be told to allow
 
 
+def is_connection(place: str) -> bool:
+    """Whether this is a connection string and not a path."""
+    return _CONNECTION.match(place) is not None
+
+
+def safe_name(place: str) -> str:
+    """A connection string without its password."""
+    return re.sub(r"(://[^:/@]*):.*@", r"\1:…@", place)
+
+
 def read_sql(place: str, query: str | None, most: int) -> pl.DataFrame:
     """The rows of a query, up to `most` bytes; one that writes, anywhere, is refused."""
-    match = CONNECTION.match(place)
+    match = _CONNECTION.match(place)
     assert match is not None  # the caller asked is_connection
     name = safe_name(place)
     if not query:
@@ -91,8 +101,6 @@ def _frame(
     name: str, names: list[str], fetched: Iterable[list[tuple[Any, ...]]], most: int
 ) -> pl.DataFrame:
     """Columns of numbers or words; SQLite types cells, not columns. A blob is no value."""
-    import polars as pl
-
     titles = column_names(names, len(names))
     parts: list[pl.DataFrame] = []
     batch: list[tuple[Any, ...]] = []
@@ -117,8 +125,6 @@ def _frame(
 
 
 def _column(title: str, cells: list[Any]) -> pl.Series:
-    import polars as pl
-
     if set(map(type, cells)) <= {int, float, type(None)}:
         return pl.Series(title, cells, dtype=pl.Float64, strict=False)
     words = [None if cell is None or isinstance(cell, bytes) else str(cell) for cell in cells]
@@ -169,8 +175,6 @@ def _postgresql(name: str, place: str, query: str, most: int) -> pl.DataFrame:
 
 def _gathered(name: str, reader: Any, most: int) -> pl.DataFrame:
     """Arrow's batches as one table, unless they grow beyond the limit."""
-    import polars as pl
-
     check_cells(name, 0, len(reader.schema.names), most)
     parts, size = [pl.DataFrame(reader.schema.empty_table())], 0
     for batch in reader:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,8 +20,6 @@ def with_states(data: Any, columns: Sequence[str], expected: Sequence[str] = ())
     `expected` are the channels of a model: its columns of words are found by them, and values that
     it does not know become 0 in all of them.
     """
-    import narwhals.stable.v2 as nw
-
     wanted = list(dict.fromkeys([*columns, *(column_of(name) for name in expected)]))
     try:
         frame = nw.from_native(data, eager_only=True)

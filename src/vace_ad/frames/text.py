@@ -7,11 +7,15 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import Any
+
+import polars as pl
 
 from vace_ad.errors import ConfigError, TableReadError
 from vace_ad.frames.limits import check_cells
+from vace_ad.frames.read_options import ReadOptions
 from vace_ad.frames.sniff import (
     DELIMITERS,
     GROUP_SIGNS,
@@ -26,9 +30,6 @@ from vace_ad.frames.sniff import (
 )
 from vace_ad.settings import option
 
-if TYPE_CHECKING:
-    import polars as pl
-
 _SAMPLE_BYTES = 256 * 1024
 _LONG_SAMPLE_BYTES = 32 * 1024 * 1024  # where lines are so long that fewer than …
 _LEAST_LINES = 20  # … of them lie in the first sample
@@ -38,80 +39,52 @@ _SAMPLE_LINES = 500
 _NUMBERS_SHARE = 0.9
 
 
-class TextTable(NamedTuple):
-    """A text table, and what was recognised about how it is written."""
-
-    frame: pl.DataFrame
-    dialect: Dialect
-    encoding: str
-    notes: list[str]
-    units: dict[str, str]  # of columns that have one
-
-
 def read_text(
-    name: str,
-    data: bytes | Path,
-    *,
-    compression: str | None = None,
-    delimiter: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    header: bool | None = None,
-    header_row: int | None = None,
-    most: int | None = None,
-) -> TextTable:
-    """Read a text table whose dialect is recognised where it is not given.
+    name: str, data: bytes | Path, how: ReadOptions, most: int, *, zstd: bool = False
+) -> tuple[pl.DataFrame, dict[str, Any]]:
+    """Read a text table whose dialect is recognised where it is not given, and what was.
 
     Plain UTF-8 files are read from their path; anything else is first turned into UTF-8 bytes.
     polars unpacks zstd by itself, but only as UTF-8. `most` bounds its size in memory.
     """
-    if compression == "zstd":
+    if zstd:
         lines, found = _zstd_lines(name, data), "utf-8"
     else:
-        lines, data, found = _decode(name, data, encoding)
+        lines, data, found = _decode(name, data, how.encoding)
     if not any(line.strip() for line in lines):
         raise TableReadError(f"{name} is empty; give a table with at least one row of values")
-    if most is not None:  # before every cell of a line is looked at
-        signs = DELIMITERS if delimiter is None else (delimiter,)
-        plain = [line for line in lines if '"' not in line]
-        check_cells(
-            name, 1, 1 + max((line.count(s) for line in plain for s in signs), default=0), most
-        )
-    dialect = sniff_dialect(
-        lines, delimiter=delimiter, decimal=decimal, header=header, header_row=header_row
-    )
+    # Before every cell of a line is looked at.
+    signs = DELIMITERS if how.delimiter is None else (how.delimiter,)
+    plain = [line for line in lines if '"' not in line]
+    check_cells(name, 1, 1 + max((x.count(s) for x in plain for s in signs), default=0), most)
+    dialect = sniff_dialect(lines, how)
     try:
         rows = split(lines, dialect.delimiter)[dialect.head.rows :]
-        if most is not None:
-            check_cells(name, len(rows), max(map(len, rows), default=1), most)
+        check_cells(name, len(rows), max(map(len, rows), default=1), most)
         frame = _parse(name, data, dialect, rows)
     except UnicodeError as error:
-        if encoding is not None or compression == "zstd":
+        if how.encoding is not None or zstd:
             raise TableReadError(
                 f"{name} is not in {found}; name its encoding, for example "
                 f"{option('encoding', 'cp1252')}"
             ) from error
         # The sample was plain ASCII and the odd bytes come later: look at all of them.
         whole = sniff_encoding(_all_bytes(data), complete=True)
-        return read_text(
-            name,
-            data,
-            delimiter=delimiter,
-            decimal=decimal,
-            encoding=whole,
-            header=header,
-            header_row=header_row,
-            most=most,
-        )
+        return read_text(name, data, replace(how, encoding=whole), most)
     notes = list(dialect.head.notes)
     frame = with_numbers(frame, dialect.decimal, notes)
-    return TextTable(frame, dialect, found, notes, units_of(frame.columns, dialect.head.units))
+    return frame, {
+        "encoding": found,
+        "delimiter": dialect.delimiter,
+        "decimal": dialect.decimal,
+        "header": bool(dialect.head.names),
+        "notes": tuple(notes),
+        "units": units_of(frame.columns, dialect.head.units),
+    }
 
 
 def _zstd_lines(name: str, data: bytes | Path) -> list[str]:
     """The first lines of a zstd file, as polars unpacks them."""
-    import polars as pl
-
     try:
         frame = pl.read_csv(
             data,
@@ -177,8 +150,6 @@ def _all_bytes(data: bytes | Path) -> bytes:
 
 def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]]) -> pl.DataFrame:
     """Cut the text into columns: Float64 where the sample holds numbers only, else String."""
-    import polars as pl
-
     width, head = dialect.width, dialect.head
     numeric = [_all_numbers(rows, i, dialect.decimal) for i in range(width)]
     names = [str(i) for i in range(width)]
@@ -235,8 +206,6 @@ def column_names(first: Sequence[str], width: int) -> list[str]:
 
 def _without_empty_end(frame: pl.DataFrame) -> pl.DataFrame:
     """Drop rows without any value at the end: blank lines, not missing measurements."""
-    import polars as pl
-
     filled = frame.select(pl.any_horizontal(pl.all().is_not_null())).to_series().arg_true()
     last = filled.last()
     return frame.head(int(last) + 1) if isinstance(last, int) else frame.clear()
@@ -264,8 +233,6 @@ def _lines(data: bytes | Path) -> Iterator[str]:
 
 def with_numbers(frame: pl.DataFrame, decimal: str, notes: list[str]) -> pl.DataFrame:
     """Turn columns of words into numbers where nearly all words are numbers or truth values."""
-    import polars as pl
-
     texts = frame.select(pl.col(pl.String).str.strip_chars())
     if not texts.width or not texts.height:
         return frame
@@ -307,8 +274,6 @@ def _numbers_in(words: pl.Series, numbers: pl.Series, decimal: str) -> tuple[pl.
 
     A column in which a sign between thousands stands elsewhere too stays as it is.
     """
-    import polars as pl
-
     lower = words.str.to_lowercase()
     if lower.drop_nulls().is_in(["true", "false"]).all():
         return (lower == "true").cast(pl.Float64).alias(words.name), None

@@ -1,4 +1,4 @@
-"""The time of a table: which column it is, whether it runs forward, its step."""
+"""The time of a table: its column, its order, its step; rows sorted or resampled by it."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import InputError
+from vace_ad.frames.columns import no_column
 from vace_ad.frames.timestamps import Stamps, parse_stamps
 from vace_ad.settings import option
 
 if TYPE_CHECKING:
     import polars as pl
+
 
 _TRIED = 50  # columns of words that are tried as times, those with a time's name first
 _TIME_NAME = re.compile(r"time|date|stamp|epoch|zeit|datum|uhr|^ts$|^t$", re.IGNORECASE)
@@ -163,10 +165,7 @@ def _find(
     """The time column's name, its times, and the columns they were made of."""
     if column is not None:
         if column not in frame.columns:
-            raise InputError(
-                f"no column is called {column!r}; the table has {', '.join(frame.columns[:12])}"
-                f"{', …' if frame.width > 12 else ''}"
-            )
+            raise no_column(column, frame.columns)
         stamps = parse_stamps(frame[column], zone, count=True)
         if np.isnat(stamps.time).all():
             first = frame[column].drop_nulls().first()
@@ -247,3 +246,70 @@ def _twice(time: NDArray[np.datetime64], pauses: NDArray[np.int64], first: int) 
 
 def _words(time: np.datetime64) -> str:
     return str(time.astype("datetime64[ms]")).replace("T", " ")
+
+
+# A table that would grow beyond this is a mistake in the step, or in a single time, not a wish.
+_MOST_CELLS = 200_000_000
+_FEW_ROWS, _GROWTH = 1_000_000, 20  # so many rows are fine; of more, at most so many times as many
+
+
+def resample(
+    values: NDArray[np.float64], time: NDArray[np.datetime64], every: int
+) -> tuple[NDArray[np.float64], NDArray[np.datetime64]]:
+    """Average the rows of each span of `every` nanoseconds.
+
+    Spans begin at whole multiples of `every`, and a span's time is its beginning. Missing values
+    do not enter the mean; a span without any row is a row of NaN, so that silence stays visible.
+    """
+    stamps = time.astype("datetime64[ns]").view(np.int64)  # (n,)
+    pauses = np.diff(stamps)
+    step = float(np.median(pauses[pauses > 0])) if (pauses > 0).any() else float(every)
+    if every < 0.75 * step:
+        raise InputError(
+            f"resampling to {duration_words(every)} would invent rows: the table's step is "
+            f"{duration_words(step)}; give at least that"
+        )
+    first = int(stamps[0]) // every
+    n_spans = int(stamps[-1]) // every - first + 1  # Python's numbers: this may not overflow
+    if n_spans * values.shape[1] > _MOST_CELLS or n_spans > max(_FEW_ROWS, _GROWTH * len(stamps)):
+        raise InputError(
+            f"resampling to {duration_words(every)} makes {n_spans:,} rows of {len(stamps):,}; "
+            "give a longer span, or look for a wrong time"
+        )
+    span = stamps // every - first  # (n,), never decreasing
+    starts = np.flatnonzero(np.diff(span, prepend=-1))  # first row of each span that has rows
+    means = np.full((n_spans, values.shape[1]), np.nan)
+    means[span[starts]] = _means(values, starts)
+    edges = (first + np.arange(n_spans)) * every
+    return means, edges.view("datetime64[ns]")
+
+
+def order_rows(
+    values: NDArray[np.float64], time: NDArray[np.datetime64]
+) -> tuple[NDArray[np.float64], NDArray[np.datetime64], list[str]]:
+    """Sort rows by time and average those of the same time; say what was done.
+
+    Missing values do not enter the mean.
+    """
+    notes = []
+    back = int((np.diff(time) < np.timedelta64(0)).sum())
+    if back:
+        order = np.argsort(time, kind="stable")
+        values, time = values[order], time[order]
+        notes.append(f"rows put in order of time ({back:,} steps went backwards)")
+    first = np.ones(len(time), dtype=bool)
+    first[1:] = time[1:] != time[:-1]
+    if not first.all():
+        starts = np.flatnonzero(first)
+        values = _means(values, starts)
+        time = time[starts]
+        notes.append(f"{int((~first).sum()):,} rows averaged with rows of the same time")
+    return values, time, notes
+
+
+def _means(values: NDArray[np.float64], starts: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Means of the rows from each start to the next, (n_starts, D); NaN where all are missing."""
+    known = ~np.isnan(values)
+    counts = np.add.reduceat(known, starts, axis=0, dtype=np.int64)
+    sums = np.add.reduceat(np.where(known, values, 0.0), starts, axis=0)
+    return np.divide(sums, counts, out=np.full_like(sums, np.nan), where=counts > 0)

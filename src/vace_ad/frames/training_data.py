@@ -113,18 +113,6 @@ def training_parts(
     learn: Learn,
     rule: StepRule | None = None,
     idle: IdleRule | None = None,
-) -> list[NDArray[np.float64]]:
-    """The rows of `placed_parts`."""
-    return [part.rows for part in placed_parts(tables, names, config, learn, rule, idle)]
-
-
-def placed_parts(
-    tables: Sequence[Table],
-    names: Sequence[str],
-    config: VACEConfig,
-    learn: Learn,
-    rule: StepRule | None = None,
-    idle: IdleRule | None = None,
 ) -> list[TrainingPart]:
     """The stretches of all training tables that hold a patch and its neighbour.
 

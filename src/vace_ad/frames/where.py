@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
-from difflib import get_close_matches
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.errors import ConfigError, InputError
+from vace_ad.errors import ConfigError
+from vace_ad.frames.columns import no_column
 from vace_ad.settings import option
 
 if TYPE_CHECKING:
@@ -81,24 +81,15 @@ def rows_where(frame: pl.DataFrame, text: str) -> pl.Series:
     return pl.Series("where", condition(text, words)(values).yes, pl.Boolean)
 
 
-class _AnyColumn(Mapping[str, bool]):
+class _AnyColumn(dict[str, bool]):
     """Every name is a column; notes which were asked for."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
 
-    def __getitem__(self, name: str) -> bool:
-        raise KeyError(name)
-
     def __contains__(self, name: object) -> bool:
         self.asked.append(str(name))
         return True
-
-    def __iter__(self) -> Any:
-        return iter(())
-
-    def __len__(self) -> int:
-        return 0
 
 
 class _Parser:
@@ -190,7 +181,7 @@ class _Parser:
         kind, text = self._next()
         name = text[1:-1] if kind == "quoted" else text
         if name not in self._columns:
-            raise no_column(f"{option(self._setting, self._text)}: ", name, self._columns)
+            raise no_column(name, self._columns, f"{option(self._setting, self._text)}: ")
         return name
 
     def _value(self) -> float | str:
@@ -214,12 +205,3 @@ def _or(a: Rows, b: Rows) -> Rows:
         return Answer(one.yes | other.yes, one.no & other.no)
 
     return either
-
-
-def no_column(where: str, name: str, columns: Iterable[str]) -> InputError:
-    """The error that a name is no column, with the closest one."""
-    every = list(columns)
-    close = get_close_matches(name, every, n=1)
-    listing = f"the table has {', '.join(every[:12])}{', …' if len(every) > 12 else ''}"
-    hint = f"did you mean {close[0]!r}?" if close else listing
-    return InputError(f"{where}no column is called {name!r}; {hint}")

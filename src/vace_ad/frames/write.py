@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import narwhals.stable.v2 as nw
+
 from vace_ad.atomic import whole_file
 from vace_ad.errors import ConfigError, InputError, needs
 from vace_ad.frames.table import Table
@@ -23,8 +25,6 @@ def frame_like(data: Any, columns: Mapping[str, Any]) -> Any:
 
     Times come in the time zone of `data`, so that they can be looked up there.
     """
-    import narwhals.stable.v2 as nw
-
     try:
         native = nw.from_native(data, eager_only=True, allow_series=True)
     except (TypeError, ValueError):
@@ -41,8 +41,6 @@ def frame_like(data: Any, columns: Mapping[str, Any]) -> Any:
 
 def zone_of(data: Any) -> str | None:
     """The time zone of a table's time: of its first column of times, else of a pandas index."""
-    import narwhals.stable.v2 as nw
-
     if isinstance(data, Table):
         return data.zone
     try:

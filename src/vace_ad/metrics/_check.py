@@ -67,6 +67,15 @@ def finite(values: ArrayLike, name: str) -> NDArray[np.floating[Any]]:
     return array
 
 
+def labels_and_scores(
+    labels: ArrayLike, scores: ArrayLike
+) -> tuple[NDArray[np.bool_], NDArray[np.floating[Any]]]:
+    """Return labels of both classes and finite scores of the same length."""
+    anomalous, values = both_classes(labels), finite(scores, "scores")
+    same_length(anomalous, values, "scores")
+    return anomalous, values
+
+
 def same_length(labels: NDArray[Any], other: NDArray[Any], name: str) -> None:
     """Refuse vectors of different lengths."""
     if labels.size != other.size:

@@ -28,8 +28,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.metrics._order import Levels
-from vace_ad.metrics._runs import Runs, spread, unpredicted_runs
+from vace_ad.metrics._order import Levels, Runs, spread, unpredicted_runs
 from vace_ad.metrics.events import Events
 from vace_ad.metrics.ranges import CELLS
 

@@ -66,9 +66,8 @@ def dqe(labels: ArrayLike, scores: ArrayLike, near: int | None = None) -> float:
     >>> [round(dqe(labels, each, near=2), 3) for each in (labels, late, lost)]
     [1.0, 0.375, 0.0]
     """
-    anomalous = _check.both_classes(labels)
-    values = _check.finite(scores, "scores").astype(np.float64)
-    _check.same_length(anomalous, values, "scores")
+    anomalous, given = _check.labels_and_scores(labels, scores)
+    values = given.astype(np.float64)
     events = find_events(anomalous)
     if near is None:
         mean = (events.stops - events.starts).mean()

@@ -6,10 +6,9 @@ from numpy.typing import ArrayLike
 
 from vace_ad.metrics import _check
 from vace_ad.metrics._order import grid_levels, predicted_levels, sort_scores
-from vace_ad.metrics.adjusted import event_f1, pa_f1
 from vace_ad.metrics.affiliation import affiliation_f
 from vace_ad.metrics.events import find_events
-from vace_ad.metrics.points import auc_pr, auc_roc, best_f1, f1, point_curve
+from vace_ad.metrics.points import auc_pr, auc_roc, best_f1, event_f1, f1, pa_f1, point_curve
 from vace_ad.metrics.ranges import range_f1
 from vace_ad.metrics.vus import curves_by_window, volumes
 
@@ -71,9 +70,7 @@ def evaluate(
     R-based-F1     0.571
     Affiliation-F  0.871
     """
-    anomalous = _check.both_classes(labels)
-    values = _check.finite(scores, "scores")
-    _check.same_length(anomalous, values, "scores")
+    anomalous, values = _check.labels_and_scores(labels, scores)
     window = _check.at_least(window, 0, "window")
     order = sort_scores(values)
     if predictions is None:

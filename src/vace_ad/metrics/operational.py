@@ -19,38 +19,16 @@ class Operational:
     """What 0/1 predictions mean in operation.
 
     An *event* is an unbroken run of rows labelled 1, an *alarm* an unbroken run of predicted rows.
-
-    Attributes
-    ----------
-    events
-        Labelled events.
-    events_found
-        Events with at least one predicted row.
-    events_missed
-        Events without one.
-    alarms
-        Alarms raised.
-    false_alarms
-        Alarms that share no row with any event.
-    false_alarms_per_day
-        False alarms divided by the days of normal operation: the rows labelled 0 times the
-        seconds a row. None without ``step_seconds`` or without normal rows.
-    delays
-        For each found event, in time order, the rows from its first row to its first predicted
-        row; 0 where an alarm was already on.
-    median_delay_seconds, worst_delay_seconds
-        Of the found events. None without ``step_seconds`` or without a found event. Missed events
-        have no delay: read these beside ``events_missed``.
     """
 
-    events: int
-    events_found: int
+    events: int  # labelled ones
+    events_found: int  # with at least one predicted row
     events_missed: int
     alarms: int
-    false_alarms: int
-    false_alarms_per_day: float | None
-    delays: tuple[int, ...]
-    median_delay_seconds: float | None
+    false_alarms: int  # alarms that share no row with any event
+    false_alarms_per_day: float | None  # of normal rows; None without them or `step_seconds`
+    delays: tuple[int, ...]  # rows to the first predicted one of each found event; 0 if before
+    median_delay_seconds: float | None  # of found events: read it beside `events_missed`
     worst_delay_seconds: float | None
 
 

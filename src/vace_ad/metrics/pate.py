@@ -76,9 +76,7 @@ def pate(
     >>> round(pate(labels, late, early=2, late=2), 3), round(pate(labels, lost, 2, 2), 3)
     (0.58, 0.167)
     """
-    anomalous = _check.both_classes(labels)
-    values = _check.finite(scores, "scores")
-    _check.same_length(anomalous, values, "scores")
+    anomalous, values = _check.labels_and_scores(labels, scores)
     early, late = _check.at_least(early, 0, "early"), _check.at_least(late, 0, "late")
     splits = _check.at_least(splits, 1, "splits")
     cuts = _cuts(anomalous, values.astype(np.float64), thresholds)  # (K,) falling

@@ -14,8 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.metrics._order import Levels
-from vace_ad.metrics._runs import predicted_runs, spread
+from vace_ad.metrics._order import Levels, predicted_runs, spread
 from vace_ad.metrics.events import Events
 
 CELLS = 2**20  # of a table events × thresholds that are held at a time

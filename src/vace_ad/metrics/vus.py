@@ -89,9 +89,7 @@ def vus(
     >>> round(late.vus_roc, 3), round(late.vus_pr, 3)
     (0.834, 0.659)
     """
-    anomalous = _check.both_classes(labels)
-    values = _check.finite(scores, "scores")
-    _check.same_length(anomalous, values, "scores")
+    anomalous, values = _check.labels_and_scores(labels, scores)
     window = _check.at_least(window, 0, "window")
     thresholds = _check.at_least(thresholds, 1, "thresholds")
     events = find_events(anomalous)

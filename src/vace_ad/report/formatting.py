@@ -15,11 +15,13 @@ from vace_ad.alarms.events import (
 )
 from vace_ad.frames.time import duration_words
 from vace_ad.frames.zones import offset_words
-from vace_ad.report.data import ReportData
-from vace_ad.report.time_axis import TimeAxis
+from vace_ad.report.data import ReportData, TimeAxis
 from vace_ad.wording import plural
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+
+MIN_CONTEXT = 64  # rows shown on either side of even the shortest event
+CONTEXT = 1.0  # rows shown on either side, as a multiple of the event's own length
 
 # What each diagnostic of the embedding means: (a name, what it says about the detector).
 DIAGNOSTICS = {
@@ -121,6 +123,12 @@ def length(event: Event, data: ReportData, clock: TimeAxis) -> str:
         after = min(event.start, len(at) - 1)
         return duration_words(float(at[after] - at[before]))
     return duration_words(float(at[event.end - 1] - at[event.start]) + 1e6 * clock.step)
+
+
+def surroundings(event: Event, n_rows: int) -> tuple[int, int]:
+    """Return the rows [start, end) of an event with its before and after."""
+    margin = max(MIN_CONTEXT, round(CONTEXT * (event.end - event.start)))
+    return max(0, event.start - margin), min(n_rows, event.end + margin)
 
 
 def readings(event: Event, data: ReportData) -> dict[str, str]:

@@ -1,4 +1,7 @@
-"""Put the page together: words, style, scripts and packed curves in one file."""
+"""Put the page together: words, style, scripts and packed curves in one file.
+
+What the scripts need to know is one JSON document and a few packed arrays.
+"""
 
 from __future__ import annotations
 
@@ -7,26 +10,21 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-from vace_ad.report import page, printout
-from vace_ad.report.data import ReportData
-from vace_ad.report.document import (
-    SHOWN_AT_FIRST,
-    channels_by_blame,
-    curves,
-    document,
-    event_records,
-    pack_clock,
-    pack_trajectory,
-    surroundings,
-)
-from vace_ad.report.tiles import embed
-from vace_ad.report.time_axis import make_clock
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.alarms.events import ANOMALY, NEAR_MISS, NO_DATA, Event
+from vace_ad.atomic import whole_file
+from vace_ad.report import page
+from vace_ad.report.data import ReportData, TimeAxis, make_clock
+from vace_ad.report.formatting import length, rarity, readings, stamp, surroundings, what_it_means
+from vace_ad.report.tiles import BLOCK, FACTOR, TILE, Embedding, drawable, embed, pack
 
 BUDGET = 4_800_000  # bytes: opens quickly, goes through every mail
 WORDS_AT_MOST = 400_000  # bytes kept free for the page itself
@@ -52,7 +50,7 @@ def write_report(data: ReportData, path: str | os.PathLike[str], *, budget: int 
     watched = range(own + min(SHOWN_AT_FIRST, len(data.channels)))
     events = event_records(data, clock)
     table = page.events_table(data, clock, data.events)
-    pages = printout.pages(data, clock)
+    pages = page.pages(data, clock)
     fixed = WORDS_AT_MOST + sum(map(len, blobs.values())) + len(json.dumps(events)) + len(table)
     fixed += len(pages)
     looked_at = (*data.events, *data.near_misses)
@@ -76,25 +74,30 @@ def write_report(data: ReportData, path: str | os.PathLike[str], *, budget: int 
         **_style_and_script(),
     }
     tiles = (tile for series in embedding.tiles for level in series for tile in level)
-    _write_whole(Path(path), _fill(slots, [*blobs.values(), *tiles]))
+    with whole_file(Path(path)) as draft, draft.open("wb") as file:
+        file.writelines(_fill(slots, [*blobs.values(), *tiles]))
 
 
 def _style_and_script() -> dict[str, str]:
     """Return style, scripts, and a policy that lets nothing else run and nothing be fetched."""
-    style, early = _static("style.css"), _static("early.js")
-    script = '"use strict";\n(() => {\n' + "\n".join(_static(f"{n}.js") for n in SCRIPTS) + "})();"
+    style, early = static_text("style.css"), static_text("early.js")
+    script = (
+        '"use strict";\n(() => {\n' + "\n".join(static_text(f"{n}.js") for n in SCRIPTS) + "})();"
+    )
     policy = (
-        f"default-src 'none'; style-src {_digest(style)}; "
-        f"script-src {_digest(early)} {_digest(script)}"
+        f"default-src 'none'; style-src {policy_digest(style)}; "
+        f"script-src {policy_digest(early)} {policy_digest(script)}"
     )
     return {"style": style, "early": early, "script": script, "policy": policy}
 
 
-def _static(name: str) -> str:
-    return (files("vace_ad.report") / "static" / name).read_text(encoding="utf-8")
+def static_text(name: str, package: str = "vace_ad.report") -> str:
+    """Return a file that comes with a package."""
+    return (files(package) / "static" / name).read_text(encoding="utf-8")
 
 
-def _digest(text: str) -> str:
+def policy_digest(text: str) -> str:
+    """Return how a security policy names a script or a style that may run."""
     return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"
 
 
@@ -106,7 +109,7 @@ def _json_in_html(content: Mapping[str, Any]) -> str:
 
 def _fill(slots: Mapping[str, str], packed: list[bytes]) -> Iterator[bytes]:
     """Yield the page: the template with its slots filled, in one pass, so none is filled twice."""
-    for i, part in enumerate(re.split(r"\{\{(\w+)\}\}", _static("page.html"))):
+    for i, part in enumerate(re.split(r"\{\{(\w+)\}\}", static_text("page.html"))):
         if i % 2 == 0:
             yield part.encode()
         elif part == "packed":
@@ -115,11 +118,162 @@ def _fill(slots: Mapping[str, str], packed: list[bytes]) -> Iterator[bytes]:
             yield slots[part].encode(errors="replace")  # half a surrogate pair is no text
 
 
-def _write_whole(path: Path, parts: Iterator[bytes]) -> None:
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with draft.open("wb") as file:
-            file.writelines(parts)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+SHOWN_AT_FIRST = 6  # channels drawn before anyone chooses
+BLAMED = 6  # suspects detailed for an event
+LEAST_SHARE = 0.005  # of the blame: less would be shown as 0 %
+MAX_POINTS = 20_000  # of the trajectory, outside events
+
+
+def document(
+    data: ReportData,
+    clock: TimeAxis,
+    embedding: Embedding,
+    columns: Sequence[Column],
+    events: Mapping[str, list[dict[str, Any]]],
+    blobs: Mapping[str, bytes],
+) -> dict[str, Any]:
+    """Return what the scripts need to know; curves are in the packed part, by length."""
+    series = [
+        {
+            "name": column.name,
+            "role": column.role,
+            "column": column.channel,
+            "chars": [list(map(len, level)) for level in tiles],
+        }
+        for column, tiles in zip(columns, embedding.tiles, strict=True)
+    ]
+    return {
+        "rows": data.n_rows,
+        "threshold": data.level if np.isfinite(data.level) else None,
+        "thresholdEnds": [value if np.isfinite(value) else None for value in data.ends],
+        "whatIf": [[float(w.shift), int(w.events), w.words] for w in data.what_if],
+        "file": data.title,
+        "training": None if data.training is None else [int(row) for row in data.training],
+        "idle": [{"kind": k, "start": int(a), "end": int(b)} for k, a, b in data.idle],
+        "time": {
+            "origin": clock.origin_ms, "zone": data.time_zone, "step": clock.step,
+            "gap": clock.gap, "knots": len(clock.rows),
+            "offsets": [[np.interp(r, clock.rows, clock.at), m] for r, m in data.offsets],
+        },
+        "layout": {"tile": TILE, "block": BLOCK, "factor": FACTOR, "bits": embedding.bits},
+        "blobs": {name: len(blob) for name, blob in blobs.items()},
+        "series": series,
+        "shown": SHOWN_AT_FIRST,
+        "signalWords": dict(data.signal_words),
+        **events,
+    }  # fmt: skip
+
+
+def event_records(data: ReportData, clock: TimeAxis) -> dict[str, list[dict[str, Any]]]:
+    """Return events and near misses as the scripts need them."""
+    return {
+        "events": [_event(event, data, clock) for event in data.events],
+        "nearly": [_event(event, data, clock) for event in data.near_misses],
+    }
+
+
+class Column(NamedTuple):
+    """A curve of the page."""
+
+    name: str
+    role: str  # score, signal, threshold, channel, lower, upper, nats
+    channel: int  # of the table; -1 where it belongs to none
+    line: NDArray[np.floating]  # (n,)
+
+
+def curves(data: ReportData, order: Sequence[int]) -> list[Column]:
+    """Return all curves, the ones to look at first coming first; channels in this order.
+
+    What was expected of a channel comes behind the channels that are shown at first.
+    """
+    lines = [Column("Evidence", "score", -1, data.scores)]
+    lines += [Column(name, "signal", -1, line) for name, line in data.signals.items()]
+    if data.line is not None:
+        lines.append(Column("Limit", "threshold", -1, data.line))
+    channels = [
+        Column(data.label(data.channels[i]), "channel", i, data.values[:, i]) for i in order
+    ]
+    place = {name: i for i, name in enumerate(data.channels)}
+    expected = [
+        Column(data.label(name), role, place[name], line)
+        for name, curve in data.expected.items()
+        for role, line in curve._asdict().items()
+    ]
+    return [*lines, *channels[:SHOWN_AT_FIRST], *expected, *channels[SHOWN_AT_FIRST:]]
+
+
+def _event(event: Event, data: ReportData, clock: TimeAxis) -> dict[str, Any]:
+    gap = event.start == event.end
+    first = max(0, event.start - 1) if gap else event.start
+    last = min(event.start, data.n_rows - 1) if gap else event.end - 1
+    shares = sorted(event.shares, key=lambda pair: -pair[1])[:BLAMED]
+    shares = [pair for i, pair in enumerate(shares) if i == 0 or pair[1] >= LEAST_SHARE]
+    place = {name: i for i, name in enumerate(data.channels)}
+    said = readings(event, data)
+    return {
+        "start": int(event.start),
+        "end": int(event.end),
+        "around": [int(row) for row in surroundings(event, data.n_rows)],
+        "kind": NO_DATA if event.kind == NO_DATA else ANOMALY,
+        "signal": event.signal,
+        "conditions": event.conditions,
+        "severity": round(float(event.severity)) if np.isfinite(event.severity) else None,
+        "from": stamp(data, first, clock),
+        "to": stamp(data, last, clock),
+        "peak": None if gap else stamp(data, event.peak, clock),
+        "lasts": length(event, data, clock),
+        "words": what_it_means(event, data),
+        "rarity": rarity(event.probability, event.normal_rows),
+        "near": event.kind == NEAR_MISS,
+        "blame": [
+            {
+                "column": place[name],
+                "share": float(share),
+                "typical": typical_values(data.values[:, place[name]], event),
+                "reading": said.get(name, ""),
+            }
+            for name, share in shares
+        ],
+    }
+
+
+def pack_clock(clock: TimeAxis) -> bytes:
+    """Pack the axis: the rows of its knots, then where they lie."""
+    return pack(clock.rows.astype("<f8").tobytes() + clock.at.astype("<f8").tobytes())
+
+
+def pack_trajectory(data: ReportData) -> dict[str, bytes]:
+    """Thin the trajectory, sparing the events, and pack rows, then x, then y."""
+    if data.trajectory is None or data.trajectory_rows is None:
+        return {}
+    rows, points = data.trajectory_rows, data.trajectory
+    keep = np.zeros(len(rows), dtype=bool)
+    keep[:: max(1, -(-len(rows) // MAX_POINTS))] = True
+    for event in data.events:
+        keep |= (rows >= event.start) & (rows < event.end)
+    keep &= np.isfinite(points).all(axis=1)
+    kept: NDArray[np.floating] = points[keep].T  # (2, kept)
+    return {"trajectory": pack(rows[keep].astype("<f8").tobytes() + kept.astype("<f4").tobytes())}
+
+
+def typical_values(column: NDArray[np.floating], event: Event) -> list[float | None]:
+    """Return a channel's median before, during and after an event; None where it has no value."""
+    first, last = surroundings(event, len(column))
+    parts = (first, event.start), (event.start, event.end), (event.end, last)
+    return [_median(drawable(column[a:b])) for a, b in parts]
+
+
+def channels_by_blame(data: ReportData) -> list[int]:
+    """Return all channel numbers, the one blamed most over all events first."""
+    blame = np.zeros(len(data.channels))
+    place = {name: i for i, name in enumerate(data.channels)}
+    for event in data.events:
+        weight = event.severity if np.isfinite(event.severity) else 0.0
+        for name, share in event.shares:
+            blame[place[name]] += weight * share
+    return [int(i) for i in np.argsort(-blame, kind="stable")]
+
+
+def _median(values: NDArray[np.float64]) -> float | None:
+    there = values[~np.isnan(values)]
+    return float(np.median(there)) if len(there) else None

@@ -15,8 +15,8 @@ from vace_ad.frames.write import zone_of
 from vace_ad.frames.zones import time_words
 from vace_ad.report.data import Curve
 from vace_ad.report.formatting import shortened
-from vace_ad.report.printout import suspect_svg
-from vace_ad.views.suspect_curves import curve_of, expected_curves
+from vace_ad.report.page import envelope, suspect_svg
+from vace_ad.views.report import curve_of, expected_curves
 from vace_ad.wording import plain_text, plural
 
 if TYPE_CHECKING:
@@ -193,17 +193,6 @@ def picture(found: Detection) -> str:
         f'{"".join(shades)}<path d="{bars}" stroke="currentColor" stroke-width="2" fill="none"/>'
         f'<polyline points="{level}" stroke="{RED}" stroke-dasharray="5 4" fill="none"/></svg>'
     )
-
-
-def envelope(scores: NDArray[np.floating], most: int) -> tuple[NDArray[np.intp], Array, Array]:
-    """Return at most so many rows, and the lowest and highest score from each to the next."""
-    wide = np.where(np.isfinite(scores), scores, np.nan).astype(np.float64)
-    size = max(1, -(-len(wide) // most))
-    padded = np.full(-(-len(wide) // size) * size, np.nan)
-    padded[: len(wide)] = wide
-    bins = padded.reshape(-1, size)  # (k, size)
-    low, high = np.fmin.reduce(bins, axis=1), np.fmax.reduce(bins, axis=1)
-    return np.arange(len(bins)) * size, low, high
 
 
 def _edges(event: Event, n_rows: int) -> tuple[int, int]:

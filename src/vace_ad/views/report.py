@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import zip_longest
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 
 from vace_ad import __version__
 from vace_ad.alarms import Event, Rules
-from vace_ad.alarms.expected import explain_rows
+from vace_ad.alarms.expected import expected_cells, explain_rows
 from vace_ad.alarms.runs import runs_above
 from vace_ad.alarms.scan import WORDS
 from vace_ad.engine.patches import PatchSet
@@ -23,12 +24,15 @@ from vace_ad.frames.table import Table, as_table
 from vace_ad.frames.zones import offsets, zone_words
 from vace_ad.model import Model
 from vace_ad.report import ReportData, write_report
-from vace_ad.report.data import WhatIf
+from vace_ad.report.data import Curve, WhatIf
 from vace_ad.views.diagnostics import trust
-from vace_ad.views.suspect_curves import expected_curves
 
 if TYPE_CHECKING:
+    from vace_ad.alarms import Event
     from vace_ad.detection import Detection
+    from vace_ad.frames.table import Table
+    from vace_ad.model import Model
+
 
 _POINTS = 600  # of the trajectory at most: it is folded away, and costs a pass of the encoder
 
@@ -195,3 +199,42 @@ def what_if(
     closer = np.linspace(0, 1, STEPS) ** 2  # to the limit the closer, where most depends
     shifts = np.unique([*(low * closer), *(high * closer)])
     return [WhatIf(shift, count(shift), "") for shift in shifts.tolist()]
+
+
+SUSPECTS = 6  # of an event
+MOST = 24  # channels
+CELLS = 10_000_000  # of all curves together, beyond the first few channels
+LEAD = 2_000  # rows before a stretch by which its baseline is nearly that of the whole table
+
+
+def suspects(events: Sequence[Event], most: int) -> list[str]:
+    """The channels to draw: the first suspect of each event, then the second of each, and so on."""
+    worst = sorted(events, key=lambda event: -event.severity)
+    ranks = zip_longest(*([name for name, _ in event.shares[:SUSPECTS]] for event in worst))
+    names = dict.fromkeys(name for rank in ranks for name in rank if name is not None)
+    return list(names)[:most]
+
+
+def expected_curves(
+    model: Model | None, table: Table, events: Sequence[Event], most: int = MOST
+) -> dict[str, Curve]:
+    """The curve around each suspect; none without the model."""
+    most = max(min(most, CELLS // max(len(table), 1)), min(most, SUSPECTS))
+    names = suspects(events, most)
+    if model is None or not names:
+        return {}
+    place = [table.names.index(name) for name in names]
+    nats, expected = expected_cells(model, table, place, "float32")
+    return {
+        name: Curve(expected.lower[:, i], expected.upper[:, i], nats[:, i])
+        for i, name in enumerate(names)
+    }
+
+
+def curve_of(model: Model, table: Table, name: str, start: int, end: int) -> Curve:
+    """The curve around one channel in rows [start, end), from these and the rows just before."""
+    lead = max(0, start - LEAD)
+    place = table.names.index(name)
+    nats, expected = expected_cells(model, table[lead:end], [place], "float32")
+    lines = expected.lower, expected.upper, nats
+    return Curve(*(line[start - lead :, 0] for line in lines))
