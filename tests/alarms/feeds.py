@@ -17,6 +17,7 @@ from vace_ad.alarms.feed import AlarmFeed
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.suspects import DriftRange
 from vace_ad.config import VACEConfig
+from vace_ad.frames.calendar import Calendar
 from vace_ad.frames.idle import IdleRule
 from vace_ad.frames.sampling import StepRule
 from vace_ad.frames.segments import Piece
@@ -34,7 +35,8 @@ class Toy:
     step: int | None = None  # nanoseconds
 
     def __post_init__(self) -> None:
-        self.channels = tuple("abcdefghijkl"[: self.train.shape[1]])
+        self.channels = self.inputs = tuple("abcdefghijkl"[: self.train.shape[1]])
+        self.calendar = Calendar()
         self.normal, *_ = Normal.fit([self.train])
         self.drift_range = DriftRange.fit([self.train])
         self.alarm = AlarmModel.fit([self.train])

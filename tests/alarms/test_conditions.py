@@ -5,6 +5,7 @@ import numpy as np
 from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.detection import _outdated
 from vace_ad.config import VACEConfig
+from vace_ad.frames.calendar import Calendar
 from vace_ad.frames.idle import IdleRule
 from vace_ad.frames.table import Table
 
@@ -40,7 +41,7 @@ def test_a_calendar_in_the_past_is_said() -> None:
 
     def said(*windows: str, first: int = 0) -> list[str]:
         idle = IdleRule(VACEConfig(maintenance=windows), ("a",))
-        return _outdated(SimpleNamespace(idle=idle), table, first)
+        return _outdated(SimpleNamespace(idle=idle, calendar=Calendar()), table, first)
 
     (note,) = said("2026-01-01..2026-01-02", "2026-02-01T06:00..2026-02-01T08:00")
     assert "ended on 2026-02-01 08:00" in note

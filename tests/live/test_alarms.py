@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from vace_ad.alarms.change import Change
 from vace_ad.alarms.events import Event, Reading
 from vace_ad.live.alarms import Lifecycle, body
-from vace_ad.live.config import AlarmSettings
+from vace_ad.live.sections import AlarmSettings
 
 S = 10**9
 RULES = AlarmSettings(resolve_after=60 * S, update_every=30 * S, silence_after=120 * S)

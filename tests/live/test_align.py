@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from live.naive_align import naive_rows
 from vace_ad.live.align import Aligner, Row
-from vace_ad.live.config import Align
 from vace_ad.live.records import Record
+from vace_ad.live.sections import Align
 
 STEP = 10
 

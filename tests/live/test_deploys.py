@@ -9,11 +9,11 @@ import pytest
 from live.feeds import CHANNELS, START, STEP, config, feed, write
 from live.real import core, save_model
 from live.test_entity import SETUP, told
-from vace_ad.live.config import DeploySettings
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.entity import Entity
 from vace_ad.live.entity_state import keep, restore
 from vace_ad.live.records import Record
+from vace_ad.live.sections import DeploySettings
 from vace_ad.live.store import Pending, Store
 
 DEPLOY, SETTLED, FAULT = 100, 160, 300

@@ -11,8 +11,9 @@ from live.feeds import CHANNELS
 from vace_ad import VACE
 from vace_ad.errors import ConfigError
 from vace_ad.live.alarms import Alarm, Lifecycle, body
-from vace_ad.live.config import AlarmSettings, make_config
+from vace_ad.live.config import make_config
 from vace_ad.live.runner import Watch
+from vace_ad.live.sections import AlarmSettings
 from vace_ad.live.service import make_detectors, plan
 from vace_ad.live.store import Store
 

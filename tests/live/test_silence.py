@@ -1,5 +1,5 @@
 from vace_ad.live.alarms import Lifecycle
-from vace_ad.live.config import AlarmSettings
+from vace_ad.live.sections import AlarmSettings
 from vace_ad.live.silence import Silence
 
 S = 10**9

@@ -172,7 +172,7 @@ class Tracker:
             for event in [event for event in self._events if not event.open]:
                 # A line that rose with it may still rise above its limit, and belongs to it.
                 until = event.end + self._join
-                rising = (w > level) & (start < until) & (row - at < REST)
+                rising = (w > level) & (start <= until) & (row - at < REST)
                 if row + 1 >= until and not rising.any():
                     self._events.remove(event)
                     self._spent = max(self._spent, event.end)
@@ -197,7 +197,7 @@ class Tracker:
         """A line rose above its limit."""
         member = Member(start, at + 1, top)
         for event in reversed(self._events):
-            if start < event.end + self._join:
+            if start <= event.end + self._join:
                 event.lines[line] = joined(event.lines.get(line, member), member)
                 event.open.add(line)
                 event.end = max(event.end, at + 1)

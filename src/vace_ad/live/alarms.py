@@ -25,8 +25,8 @@ from vace_ad.alarms.events import (
     pair_words,
     reading_words,
 )
-from vace_ad.live.config import AlarmSettings
 from vace_ad.live.records import read_time
+from vace_ad.live.sections import AlarmSettings
 
 if TYPE_CHECKING:
     from vace_ad.alarms.change import Change

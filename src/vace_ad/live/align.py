@@ -12,8 +12,8 @@ from collections.abc import Mapping
 from math import fsum
 from typing import Any, NamedTuple
 
-from vace_ad.live.config import Align
 from vace_ad.live.records import Record
+from vace_ad.live.sections import Align
 
 Readings = list[tuple[int, float]]  # (time, value) of a channel within one step
 

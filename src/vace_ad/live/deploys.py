@@ -12,8 +12,8 @@ from operator import itemgetter
 from typing import Any
 
 from vace_ad.live.align import Row
-from vace_ad.live.config import DeploySettings
 from vace_ad.live.records import BadRecordError, Record, read_name, read_time
+from vace_ad.live.sections import DeploySettings
 
 log = logging.getLogger("vace_ad.live")
 EVERYONE = ""  # the entity of a deploy that concerns all

@@ -7,12 +7,11 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 import numpy as np
 
-from vace_ad.alarms.events import ANOMALY
 from vace_ad.errors import VaceError
 from vace_ad.live.alarms import NO_SCORE, Lifecycle, Message
 from vace_ad.live.align import Aligner, Row
@@ -37,15 +36,6 @@ BLIND = 2  # times the rows that a score needs, all without one: an alarm
 _BLOCK = 512  # rows scored together: a stream can tell the expected ranges of so many
 WARM = 4  # times the rows that a score needs, which a newer model sees before it judges
 _RETRY = 10  # after a fit that failed, a tenth of the training time is added
-
-
-class Retraining(NamedTuple):
-    """What a newer model is trained on and judged by; stretches are [start, end] in nanoseconds."""
-
-    rows: Rows
-    time: Times
-    faults: list[tuple[int, int]]  # as people said
-    doubtful: list[tuple[int, int]]  # alarms that nobody judged: not trained on
 
 
 class Entity:
@@ -330,22 +320,9 @@ class Entity:
         return messages
 
     @property
-    def outdated(self) -> bool:
-        """Whether it is time for a newer model."""
-        every = self._config.retrain.every
-        return every is not None and self.phase == WATCHING and self.seen - self.trained >= every
-
-    def retraining(self, store: Store) -> Retraining:
-        """The recent rows, and what is known about them."""
-        self.trained = self.seen
-        since = self.seen - self._config.retrain.kept
-        rows = [row for row in store.journal(self.name) if row[1] >= since]
-        known = [(a, self.seen if b is None else b, fault)
-                 for a, b, fault in store.stretches(self.name, ANOMALY)]  # fmt: skip
-        known = [one for one in known if one[1] >= since]
-        faults = [(a, b) for a, b, fault in known if fault]
-        doubtful = [(a, b) for a, b, fault in known if not fault]
-        return Retraining(*journal_matrix(rows, len(self.channels)), faults, doubtful)
+    def watching(self) -> bool:
+        """Whether it has a model and its rows are scored."""
+        return self.phase == WATCHING
 
     def renew(self, model: LiveModel, store: Store) -> list[Message]:
         """Go on with a newer model, whose stream has seen the last rows; open events end."""

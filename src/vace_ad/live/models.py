@@ -18,6 +18,7 @@ from vace_ad.live.alarms import identity
 from vace_ad.live.config import Config
 from vace_ad.live.detector import Detectors, LiveModel
 from vace_ad.live.entity import Entity
+from vace_ad.live.retraining import Retraining
 from vace_ad.live.store import Pending, Store
 
 log = logging.getLogger("vace_ad.live")
@@ -120,12 +121,12 @@ class EntityModels:
         log.info("%s: training on %d rows of %d channels", entity.name, len(rows), len(channels))
         self._start(entity.name, lambda: (self._detectors.fit(rows, channels, time, path), ""))
 
-    def retrain(self, entity: Entity, store: Store) -> None:
+    def retrain(self, entity: Entity, recent: Retraining) -> None:
         """Start to train a newer model in the background, judged against the present one."""
         path, model = self._path(entity.name), entity.model
         if entity.name in self._fits or path is None or model is None:
             return
-        rows, time, *known = entity.retraining(store)
+        rows, time, *known = recent
         log.info("%s: training a newer model on %d rows", ascii(entity.name), len(rows))
         self._start(entity.name, lambda: self._detectors.retrain(model, rows, time, path, *known))
 

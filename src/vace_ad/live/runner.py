@@ -16,13 +16,13 @@ from vace_ad.live.config import Config
 from vace_ad.live.database import DamagedError
 from vace_ad.live.delivery import Delivery, teller
 from vace_ad.live.deploys import Deploys
-from vace_ad.live.detector import Detectors, LiveModel
-from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity
-from vace_ad.live.entity_state import keep
+from vace_ad.live.detector import Detectors
+from vace_ad.live.entity import ELSEWHERE, FITTING, Entity
 from vace_ad.live.models import EntityModels, check_model
 from vace_ad.live.plugins import make_sink, make_source
 from vace_ad.live.records import Record
 from vace_ad.live.registry import Registry
+from vace_ad.live.retraining import Retrainer
 from vace_ad.live.silence import Silence
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.status import Status
@@ -74,6 +74,7 @@ class Watch:
         self.registry = Registry(
             config, self.models, self.store, self._checkpoint, tell, self.deploys
         )
+        self._retrainer = Retrainer(config.retrain, self.models, self.store, self._checkpoint)
         self.entities, self.known = self.registry.entities, self.registry.known
         self._no_score: dict[str, str] = {}  # entities, and why
         self._to_fit: set[str] = set()  # entities with all training rows
@@ -249,8 +250,8 @@ class Watch:
             self.checkpoint()
             entity = self.registry.get(name)
             messages = []
-            if entity.phase == WATCHING:
-                self._renew(entity, found, words)
+            if entity.watching:
+                self._retrainer.take(entity, found, words)
                 continue
             if found is None or isinstance(found, Exception):
                 log.warning(
@@ -264,18 +265,6 @@ class Watch:
                 except DamagedError as error:
                     entity = self.registry.renew(name, error)
             self._checkpoint.update(entity, messages)
-
-    def _renew(self, entity: Entity, found: LiveModel | Exception | None, words: str) -> None:
-        """A retraining has ended: go on with the newer model where there is one, and tell it."""
-        messages = []
-        if isinstance(found, Exception):
-            words = f"a newer model could not be trained: {found}"
-        elif found is not None and found is not entity.model:
-            messages = entity.renew(found, self.store)
-        entity.model_words = words
-        log.info("%s: %s", ascii(entity.name), words)
-        self._checkpoint.update(entity, messages)
-        keep(entity, self._checkpoint.pending, snapshot=True)
 
     # --------------------------------------------------------------------- rounds
 
@@ -292,11 +281,7 @@ class Watch:
             log.warning("source: %s", problem or "works again")
         if self.source.live and not self._stopping.is_set():
             self._silent(problem)
-        outdated = [one for one in self.entities.values() if one.outdated]
-        if outdated:
-            self.checkpoint()  # rows are read from the store
-        for entity in outdated:
-            self.models.retrain(entity, self.store)
+        self._retrainer.start(self.entities.values(), self.checkpoint)
         since = self.clock.monotonic_ns() - self.config.state.idle
         if self.registry.to_disk(lambda name: self._silence.recent(name, since)):
             self.checkpoint()

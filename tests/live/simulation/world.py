@@ -25,11 +25,12 @@ from live.feeds import CHANNELS, START, STEP
 from live.naive_align import naive_rows
 from vace_ad.live.alarms import Lifecycle, body
 from vace_ad.live.clock import Clock
-from vace_ad.live.config import AlarmSettings, Config, make_config
+from vace_ad.live.config import Config, make_config
 from vace_ad.live.delivery import Delivery
 from vace_ad.live.models import Worker
 from vace_ad.live.records import Record
 from vace_ad.live.runner import Watch
+from vace_ad.live.sections import AlarmSettings
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.sources.files import JsonLinesSource
 from vace_ad.live.sources.http import HttpSource

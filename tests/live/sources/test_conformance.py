@@ -14,9 +14,9 @@ import pytest
 
 from live.feeds import START, STEP
 from vace_ad.live.align import Aligner
-from vace_ad.live.config import Align
 from vace_ad.live.plugins import kinds
 from vace_ad.live.records import Record
+from vace_ad.live.sections import Align
 from vace_ad.live.settings import read_settings
 from vace_ad.live.sources.push import FullError
 from vace_ad.live.sources.sparkplug import _payload_type
