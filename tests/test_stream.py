@@ -227,7 +227,8 @@ def test_irregular_stamps_are_no_jumps_for_a_stream_either():
         index = pd.Timestamp("2026-01-01") + pd.to_timedelta(np.cumsum(pauses), unit="s")
         return pd.DataFrame(rows, columns=["a", "b", "c"], index=index)
 
-    detector = VACE(**SMALL, stride=4).fit(irregular(make_rows(500, seed=9), 1))
+    with pytest.warns(VaceWarning, match="the step is irregular"):
+        detector = VACE(**SMALL, stride=4).fit(irregular(make_rows(500, seed=9), 1))
     table = irregular(make_rows(400), 2)
     wanted = whole(detector, table)
     assert np.isfinite(wanted).all()
