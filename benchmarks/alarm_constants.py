@@ -43,9 +43,8 @@ VARIANTS: dict[str, dict[str, float]] = {
     "default": {},
     "one share": {"BUDGET_SHARES": 1},
     "seven shares": {"BUDGET_SHARES": 7},
-    "slower baseline": {"BASELINE_HALF_LIFE": 1000, "BASELINE_SHARE": 1 / 3},
-    "baseline whatever the training": {"BASELINE_SHARE": 1.0},
-    "shorter baseline": {"BASELINE_SHARE": 1 / 12},
+    "slower baseline": {"BASELINE_HALF_LIFE": 1000},
+    "faster baseline": {"BASELINE_HALF_LIFE": 250},
     "higher low price": {"LOW_PRICE": 2.0},
     "lighter prior": {"PRIOR_SHAPE": 0.1},
 }

@@ -12,11 +12,10 @@ from vace_ad.alarms.constants import (
     BASELINE_CLIP,
     BASELINE_HALF_LIFE,
     BASELINE_PRIOR,
-    BASELINE_SHARE,
     MOST_NATS,
     WARM_UP,
 )
-from vace_ad.alarms.evidence import UNIT, Baseline, Surprise, half_life, whole
+from vace_ad.alarms.evidence import UNIT, Baseline, Surprise, whole
 
 BLOCKS = BASELINE_HALF_LIFE // BASELINE_BLOCK
 
@@ -50,12 +49,6 @@ def test_the_warm_up_is_a_plain_mean_in_which_the_training_counts_as_some_rows()
     baseline = Baseline(1)
     baseline.add(np.ones((WARM_UP, 1)))
     assert baseline.mean[0] == pytest.approx(WARM_UP / (WARM_UP + BASELINE_PRIOR))
-
-
-def test_short_training_gives_a_short_memory() -> None:
-    assert half_life(10**6) == BASELINE_HALF_LIFE
-    assert half_life(600) == 600 * BASELINE_SHARE
-    assert half_life(3) == BASELINE_BLOCK
 
 
 def test_rows_of_a_block_share_a_baseline_and_do_not_judge_themselves() -> None:

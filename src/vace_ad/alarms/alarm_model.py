@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.constants import MOST_STUCK_NATS, WARM_UP
-from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, half_life, whole
+from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, whole
 from vace_ad.alarms.scan import N_CHANNEL_KINDS, N_ROW_KINDS, Tails, outlying
 from vace_ad.signals.baseline_model import within
 from vace_ad.signals.cells import HALF_LIVES, WIDE, CellModel, Residuals, learn
@@ -39,7 +39,6 @@ class AlarmModel:
     stuck: Nats  # (n_channels,), of a value that is repeated
     tails: Tails
     watched: NDArray[np.bool_]  # (n_channels,), those that vary and are no context
-    half_life: float  # of the recent baseline, in rows
 
     @classmethod
     def fit(
@@ -87,9 +86,8 @@ class AlarmModel:
         scale = _score_scale(np.concatenate([*scores, np.empty(0)]))
         every = np.concatenate(scores) if scores else np.full(sum(map(len, parts)), np.nan)
         edges = np.cumsum([len(part.now) for part in held_out])[:-1]
-        remembers = half_life(sum(map(len, parts)))
         judged = [
-            recent_deviations(Baseline(2 * d + 1, remembers), part, score_residuals(some, scale))[0]
+            recent_deviations(Baseline(2 * d + 1), part, score_residuals(some, scale))[0]
             for part, some in zip(held_out, np.split(every, edges), strict=True)
         ]
         surprise = Surprise.fit([part[:, :-1] for part in judged])
@@ -116,9 +114,7 @@ class AlarmModel:
         idle[-1] = not np.isfinite(every).any()
         zeros = np.zeros(len(idle))
         none = Tails(zeros.astype(np.int64), zeros, zeros, zeros, 0)
-        model = cls(
-            cells, surprise, row_surprise, scale, score_surprise, stuck, none, watched, remembers
-        )
+        model = cls(cells, surprise, row_surprise, scale, score_surprise, stuck, none, watched)
         return model, lines, idle
 
     @property
@@ -137,7 +133,6 @@ class AlarmModel:
             "stuck": self.stuck,
             **prefixed("tails", self.tails.arrays()),
             "watched": self.watched,
-            "half_life": np.array([self.half_life]),
         }
 
     @staticmethod
@@ -161,15 +156,11 @@ class AlarmModel:
             "tails.level": ("I64", (n_lines,)),
             **dict.fromkeys(("tails.excess", "tails.count", "tails.shape"), ("F64", (n_lines,))),
             "tails.n": ("I64", (1,)),
-            "half_life": ("F64", (1,)),
         }
 
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The reverse of `arrays`."""
-        remembers = float(arrays["half_life"][0])
-        if not 0 < remembers < np.inf:
-            raise ValueError(f"its baseline has the half-life {remembers}")
         return cls(
             CellModel(**under("cells", arrays)),
             Surprise(arrays["surprise"]),
@@ -179,12 +170,11 @@ class AlarmModel:
             arrays["stuck"],
             Tails.restored(under("tails", arrays)),
             arrays["watched"],
-            remembers,
         )
 
     def baseline(self) -> Baseline:
         """Of the residuals of `now` and `past` and of the score, as a stream begins."""
-        return Baseline(2 * self.n_channels + 1, self.half_life)
+        return Baseline(2 * self.n_channels + 1)
 
     def judge(
         self, rows: Array, residuals: Residuals, scores: Array, baseline: Baseline

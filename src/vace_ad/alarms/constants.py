@@ -5,8 +5,7 @@ Chosen on simulated plants (seeds 0 to 15 and 200 to 223) and on a part of the r
 """
 
 # Recent baseline: a residual is judged against its own recent mean and spread.
-BASELINE_HALF_LIFE = 500  # rows, at most
-BASELINE_SHARE = 1 / 6  # of the training rows that it is at most: they must show what it leaves
+BASELINE_HALF_LIFE = 500  # rows
 BASELINE_PRIOR = 32  # rows that the training's mean and spread count as when a stream begins
 BASELINE_CLIP = 3.0  # deviations by which one row can pull it at most
 BASELINE_BLOCK = 16  # rows that share a baseline

@@ -21,7 +21,6 @@ from vace_ad.alarms.constants import (
     BASELINE_CLIP,
     BASELINE_HALF_LIFE,
     BASELINE_PRIOR,
-    BASELINE_SHARE,
     MOST_NATS,
     TAIL_SHARE,
     WARM_UP,
@@ -37,11 +36,6 @@ LEAST_EXCESSES = 5  # beyond the quantile that a Pareto law can be fitted to
 _PRIOR_SHAPE, _PRIOR_WEIGHT, _HEAVIEST = 0.1, 20, 0.9  # of the Pareto law
 
 
-def half_life(n_rows: int) -> float:
-    """Of the recent baseline, in rows, where so many rows were trained on."""
-    return float(min(BASELINE_HALF_LIFE, max(BASELINE_SHARE * n_rows, BASELINE_BLOCK)))
-
-
 def whole(nats: NDArray[np.floating] | float) -> Nats:
     """Nats as whole numbers of 1 / UNIT."""
     return np.asarray(np.rint(np.asarray(nats) * UNIT), dtype=np.int64)
@@ -54,12 +48,12 @@ class Baseline:
     the training's. The rows of the warm-up move it as in a plain mean.
     """
 
-    def __init__(self, width: int, half_life: float = BASELINE_HALF_LIFE) -> None:
+    def __init__(self, width: int) -> None:
         self.mean = np.zeros(width)
         self.variance = np.ones(width)
         self._block = np.empty((0, width))  # residuals of the block that is not full yet
         self._full = np.empty((0, width))  # those of the last full one
-        self._weight = 1 - 0.5 ** (BASELINE_BLOCK / half_life)
+        self._weight = 1 - 0.5 ** (BASELINE_BLOCK / BASELINE_HALF_LIFE)
         self._n_blocks = 0
 
     @property
