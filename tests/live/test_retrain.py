@@ -14,6 +14,7 @@ from vace_ad.errors import ConfigError, TooShortError
 from vace_ad.frames import Table
 from vace_ad.live.config import make_config
 from vace_ad.live.detector import Detectors
+from vace_ad.live.retraining import recent_rows
 from vace_ad.live.runner import Watch
 
 FAULT = (100, 120, 1)
@@ -82,7 +83,7 @@ def test_a_newer_model_takes_over_and_survives_a_restart(tmp_path) -> None:
     assert [(a - START) // STEP for a, _ in doubtful] == [100]  # it ends within these rows
     assert entity.model is core.answer
     assert entity.model_words == "what it was worth"
-    assert not entity.outdated
+    assert entity.trained == entity.seen  # the next one is due after the same time
     watch.close()
     write(tmp_path, feed(n_rows=310, entities=("p1",), faults=((302, 310, 2),))[300:], "a")
     again = watched(made, Core(None))
@@ -102,11 +103,12 @@ def test_doubtful_rows_are_not_trained_on_and_faults_are_known(tmp_path) -> None
     alarms = {one["onset"]: one["alarm"] for one in store.alarms()}
     store.mark(alarms[max(alarms)], "fault", "now")
     entity = watch.registry.get("p1")
-    _, _, faults, doubtful = entity.retraining(store)
+    hour = 3600 * 10**9
+    _, _, faults, doubtful = recent_rows(entity, store, hour)
     assert [(a - START) // STEP for a, _ in faults] == [150]
     assert [(a - START) // STEP for a, _ in doubtful] == [90]
     store.mark(alarms[min(alarms)], "normal", "now")
-    assert not entity.retraining(store).doubtful
+    assert not recent_rows(entity, store, hour).doubtful
     watch.close()
 
 
@@ -120,7 +122,7 @@ def test_the_present_model_stays_where_the_newer_one_is_no_use(tmp_path, answer)
         "what it was worth" if answer is None
         else "a newer model could not be trained: too few rows"
     )  # fmt: skip
-    assert not entity.outdated  # it is tried again after the same time
+    assert entity.trained == entity.seen  # it is tried again after the same time
     watch.close()
 
 
