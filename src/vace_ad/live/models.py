@@ -121,12 +121,13 @@ class EntityModels:
         log.info("%s: training on %d rows of %d channels", entity.name, len(rows), len(channels))
         self._start(entity.name, lambda: (self._detectors.fit(rows, channels, time, path), ""))
 
-    def retrain(self, entity: Entity, recent: Retraining) -> None:
+    def retrain(self, entity: Entity, recent: Callable[[Entity], Retraining]) -> None:
         """Start to train a newer model in the background, judged against the present one."""
         path, model = self._path(entity.name), entity.model
         if entity.name in self._fits or path is None or model is None:
             return
-        rows, time, *known = recent
+        entity.trained = entity.seen
+        rows, time, *known = recent(entity)
         log.info("%s: training a newer model on %d rows", ascii(entity.name), len(rows))
         self._start(entity.name, lambda: self._detectors.retrain(model, rows, time, path, *known))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from vace_ad.alarms.events import ANOMALY
@@ -58,9 +59,9 @@ class Retrainer:
         due = [one for one in entities if one.watching and one.seen - one.trained >= every]
         if due:
             write()
+        recent = partial(recent_rows, store=self._store, kept=self._how.kept)
         for entity in due:
-            entity.trained = entity.seen
-            self._models.retrain(entity, recent_rows(entity, self._store, self._how.kept))
+            self._models.retrain(entity, recent)
 
     def take(self, entity: Entity, found: LiveModel | Exception | None, words: str) -> None:
         """A training has ended: go on with the newer model where there is one, and tell it."""
