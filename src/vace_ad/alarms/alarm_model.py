@@ -17,7 +17,7 @@ from vace_ad.alarms.constants import MOST_STUCK_NATS, WARM_UP
 from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, whole
 from vace_ad.alarms.scan import N_CHANNEL_KINDS, N_ROW_KINDS, Tails, outlying
 from vace_ad.signals.baseline_model import within
-from vace_ad.signals.cells import HALF_LIVES, WIDE, CellModel, Residuals, learn
+from vace_ad.signals.cells import CellModel, Residuals, learn
 from vace_ad.signals.protocol import Layout, prefixed, under
 
 Array = NDArray[np.float64]
@@ -138,16 +138,10 @@ class AlarmModel:
     @staticmethod
     def layout(d: int) -> Layout:
         """What `arrays` gives for so many channels."""
-        f = d * (1 if d > WIDE else 1 + len(HALF_LIVES))
         n_lines = N_CHANNEL_KINDS * d + N_ROW_KINDS
         return {
-            **dict.fromkeys(
-                ("cells.mean", "cells.scale", "cells.spread", "cells.error"), ("F64", (d,))
-            ),
-            **dict.fromkeys(("cells.varies", "watched"), ("BOOL", (d,))),
-            "cells.partner": ("I64", (d,)),
-            "cells.matrix": ("F64", (f, f + 2 * d)),
-            "cells.offset": ("F64", (f + 2 * d,)),
+            **{f"cells.{name}": kind for name, kind in CellModel.layout(d).items()},
+            "watched": ("BOOL", (d,)),
             "surprise": ("I64", (len(GRID), 2 * d)),
             "row_surprise": ("I64", (len(GRID), 1)),
             "score_scale": ("F64", (2,)),
@@ -162,7 +156,7 @@ class AlarmModel:
     def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The reverse of `arrays`."""
         return cls(
-            CellModel(**under("cells", arrays)),
+            CellModel.restored(under("cells", arrays)),
             Surprise(arrays["surprise"]),
             Surprise(arrays["row_surprise"]),
             arrays["score_scale"],

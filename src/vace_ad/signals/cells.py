@@ -13,7 +13,9 @@ L = C⁻¹ and g = L·(z − m), where g_i are the entries of channel i and L_ii
 
 What came before is bounded: a value enters the averages no farther than `MOST_INNOVATION` standard
 deviations from its forecast by the past alone, so that a fault does not spoil the rows after it.
-Context enters as it is: a step of a set point is no fault, and other channels follow it.
+Context enters as it is: a step of a set point is no fault, and other channels follow it. So do the
+modes of operation that training shows (`modes`): columns beside the channels that tell which one a
+row is in.
 
 Residuals are in their own standard deviations. Nothing looks ahead, and rows in chunks of any size
 give the same bits.
@@ -25,12 +27,14 @@ from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.signals.baseline_model import within
+from vace_ad.signals.modes import ModeModel
+from vace_ad.signals.protocol import Layout, prefixed, under
 from vace_ad.signals.row_buffer import blocked_matmul
 
 Array = NDArray[np.float64]
@@ -42,6 +46,7 @@ SHRINKAGES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # that held-out likel
 FOLDS = 3  # contiguous parts of the training rows, each held out once
 FARTHEST = 1e3  # training deviations beyond which a value counts as this far
 LEAD = 256  # rows before a fold that fill the averages
+LEAST_GAIN = 0.1  # nats a row by which modes must make the median channel more certain
 _TOGETHER = 64  # rows that are taken at once while none is bounded
 _CONSTANT = 1e-9  # of its magnitude: a channel that varies less does not vary
 
@@ -58,11 +63,12 @@ class Residuals(NamedTuple):
 class CellModel:
     """The joint normal distribution of rows and their recent past, ready to be evaluated."""
 
+    modes: ModeModel
     mean: Array  # (n_channels,)
     scale: Array  # (n_channels,), training standard deviations; 1 where a channel is constant
     varies: NDArray[np.bool_]  # (n_channels,)
-    matrix: Array  # (n_features, n_features + 2 · n_channels): z − m to T'g, `past`, innovation
-    offset: Array  # (n_features + 2 · n_channels,)
+    matrix: Array  # (n_features, (3 + n_averages) · n_channels): z to T'g, `past`, innovation
+    offset: Array  # ((3 + n_averages) · n_channels,)
     spread: Array  # (n_channels,), standard deviation of `now` in training deviations
     error: Array  # (n_channels,), that of the innovation, the error of a forecast by the past
     partner: NDArray[np.int64]  # (n_channels,), the channel it goes with most closely; itself: none
@@ -75,7 +81,7 @@ class CellModel:
     @property
     def n_averages(self) -> int:
         """Averages of the past that a channel brings beside its value."""
-        return len(self.matrix) // self.n_channels - 1
+        return len(self.offset) // self.n_channels - 3
 
     def begin(self) -> CellStream:
         """Residuals of a stream of rows."""
@@ -83,7 +89,41 @@ class CellModel:
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What was learned, for the model file."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        own = (name for name in self.__dataclass_fields__ if name != "modes")
+        modes = prefixed("modes", self.modes.arrays())
+        return {**modes, **{name: getattr(self, name) for name in own}}
+
+    @staticmethod
+    def layout(d: int) -> Layout:
+        """What `arrays` gives for so many channels."""
+        each = 3 if d > WIDE else 3 + len(HALF_LIVES)
+        return {
+            **{f"modes.{name}": kind for name, kind in ModeModel.layout(d).items()},
+            **dict.fromkeys(("mean", "scale", "spread", "error"), ("F64", (d,))),
+            "varies": ("BOOL", (d,)),
+            "partner": ("I64", (d,)),
+            "matrix": ("F64", (None, each * d)),
+            "offset": ("F64", (each * d,)),
+        }
+
+    @classmethod
+    def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
+        """The reverse of `arrays`."""
+        modes = ModeModel.restored(under("modes", arrays))
+        own = {name: array for name, array in arrays.items() if not name.startswith("modes.")}
+        model = cls(modes, **own)
+        if len(model.matrix) != (1 + model.n_averages) * model.n_columns:
+            raise ValueError(f"its matrix has {len(model.matrix)} rows")
+        return model
+
+    @property
+    def n_columns(self) -> int:
+        """Channels, and columns that tell the mode."""
+        return self.n_channels + self.modes.n_modes - 1
+
+    def columns(self, rows: Array) -> Array:
+        """Rows (n, n_channels) in training deviations, and the modes, (n, n_columns)."""
+        return _columns(rows, self.mean, self.scale, self.modes)
 
 
 class CellStream:
@@ -100,9 +140,9 @@ class CellStream:
     def add(self, rows: Array) -> Residuals:
         """The residuals of the next rows (n, n_channels), complete and in order."""
         model, n, d = self._model, *rows.shape
-        x = within((rows - model.mean) / model.scale, FARTHEST)
         if not n:
-            return Residuals(x, x, x)
+            return Residuals(rows, rows, rows)
+        x = model.columns(rows)
         if not model.n_averages:
             return self._residuals(blocked_matmul(x, model.matrix) + model.offset)
         if self._averages is None:
@@ -111,7 +151,7 @@ class CellStream:
         at, most = 0, 1
         while at < n:  # up to the first row with a value that enters the averages bounded
             some = x[at : at + most]
-            z = np.empty((len(some), 1 + model.n_averages, d))
+            z = np.empty((len(some), 1 + model.n_averages, model.n_columns))
             z[:, 0] = some
             before = self._averages.add(some, z[:, 1:])
             part = blocked_matmul(z.reshape(len(some), -1), model.matrix) + model.offset
@@ -122,7 +162,8 @@ class CellStream:
             if far.any():
                 self._averages = before
                 self._averages.add(some[: taken - 1], z[: taken - 1, 1:])
-                bounded = some[taken - 1] - beyond[taken - 1] * model.error
+                bounded = some[taken - 1].copy()
+                bounded[:d] -= beyond[taken - 1] * model.error
                 self._averages.add(bounded[None], z[:1, 1:])
             at, most = at + taken, 1 if far.any() else min(2 * most, _TOGETHER)
         return self._residuals(found)
@@ -135,7 +176,7 @@ class CellStream:
     def state(self) -> dict[str, NDArray[Any]]:
         """The averages of the past; empty right after a cut."""
         if self._averages is None:
-            return {"sums": np.empty((0, self._model.n_channels)), "weights": np.empty((0, 1))}
+            return {"sums": np.empty((0, self._model.n_columns)), "weights": np.empty((0, 1))}
         return {"sums": self._averages.sums, "weights": self._averages.weights}
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
@@ -144,7 +185,7 @@ class CellStream:
         self._averages = None
         if not len(sums) and not len(weights):
             return
-        if sums.shape != (model.n_averages, model.n_channels) or len(weights) != len(sums):
+        if sums.shape != (model.n_averages, model.n_columns) or len(weights) != len(sums):
             raise ValueError(f"averages of the past have the shape {sums.shape}")
         self._averages = _Averages(model.n_averages, sums[0])
         self._averages.sums, self._averages.weights = sums.copy(), weights.copy()
@@ -183,16 +224,29 @@ class Learned(NamedTuple):
 def learn(parts: Sequence[Array], context: NDArray[np.bool_] | None = None) -> Learned:
     """Fit on complete training stretches (n_rows, n_channels), and hold out each fold once.
 
-    Channels that are `context` (n_channels,) enter the averages of the past unbounded.
+    Channels that are `context` (n_channels,) enter the averages of the past unbounded. Modes count
+    where they tell more of most channels than the other channels do.
     """
     parts = [part for part in parts if len(part)]
+    modes = ModeModel.fit(np.concatenate(parts))
+    plain = _learn(parts, context, modes.first)
+    if modes.n_modes == 1:
+        return plain
+    found = _learn(parts, context, modes)
+    varies = found.model.varies
+    gain = np.log(plain.model.spread[varies] / found.model.spread[varies])
+    return found if np.median(gain) > LEAST_GAIN else plain
+
+
+def _learn(parts: Sequence[Array], context: NDArray[np.bool_] | None, modes: ModeModel) -> Learned:
     d = parts[0].shape[1]
     rows = np.concatenate(parts)
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
     varies = scale > _CONSTANT * (np.abs(mean) + np.abs(rows).max(axis=0) * 1e-3)
     scale = np.where(varies, scale, 1.0)
     n_averages = 0 if d > WIDE else len(HALF_LIVES)
-    z = np.concatenate([_widened((part - mean) / scale, n_averages) for part in parts])
+    columns = (_columns(part, mean, scale, modes) for part in parts)
+    z = np.concatenate([_widened(part, n_averages) for part in columns])
     center, spread = z.mean(axis=0), z.std(axis=0)
     spread = np.where(spread > _CONSTANT, spread, 1.0)
     z = (z - center) / spread
@@ -210,14 +264,20 @@ def learn(parts: Sequence[Array], context: NDArray[np.bool_] | None = None) -> L
         ),
     )
     bounded = np.ones(d) if context is None else np.where(context, 0.0, 1.0)
-    models = [_model(mean, scale, varies, center, spread, other.inverse(shrinkage), bounded)
+    models = [_model(modes, mean, scale, varies, center, spread, other.inverse(shrinkage), bounded)
               for other in (*others, _Spectrum(total / len(z)))]  # fmt: skip
     folds = zip(models, pairwise(edges.tolist()), strict=False)
     held_out = [_streamed(model, parts, a, b) for model, (a, b) in folds]
     return Learned(models[-1], held_out)
 
 
+def _columns(rows: Array, mean: Array, scale: Array, modes: ModeModel) -> Array:
+    x = within((rows - mean) / scale, FARTHEST)
+    return x if modes.n_modes == 1 else np.concatenate([x, modes.indicators(rows)], axis=1)
+
+
 def _model(
+    modes: ModeModel,
     mean: Array,
     scale: Array,
     varies: NDArray[np.bool_],
@@ -227,13 +287,14 @@ def _model(
     bounded: Array,
 ) -> CellModel:
     d = len(mean)
-    matrix, now, error, partner = _evaluated(inverse, d)
+    matrix, now, error, partner = _evaluated(inverse, d, d + modes.n_modes - 1)
     matrix[:, -d:] *= bounded  # an innovation of 0 is within any bound
     matrix = matrix / spread[:, None]
     partner = np.where(varies & varies[partner], partner, np.arange(d))
     return CellModel(
-        mean, scale, varies, matrix, -center @ matrix, now * spread[:d], error * spread[:d], partner
-    )
+        modes, mean, scale, varies, matrix, -center @ matrix,
+        now * spread[:d], error * spread[:d], partner,
+    )  # fmt: skip
 
 
 def _streamed(model: CellModel, parts: Sequence[Array], a: int, b: int) -> Residuals:
@@ -251,7 +312,6 @@ def _streamed(model: CellModel, parts: Sequence[Array], a: int, b: int) -> Resid
 
 def _widened(x: Array, n_averages: int) -> Array:
     """Rows (n, (1 + n_averages)·n_channels) with averages of the rows before each."""
-    x = within(x, FARTHEST)
     z = np.empty((len(x), 1 + n_averages, x.shape[1]))
     z[:, 0] = x
     if n_averages:
@@ -278,10 +338,13 @@ class _Spectrum:
         return float(-n * np.log(values).sum() - (along / values).sum())
 
 
-def _evaluated(inverse: Array, d: int) -> tuple[Array, Array, Array, NDArray[np.int64]]:
-    """The matrix from z to all residuals, the deviations of `now` and innovation, and partners."""
-    f = len(inverse) // d
-    place = np.arange(f)[None] * d + np.arange(d)[:, None]  # (d, f), the entries of a channel
+def _evaluated(inverse: Array, d: int, width: int) -> tuple[Array, Array, Array, NDArray[np.int64]]:
+    """The matrix from z to all residuals, the deviations of `now` and innovation, and partners.
+
+    Of the first d of `width` columns.
+    """
+    f = len(inverse) // width
+    place = np.arange(f)[None] * width + np.arange(d)[:, None]  # (d, f), the entries of a channel
     blocks = np.linalg.inv(inverse[place[:, :, None], place[:, None, :]])  # (d, f, f)
     lower = np.linalg.cholesky(blocks)
     own = np.einsum("zdf,dfh->zhd", inverse[:, place], lower)  # L_zi · T
@@ -289,8 +352,8 @@ def _evaluated(inverse: Array, d: int) -> tuple[Array, Array, Array, NDArray[np.
     past = inverse[:, :d] / np.sqrt(diagonal)
     partial = np.abs(inverse[:d, :d]) / np.sqrt(np.outer(diagonal, diagonal))
     np.fill_diagonal(partial, 0.0)
-    ahead = np.linalg.inv(inverse[:d, :d])  # covariance of x given all that came before
+    ahead = np.linalg.inv(inverse[:width, :width])[:, :d]  # covariance of x given what came before
     error = np.sqrt(np.diag(ahead))
-    innovation = inverse[:, :d] @ ahead / error
+    innovation = inverse[:, :width] @ ahead / error
     matrix = np.concatenate([own.reshape(len(inverse), -1), past, innovation], axis=1)
     return matrix, np.sqrt(blocks[:, 0, 0]), error, partial.argmax(axis=1)
