@@ -32,6 +32,8 @@ def facts(detector: VACE) -> dict[str, str]:
         "signals": ", ".join(model.lines),
         "alarms": _alarms(detector),
     }
+    if model.alarm.cells.modes.n_modes > 1:
+        found["modes"] = f"{model.alarm.cells.modes.n_modes} modes of operation"
     notes = model.facts.get("training", ())
     if notes:
         found["look at"] = "; ".join(str(note["words"]) for note in notes)

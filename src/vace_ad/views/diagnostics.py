@@ -24,6 +24,7 @@ def trust(model: Model, table: Table, found: Detection) -> list[str]:
         _length(model.facts),
         *_data(model.facts),
         seasonality_words(model.facts),
+        _modes(model),
         _coverage(model, table, found),
         _scored(found),
         *_threshold(model, found),
@@ -72,6 +73,18 @@ def seasonality_words(facts: Any) -> str:
         return "Training has no clear period, so the shape of curves is not used much."
     times = f", seen {facts['rows'] // period:,} times" if facts.get("rows") else ""
     return f"Training shows a pattern of about {_span(period, facts.get('step_seconds'))}{times}."
+
+
+def _modes(model: Model) -> str:
+    """The modes of operation that training showed, where there are several."""
+    modes = model.alarm.cells.modes
+    if modes.n_modes == 1:
+        return ""
+    shares = ", ".join(f"{share:.0%}" for share in modes.share.tolist())
+    return (
+        f"Training shows {modes.n_modes} modes of operation, with {shares} of the rows; each row "
+        "is judged in its own."
+    )
 
 
 def _span(rows: int, step: float | None) -> str:
