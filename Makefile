@@ -17,7 +17,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 	touch $@
 
 # Where requirements.lock was written for this system, each file's hash is checked; torch, which is
-# not in it, and other systems go by constraints.txt. aeon, sktime and TSB-AD ask for older versions
+# not in it, and other systems go by constraints.txt. aeon, holidays, sktime and TSB-AD ask for older versions
 # than they work with, so they come without what they name.
 .venv/ready: .venv/base requirements.lock study/pyproject.toml
 	if [ "$$(head -n 1 requirements.lock)" = "# $$($(BIN)/python tools/lock.py --here)" ]; then \
@@ -25,7 +25,7 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check --no-com
 	$(PIP) --constraint constraints.txt \
 	    --editable '.[paper,openvino,train,plot,ray,excel,sql,live,prometheus,otlp,opcua,mcp,docs,dev]' --editable './study[xlstm]'
 	$(PIP) --constraint constraints.txt --no-deps \
-	    TSB-AD==1.5 aeon pyod sktime scikit-base numba llvmlite Deprecated
+	    TSB-AD==1.5 aeon pyod sktime scikit-base numba llvmlite Deprecated holidays
 	touch $@
 
 demo: .venv/base  ## find the faults of a simulated plant; results in demo-results/

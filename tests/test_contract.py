@@ -49,11 +49,22 @@ class Case:
     judged: pl.DataFrame
     zone: str | None = None  # of the times
     options: list[str] = field(default_factory=list)  # that say it on the command line
+    calendar: tuple[str, ...] = ()
 
     @property
     def key(self) -> str:
         """The same for cases with the same normal rows."""
-        return f"{hash(self.normal.write_csv())}-{self.zone}"
+        return f"{hash(self.normal.write_csv())}-{self.zone}-{self.calendar}"
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of the detector."""
+        return {"calendar": self.calendar} if self.calendar else {}
+
+    @property
+    def learning(self) -> list[str]:
+        """The same on the command line, beside `options`."""
+        return ["--calendar", ",".join(self.calendar)] if self.calendar else []
 
 
 class Answer(NamedTuple):
@@ -138,6 +149,7 @@ CASES: dict[str, Callable[[], Case]] = {
     "change of clocks, zone": lambda: _case(_regular(), zone=ZONE, options=["--time-zone", ZONE]),
     "dead channel": lambda: _case(_regular(), _dead()),
     "jump in time": lambda: _case(_moved(250, np.timedelta64(5, "h"))),
+    "with a calendar": lambda: _case(_regular(), calendar=("2026-03-29", "Asia/Tokyo")),
     "without time": lambda: _case(None),
     "without time, dead channel": lambda: _case(None, _dead()),
 }
@@ -160,7 +172,7 @@ _FITTED: dict[str, VACE] = {}
 def fitted(case: Case) -> VACE:
     """Learned from the normal rows, once for all cases that share them."""
     if case.key not in _FITTED:
-        _FITTED[case.key] = VACE().fit(case.normal)
+        _FITTED[case.key] = VACE(**case.settings).fit(case.normal)
     return copy.copy(_FITTED[case.key])
 
 
@@ -333,7 +345,8 @@ def vace_detect(case: Case, folder: Path) -> Answer:
     normal = _write(case.normal, folder / "normal.csv", case)
     judged = _write(case.judged, folder / "judged.csv", case)
     out = folder / "out"
-    found = _vace("detect", judged, "--train-file", normal, "--out", out, *case.options)
+    found = _vace("detect", judged, "--train-file", normal, "--out", out,
+                  *case.options, *case.learning)  # fmt: skip
     return _told(found, out / "scores.parquet")
 
 
@@ -342,7 +355,7 @@ def vace_fit_and_score(case: Case, folder: Path) -> Answer:
     normal = _write(case.normal, folder / "normal.csv", case)
     judged = _write(case.judged, folder / "judged.csv", case)
     model, scores = folder / "model.vace", folder / "scores.parquet"
-    _vace("fit", normal, "--model", model, *case.options)
+    _vace("fit", normal, "--model", model, *case.options, *case.learning)
     found = _vace("score", judged, "--model", model, "--scores", scores, *case.options)
     return _told(found, scores)
 
@@ -355,6 +368,7 @@ def vace_detect_by(case: Case, folder: Path) -> Answer:
     found = _vace(
         *("detect", judged, "--by", "machine", "--train-file", normal, "--out", out),
         *case.options,
+        *case.learning,
     )
     (machine,) = found["machines"]
     _refused(machine)
@@ -373,7 +387,7 @@ def fleet_of_one(case: Case, folder: Path) -> Answer:
     normal, judged = (
         frame.with_columns(pl.lit("m").alias("machine")) for frame in (case.normal, case.judged)
     )
-    (row,) = Fleet("machine").fit(normal).detect(judged).rows
+    (row,) = Fleet("machine", **case.settings).fit(normal).detect(judged).rows
     _refused({"error": row.error})
     return Answer(None, row.threshold, [_record(one) for one in row.events])
 

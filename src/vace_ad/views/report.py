@@ -65,12 +65,11 @@ def report_data(
     rows = np.array([[e.start, e.end] for e in found.anomalies], np.intp).reshape(-1, 2)
     units = {name: unit for name, unit in (units or {}).items() if name in table.names and unit}
     expected = expected_curves(model, table, (*found.events, *nearly))
-    if model is not None:
-        table = table.first(len(model.inputs))
+    shown = table if model is None else table.first(len(model.inputs))  # without the calendar
     return ReportData(
         title=title,
-        channels=table.names,
-        values=table.values,
+        channels=shown.names,
+        values=shown.values,
         scores=found.evidence,
         threshold=found.limits,
         time=table.time,
