@@ -409,3 +409,22 @@ def test_a_trusted_state_goes_on_the_same_and_damage_is_still_refused(detector):
         Stream.from_bytes(data[:-9] + b"\x02" * 9, detector, trusted=True)
     with pytest.raises(StateError, match="another model"):
         Stream.from_bytes(data, fitted(encoders=1), trusted=True)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_an_event_rests_when_the_fault_is_over(seed):
+    rng = np.random.default_rng(seed)
+    n, start, end = 5000, 4000, 4060
+    x = np.zeros((n, 4))
+    for i in range(1, n):
+        x[i] = 0.9 * x[i - 1] + rng.normal(size=4)
+    x[:, 1] += 0.5 * x[:, 0]
+    x[start:end, 1] += 40.0  # far, so averages of the past look back at it for long
+    stream = VACE(random_state=0).fit(x[:3000]).stream(budget="1 in 10000 rows")
+    stream.rest_after(10)
+    told = {}
+    for row in range(3000, n):
+        for change in stream.add(x[row : row + 1]).changes:
+            told.setdefault(change.what, row)
+    assert told["open"] - start < 3
+    assert 10 <= told["rest"] + 1 - end <= 14

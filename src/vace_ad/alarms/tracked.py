@@ -11,6 +11,8 @@ import numpy as np
 from vace_ad.alarms.evidence import Nats
 from vace_ad.alarms.scan import describe
 
+MAIN = 0.1  # of an event's contributions that a main channel has
+
 
 class Member(NamedTuple):
     """A line's part in an event."""
@@ -60,6 +62,19 @@ class Tracked:
         highest = max(cells, key=lambda member: member.top)
         stuck = [member.end for kind, member in members if kind == "stuck"]
         return first.start, max(highest.end, self.alarm + 1, *stuck)
+
+    @property
+    def last_seen(self) -> int:
+        """The row after the last one that shows it.
+
+        Averages of the past and the score look back at it long after it is over. What its main
+        channels should be by the other channels, and values that are repeated, do not.
+        """
+        main = set(np.flatnonzero(self.running >= MAIN * self.running.sum()).tolist())
+        kinds = [(describe(line, len(self.shares)), one.end) for line, one in self.lines.items()]
+        direct = [end for (kind, i), end in kinds if kind in ("relation", "stuck") and i in main]
+        others = [end for (kind, _), end in kinds if kind != "score"]
+        return max(direct or others or [self.end])
 
     def channel_margins(self) -> dict[int, float]:
         """The margin of each channel that has a line in it."""

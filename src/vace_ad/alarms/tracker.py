@@ -232,15 +232,9 @@ class Tracker:
                     self._tell("update", row, event, told)
 
     def _rest(self, rest: int, row: int, told: list[Told]) -> None:
-        """Tell of open events that rest, and of those that rise again.
-
-        The score looks at many rows, so that it rises long after a fault is over; it does not
-        count where other lines speak.
-        """
-        score = len(self._w) - 1
+        """Tell of open events that rest, and of those that rise again."""
         for event in self._events:
-            ends = [one.end for line, one in event.lines.items() if line != score]
-            resting = row + 1 - max(ends, default=event.end) >= rest
+            resting = row + 1 - event.last_seen >= rest
             if resting != event.resting:
                 event.resting = resting
                 self._tell("rest" if resting else "wake", row, event, told)

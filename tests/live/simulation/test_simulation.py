@@ -29,6 +29,11 @@ def test_worlds(block):
             raise
 
 
+def test_a_model_that_outlives_its_state_is_used():
+    """A lying disk lost the state after the training, and kept the model's file."""
+    World(1_794_993_484_288).run()
+
+
 def test_one_seed_is_one_world():
     worlds = [World(1_000_007) for _ in range(2)]
     for world in worlds:
