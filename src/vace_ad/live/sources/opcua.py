@@ -19,7 +19,8 @@ from vace_ad.live.sources import Backoff, Batch, Source
 
 _MOST = 100_000  # readings that wait; the server's queue holds the rest
 _BATCH = 10_000
-_SECONDS = 4.0  # for a request
+_SECONDS = 30.0  # for a request: a server of many variables, or a busy one, takes long to answer
+_FAREWELL = 4.0  # seconds
 
 
 def _deadband(value: Any) -> float:
@@ -236,4 +237,4 @@ class OpcUaSource(Source[OpcUaSettings]):
         """Leave."""
         self._stop.set()
         if self._thread is not None:
-            self._thread.join(_SECONDS)
+            self._thread.join(_FAREWELL)
