@@ -39,6 +39,8 @@ TESTS = {
     "frames.time": ["frames/test_time.py"],
     "model": ["test_tensor_file.py"],
     "signals.cells": ["signals/test_cells.py"],
+    "signals.cell_fit": ["signals/test_cells.py", "signals/test_modes.py"],
+    "signals.modes": ["signals/test_modes.py"],
     "stream": ["test_stream.py"],
 }
 SAMPLE = 60

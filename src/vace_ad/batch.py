@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.budget import Threshold
-from vace_ad.alarms.detection import StreamResult
+from vace_ad.alarms.detection import Found, StreamResult, find_events, tolerance
 from vace_ad.alarms.fixed_threshold import ScoreFeed
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.suppression import Stretch
@@ -111,7 +111,34 @@ def without_accepted(model: Model, feedback: Feedback, table: Table) -> tuple[Ta
     return replace(table, values=rows), merge_matches(found + recogniser.finish(), named)
 
 
-def judge_scores(
+def judged_table(
+    stream: Stream,
+    feedback: Feedback,
+    table: Table,
+    rules: Rules | None,
+    progress: Progress,
+    first: int,
+) -> tuple[Found, list[str]]:
+    """The events of a table from row `first` on, and what was warned of on the way.
+
+    What looks like a stretch that a person accepted is taken out first.
+    """
+    model = stream.model
+    table, accepted = without_accepted(model, feedback, table)
+    bear = tolerance(accepted, len(table), model.config.length)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", VaceWarning)
+        scored = run_to_end(stream, table, progress, first=first, bear=bear)
+    judged = scored.judged
+    if not len(judged.evidence):  # a person gave the threshold
+        judged = _judge_scores(model, table, scored.scores, stream.threshold, rules, first)
+    found = find_events(
+        model, table, scored.signals, judged, stream.threshold, first=first, accepted=accepted
+    )
+    return found, [str(warning.message) for warning in caught]
+
+
+def _judge_scores(
     model: Model,
     table: Table,
     scores: Array,

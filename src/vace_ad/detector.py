@@ -3,22 +3,20 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Iterator
-from functools import wraps
+from collections.abc import Iterable, Iterator
 from html import escape
 from os import PathLike
-from typing import Any, Concatenate, ParamSpec, Self, TypeVar, cast
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.budget import Budget
-from vace_ad.alarms.detection import find_events, tolerance
 from vace_ad.alarms.events import Event
-from vace_ad.alarms.expected import expected_cells, explain_rows
+from vace_ad.alarms.expected import expected_columns, explain_rows
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.suspects import Blame
-from vace_ad.batch import judge_scores, run, run_to_end, scores_to_end, without_accepted
+from vace_ad.batch import judged_table, run, run_to_end, scores_to_end
 from vace_ad.detection import Detection
 from vace_ad.errors import ConfigError, VaceWarning
 from vace_ad.estimator import Estimator
@@ -30,9 +28,10 @@ from vace_ad.feedback import (
     with_ratio,
 )
 from vace_ad.frames.columns import clean_frame
+from vace_ad.frames.several import of_each
 from vace_ad.frames.spans import as_spans
 from vace_ad.frames.table import as_chunks
-from vace_ad.frames.training_data import are_several, training_tables
+from vace_ad.frames.training_data import training_tables
 from vace_ad.frames.write import frame_like
 from vace_ad.model import Model
 from vace_ad.progress import Progress, shown, silent
@@ -41,22 +40,6 @@ from vace_ad.stream import Stream
 from vace_ad.views import detector_repr
 
 Scores = NDArray[np.float64]
-_P = ParamSpec("_P")
-_R = TypeVar("_R")
-
-
-def _of_each(
-    method: Callable[Concatenate[VACE, Any, _P], _R],
-) -> Callable[Concatenate[VACE, Any, _P], _R]:
-    """Of a list of tables, as `fit` takes it, a list of answers."""
-
-    @wraps(method)
-    def answer(self: VACE, data: Any, *given: _P.args, **named: _P.kwargs) -> _R:
-        if not are_several(data) or _are_rows(data, len(self.channels_)):
-            return method(self, data, *given, **named)
-        return cast(_R, [method(self, one, *given, **named) for one in data])
-
-    return cast(Callable[Concatenate["VACE", Any, _P], _R], answer)
 
 
 class VACE(Estimator):
@@ -115,7 +98,7 @@ class VACE(Estimator):
 
     # ----------------------------------------------------------------- scoring
 
-    @_of_each
+    @of_each
     def score(self, data: Any, *, sort: bool = False, progress: Progress | bool = False) -> Scores:
         """Return an anomaly score for each row, float64 (n_rows,); NaN where a row has no score.
 
@@ -133,7 +116,7 @@ class VACE(Estimator):
         with shown(progress) as report:
             return scores_to_end(Stream(self.model_, live=False), data, report)
 
-    @_of_each
+    @of_each
     def signals(self, data: Any, *, progress: Progress | bool = False) -> dict[str, Scores]:
         """Return the signals that add up to the score, (n_rows,) each.
 
@@ -203,7 +186,7 @@ class VACE(Estimator):
 
     # ------------------------------------------------------------------ alarms
 
-    @_of_each
+    @of_each
     def detect(
         self,
         data: Any,
@@ -231,41 +214,24 @@ class VACE(Estimator):
         kept = table if as_chunks(data) is not None else clean_frame(data, self.channels_)[0]
         if sort:
             table = kept = table.ordered()
-        table, accepted = without_accepted(self.model_, self.feedback, table)
-        model = self.model_
         stream = Stream(
-            model, budget=Budget.of(budget), rules=rules, step=step, live=False, alarms=True
+            self.model_, budget=Budget.of(budget), rules=rules, step=step, live=False, alarms=True
         )
-        bear = tolerance(accepted, len(table), model.config.length)
-        with shown(progress) as report, warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", VaceWarning)
-            scored = run_to_end(stream, table, report, first=first, bear=bear)
-        judged = scored.judged
-        if not len(judged.evidence):  # a person gave the threshold
-            judged = judge_scores(model, table, scored.scores, stream.threshold, rules, first)
-        found = find_events(
-            model, table, scored.signals, judged, stream.threshold, first=first, accepted=accepted
-        )
-        return Detection.of(found, kept, [str(warning.message) for warning in caught], model)
+        with shown(progress) as report:
+            found, notes = judged_table(stream, self.feedback, table, rules, report, first)
+        return Detection.of(found, kept, notes, self.model_)
 
-    @_of_each
+    @of_each
     def expect(self, data: Any) -> Any:
         """Return the expected value of every channel, given the others, as a table.
 
         For each channel the columns `name`, `name expected`, `name lower` and `name upper`, with an
         interval of three standard deviations of what is left; NaN where a row has no score.
         """
-        table = self.model_.table(data)
-        _, expected = expected_cells(self.model_, table, range(len(self.channels_)))
-        columns: dict[str, Any] = {}
-        for i, name in enumerate(self.channels_):
-            columns[name] = table.values[:, i]
-            columns[f"{name} expected"] = expected.value[:, i]
-            columns[f"{name} lower"] = expected.lower[:, i]
-            columns[f"{name} upper"] = expected.upper[:, i]
+        columns = expected_columns(self.model_, self.model_.table(data), self.channels_)
         return frame_like(data, columns)
 
-    @_of_each
+    @of_each
     def predict(self, data: Any, *, budget: Budget | str | None = None) -> NDArray[np.int8]:
         """Return 1 for each row of an event, 0 for all others, (n_rows,)."""
         return self.detect(data, budget=budget).predictions
@@ -276,7 +242,7 @@ class VACE(Estimator):
         """Fit on `data`, then predict the same rows; `y` is ignored."""
         return self.fit(data).predict(data, budget=budget)
 
-    @_of_each
+    @of_each
     def decision_function(
         self, data: Any, *, budget: Budget | str | None = None
     ) -> NDArray[np.float64]:
@@ -358,11 +324,6 @@ class VACE(Estimator):
         """Save the fitted detector to a file, and feedback, if there is any, beside it."""
         self.model_.save(path)
         self.feedback.move(path)
-
-
-def _are_rows(data: Any, n_channels: int) -> bool:
-    """Whether a list holds the rows of one table, each an array, and not tables."""
-    return n_channels > 1 and all(getattr(one, "ndim", 2) == 1 for one in data)
 
 
 def load(path: str | PathLike[str], **computing: Any) -> VACE:

@@ -300,12 +300,10 @@ class Model(LearnedAlone):
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         arrays: dict[str, NDArray[Any]] = {"calibration_scores": self.calibration_scores}
-        arrays |= prefixed("normal", self.normal.arrays())
+        for name in ("normal", "drift_range", "alarm", "conditions"):
+            arrays |= prefixed(name, getattr(self, name).arrays())
         if self.scored is not self.normal:
             arrays |= prefixed("scored", self.scored.arrays())
-        arrays |= prefixed("drift_range", self.drift_range.arrays())
-        arrays |= prefixed("alarm", self.alarm.arrays())
-        arrays |= prefixed("conditions", self.conditions.arrays())
         for signal in self.signals:
             arrays |= prefixed(signal.key, signal.arrays())
         return arrays

@@ -12,9 +12,10 @@ from live.test_entity import SETUP, told
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.entity import Entity
 from vace_ad.live.entity_state import keep, restore
+from vace_ad.live.pending import Pending
 from vace_ad.live.records import Record
 from vace_ad.live.sections import DeploySettings
-from vace_ad.live.store import Pending, Store
+from vace_ad.live.store import Store
 
 DEPLOY, SETTLED, FAULT = 100, 160, 300
 RULES = DeploySettings.model_validate({"settle": "10min", "channel": "version"})

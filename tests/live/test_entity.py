@@ -10,8 +10,9 @@ from live.real import core, save_model
 from vace_ad.live.config import make_config
 from vace_ad.live.entity import Entity
 from vace_ad.live.entity_state import keep, restore
+from vace_ad.live.pending import Pending
 from vace_ad.live.records import Record
-from vace_ad.live.store import Pending, Store
+from vace_ad.live.store import Store
 
 SETUP = make_config(
     {

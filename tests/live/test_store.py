@@ -6,7 +6,8 @@ import pytest
 
 from vace_ad.errors import StateError
 from vace_ad.live.alarms import Alarm
-from vace_ad.live.store import JournalRow, Pending, Store
+from vace_ad.live.pending import JournalRow, Pending
+from vace_ad.live.store import Store
 
 
 @pytest.fixture

@@ -6,16 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from naive_alarms import best_shrinkage, cells, correlations, features, shrunk
-from vace_ad.signals.cells import (
-    FOLDS,
-    HALF_LIVES,
-    MOST_INNOVATION,
-    SHRINKAGES,
-    WIDE,
-    CellModel,
-    Residuals,
-    learn,
-)
+from vace_ad.signals.cell_fit import FOLDS, SHRINKAGES, learn
+from vace_ad.signals.cells import HALF_LIVES, MOST_INNOVATION, WIDE, CellModel, Residuals
 
 
 def plant(n: int, d: int, seed: int = 0) -> np.ndarray:

@@ -8,7 +8,7 @@ import pytest
 
 from signals.two_modes import NAMES, machine
 from vace_ad import VACE, load
-from vace_ad.signals.cells import learn
+from vace_ad.signals.cell_fit import learn
 from vace_ad.signals.modes import MOST_MODES, ModeModel
 
 TRAIN = 5_000

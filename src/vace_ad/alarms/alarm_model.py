@@ -17,7 +17,8 @@ from vace_ad.alarms.constants import MOST_STUCK_NATS, WARM_UP
 from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, whole
 from vace_ad.alarms.scan import N_CHANNEL_KINDS, N_ROW_KINDS, Tails, outlying
 from vace_ad.signals.baseline_model import within
-from vace_ad.signals.cells import CellModel, Residuals, learn
+from vace_ad.signals.cell_fit import learn
+from vace_ad.signals.cells import CellModel, Residuals
 from vace_ad.signals.protocol import Layout, prefixed, under
 
 Array = NDArray[np.float64]

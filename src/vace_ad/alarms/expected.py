@@ -48,6 +48,17 @@ def expected_cells(
     return found[0], Expected(*found[1:])
 
 
+def expected_columns(model: Learned, table: Table, names: Sequence[str]) -> dict[str, Array]:
+    """Values, expected values and intervals of the first channels, which have these names."""
+    _, expected = expected_cells(model, table, range(len(names)))
+    columns: dict[str, Array] = {}
+    for i, name in enumerate(names):
+        columns[name] = table.values[:, i]
+        for words, curve in expected._asdict().items():
+            columns[f"{name} {'expected' if words == 'value' else words}"] = curve[:, i]
+    return columns
+
+
 def explain_rows(model: Learned, table: Table, start: int, end: int, period: int) -> Blame:
     """Each channel's share of what happened in rows [start, end)."""
     found = suspicion(table.values, start, end, model.normal, model.drift_range, period)

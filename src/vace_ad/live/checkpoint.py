@@ -15,8 +15,9 @@ from vace_ad.live.delivery import Delivery
 from vace_ad.live.entity import Entity
 from vace_ad.live.entity_state import keep
 from vace_ad.live.incidents import Incidents
+from vace_ad.live.pending import Pending
 from vace_ad.live.status import Status
-from vace_ad.live.store import Pending, Store
+from vace_ad.live.store import Store
 
 log = logging.getLogger("vace_ad.live")
 _SNAPSHOT_SECONDS = 0.1  # of one checkpoint, spent on snapshots

@@ -18,10 +18,11 @@ from vace_ad.live.align import Row
 from vace_ad.live.clock import Clock
 from vace_ad.live.detector import Rows
 from vace_ad.live.entity import Entity, Tell
+from vace_ad.live.pending import Queued
 from vace_ad.live.sinks import RowSink, Scored, Sink, SinkRefusedError
 from vace_ad.live.sources import Backoff
 from vace_ad.live.status import Status
-from vace_ad.live.store import Queued, Store
+from vace_ad.live.store import Store
 
 log = logging.getLogger("vace_ad.live")
 _PATIENCE = 0.5  # seconds between looks at the outbox when nobody calls

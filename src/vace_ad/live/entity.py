@@ -17,10 +17,11 @@ from vace_ad.live.alarms import NO_SCORE, Lifecycle, Message
 from vace_ad.live.align import Aligner, Row
 from vace_ad.live.config import Config
 from vace_ad.live.deploys import Deploys, Settling
-from vace_ad.live.detector import LiveModel, Rows, Times, journal_matrix
+from vace_ad.live.detector import LiveModel, Rows, journal_matrix
+from vace_ad.live.pending import JournalRow
 from vace_ad.live.records import Record
 from vace_ad.live.score_history import ScoreHistory
-from vace_ad.live.store import JournalRow, Store
+from vace_ad.live.store import Store
 
 if TYPE_CHECKING:
     from vace_ad.alarms.recent import Latest
@@ -251,9 +252,7 @@ class Entity:
 
     def _count_accepted(self, changes: Sequence[Any]) -> None:
         """Count events like accepted ones; learn the pattern of one accepted while it was open."""
-        for change in changes:
-            if change.what != "accepted":
-                continue
+        for change in (one for one in changes if one.what == "accepted"):
             self.n_accepted += 1
             if change.pattern is not None and self._hushed is not None:
                 self._learn(self._hushed, [change.pattern.to_plain()])
@@ -279,14 +278,12 @@ class Entity:
 
     def call_fault(self, alarm: str, stretch: tuple[int, int] | None) -> None:
         """Store the verdict "fault" with its time span beside the model; None takes it back."""
-        if self.model is None:
-            return
         try:
-            self.model.mark_fault(alarm, self.name, stretch)
+            if self.model is not None:
+                self.model.mark_fault(alarm, self.name, stretch)
         except VaceError as error:
-            log.warning(
-                "%s: alarm %s: the verdict is not stored: %s", ascii(self.name), alarm, error
-            )
+            words = "%s: alarm %s: the verdict is not stored: %s"
+            log.warning(words, ascii(self.name), alarm, error)
 
     def _learn(self, alarm: str, patterns: Sequence[Any], *, suppress: bool = False) -> None:
         self.accepted = [*self.accepted, *((alarm, one) for one in patterns)][-_ACCEPTED:]
@@ -303,10 +300,6 @@ class Entity:
             return "off" if self.idle and self.phase == WATCHING else self.phase
         begun = self.seen - self.start if self.start is not None else 0
         return f"learning, {min(1.0, begun / self.learn) if self.learn else 0:.0%}"
-
-    def training(self, store: Store) -> tuple[Rows, Times]:
-        """The training rows."""
-        return journal_matrix(store.journal(self.name, 0, self.learned), len(self.channels))
 
     def begin(self, model: LiveModel, store: Store) -> list[Message]:
         """Start to score, from the first row that the model was not trained on."""
@@ -353,6 +346,5 @@ class Entity:
     @property
     def due(self) -> bool:
         """Whether a snapshot of the stream is due."""
-        return (
-            self.n_rows - self._kept >= self._config.state.snapshot_rows and self.stream is not None
-        )
+        kept_rows = self._config.state.snapshot_rows
+        return self.n_rows - self._kept >= kept_rows and self.stream is not None

@@ -11,7 +11,8 @@ import numpy as np
 from vace_ad.errors import StateError
 from vace_ad.live.detector import LiveModel, journal_matrix
 from vace_ad.live.entity import WATCHING, Entity
-from vace_ad.live.store import Pending, Store
+from vace_ad.live.pending import Pending
+from vace_ad.live.store import Store
 
 _STATE = {  # key in the stored state: attribute
     "phase": "phase", "n_rows": "n_rows", "base": "_base", "origin": "origin", "seen": "seen",

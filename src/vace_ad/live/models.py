@@ -16,10 +16,11 @@ from vace_ad.frames.sampling import TOLERANCE
 from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import identity
 from vace_ad.live.config import Config
-from vace_ad.live.detector import Detectors, LiveModel
+from vace_ad.live.detector import Detectors, LiveModel, journal_matrix
 from vace_ad.live.entity import Entity
+from vace_ad.live.pending import Pending
 from vace_ad.live.retraining import Retraining
-from vace_ad.live.store import Pending, Store
+from vace_ad.live.store import Store
 
 log = logging.getLogger("vace_ad.live")
 Trained = tuple[LiveModel | None, str]  # a model, None for the present one; and words on it
@@ -116,7 +117,8 @@ class EntityModels:
         """Start to train in the background, once."""
         if entity.name in self._fits:
             return
-        rows, time = entity.training(store)
+        journal = store.journal(entity.name, 0, entity.learned)
+        rows, time = journal_matrix(journal, len(entity.channels))
         path, channels = self._trained(entity.name), tuple(entity.channels)
         log.info("%s: training on %d rows of %d channels", entity.name, len(rows), len(channels))
         self._start(entity.name, lambda: (self._detectors.fit(rows, channels, time, path), ""))

@@ -249,14 +249,13 @@ class Watch:
         for name, found, words in self.models.done():
             self.checkpoint()
             entity = self.registry.get(name)
-            messages = []
             if entity.watching:
                 self._retrainer.take(entity, found, words)
                 continue
+            messages = []
             if found is None or isinstance(found, Exception):
-                log.warning(
-                    "%s: training failed: %s; it is tried again with more rows", ascii(name), found
-                )
+                words = "%s: training failed: %s; it is tried again with more rows"
+                log.warning(words, ascii(name), found)
                 entity.learn_longer()
             else:
                 try:
@@ -338,15 +337,13 @@ class Watch:
 
     def _died(self, names: Sequence[str]) -> None:
         """Alarms of entities without data, found by the clock or reported by themselves."""
-        now = self.clock.time_ns()
         if self.config.alarms.silence_after is None:
             return
+        now = self.clock.time_ns()
         for entity in [self.registry.get(name) for name in names if name in self.known]:
             self._checkpoint.update(entity, entity.life.silent(entity.seen or now, now))
 
 
 def _taken(names: list[str]) -> list[str]:
     """What a source has listed; the list is emptied."""
-    found = list(names)
-    names.clear()
-    return found
+    return [names.pop(0) for _ in range(len(names))]

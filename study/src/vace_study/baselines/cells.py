@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import NotFittedError, TooShortError, needs
-from vace_ad.signals.cells import FOLDS, learn
+from vace_ad.signals.cell_fit import FOLDS, learn
 from vace_study.baselines.contract import Method
 from vace_study.baselines.limits import LimitAlarms
 

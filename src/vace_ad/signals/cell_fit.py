@@ -1,0 +1,172 @@
+"""Learning the cells: the joint normal distribution of rows and their recent past, and modes.
+
+The shrinkage is chosen by held-out likelihood, and each fold is judged by a model that did not see
+it, run as a stream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from vace_ad.signals.cells import (
+    HALF_LIVES,
+    WIDE,
+    Averages,
+    CellModel,
+    Residuals,
+    columns_of,
+)
+from vace_ad.signals.modes import ModeModel
+
+Array = NDArray[np.float64]
+
+SHRINKAGES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # that held-out likelihood chooses from
+FOLDS = 3  # contiguous parts of the training rows, each held out once
+LEAD = 256  # rows before a fold that fill the averages
+LEAST_GAIN = 0.1  # nats a row by which modes must make the median channel more certain
+_CONSTANT = 1e-9  # of its magnitude: a channel that varies less does not vary
+
+
+class Learned(NamedTuple):
+    """A model, and the residuals of the training rows by models that did not see them."""
+
+    model: CellModel
+    held_out: list[Residuals]  # of contiguous pieces, in order
+
+
+def learn(parts: Sequence[Array], context: NDArray[np.bool_] | None = None) -> Learned:
+    """Fit on complete training stretches (n_rows, n_channels), and hold out each fold once.
+
+    Channels that are `context` (n_channels,) enter the averages of the past unbounded. Modes count
+    where they tell more of most channels than the other channels do.
+    """
+    parts = [part for part in parts if len(part)]
+    modes = ModeModel.fit(np.concatenate(parts))
+    plain = _learn(parts, context, modes.first)
+    if modes.n_modes == 1:
+        return plain
+    found = _learn(parts, context, modes)
+    varies = found.model.varies
+    gain = np.log(plain.model.spread[varies] / found.model.spread[varies])
+    return found if np.median(gain) > LEAST_GAIN else plain
+
+
+def _learn(parts: Sequence[Array], context: NDArray[np.bool_] | None, modes: ModeModel) -> Learned:
+    d = parts[0].shape[1]
+    rows = np.concatenate(parts)
+    mean, scale = rows.mean(axis=0), rows.std(axis=0)
+    varies = scale > _CONSTANT * (np.abs(mean) + np.abs(rows).max(axis=0) * 1e-3)
+    scale = np.where(varies, scale, 1.0)
+    n_averages = 0 if d > WIDE else len(HALF_LIVES)
+    columns = (columns_of(part, mean, scale, modes) for part in parts)
+    z = np.concatenate([_widened(part, n_averages) for part in columns])
+    center, spread = z.mean(axis=0), z.std(axis=0)
+    spread = np.where(spread > _CONSTANT, spread, 1.0)
+    z = (z - center) / spread
+    edges = np.linspace(0, len(z), FOLDS + 1).astype(int)
+    pieces = [z[a:b] for a, b in pairwise(edges.tolist())]
+    products = [piece.T @ piece for piece in pieces]
+    total = np.add.reduce(products)
+    others = [_Spectrum((total - own) / max(len(z) - len(piece), 1))
+              for own, piece in zip(products, pieces, strict=True)]  # fmt: skip
+    shrinkage = max(
+        SHRINKAGES,
+        key=lambda a: sum(
+            other.likelihood(a, own, len(piece))
+            for other, own, piece in zip(others, products, pieces, strict=True)
+        ),
+    )
+    bounded = np.ones(d) if context is None else np.where(context, 0.0, 1.0)
+    models = [_model(modes, mean, scale, varies, center, spread, other.inverse(shrinkage), bounded)
+              for other in (*others, _Spectrum(total / len(z)))]  # fmt: skip
+    folds = zip(models, pairwise(edges.tolist()), strict=False)
+    held_out = [_streamed(model, parts, a, b) for model, (a, b) in folds]
+    return Learned(models[-1], held_out)
+
+
+def _model(
+    modes: ModeModel,
+    mean: Array,
+    scale: Array,
+    varies: NDArray[np.bool_],
+    center: Array,
+    spread: Array,
+    inverse: Array,
+    bounded: Array,
+) -> CellModel:
+    d = len(mean)
+    matrix, now, error, partner = _evaluated(inverse, d, d + modes.n_modes - 1)
+    matrix[:, -d:] *= bounded  # an innovation of 0 is within any bound
+    matrix = matrix / spread[:, None]
+    partner = np.where(varies & varies[partner], partner, np.arange(d))
+    return CellModel(
+        modes, mean, scale, varies, matrix, -center @ matrix,
+        now * spread[:d], error * spread[:d], partner,
+    )  # fmt: skip
+
+
+def _streamed(model: CellModel, parts: Sequence[Array], a: int, b: int) -> Residuals:
+    """Residuals of rows [a, b) of all parts, each part run as a stream from some rows before."""
+    found, first = [], 0
+    for part in parts:
+        low, high = max(a - first, 0), min(b - first, len(part))
+        first += len(part)
+        if low < high:
+            early = max(low - LEAD, 0)
+            every = model.begin().add(part[early:high])
+            found.append([x[low - early :] for x in every])
+    return Residuals(*(np.concatenate(each) for each in zip(*found, strict=True)))
+
+
+def _widened(x: Array, n_averages: int) -> Array:
+    """Rows (n, (1 + n_averages)·n_channels) with averages of the rows before each."""
+    z = np.empty((len(x), 1 + n_averages, x.shape[1]))
+    z[:, 0] = x
+    if n_averages:
+        Averages(n_averages, x[0]).add(x, z[:, 1:])
+    return z.reshape(len(x), -1)
+
+
+class _Spectrum:
+    """A correlation matrix by its eigenvectors, so that any shrinkage is cheap."""
+
+    def __init__(self, correlations: Array) -> None:
+        values, self._vectors = np.linalg.eigh(correlations)
+        self._values = np.maximum(values, 0.0)
+
+    def inverse(self, shrinkage: float) -> Array:
+        """((1 − a)·C + a·I)⁻¹."""
+        values = (1 - shrinkage) * self._values + shrinkage
+        return np.asarray((self._vectors / values) @ self._vectors.T)
+
+    def likelihood(self, shrinkage: float, products: Array, n: int) -> float:
+        """Log likelihood, up to a constant, of n rows with these products."""
+        values = (1 - shrinkage) * self._values + shrinkage
+        along = np.einsum("ij,ij->j", self._vectors, products @ self._vectors)
+        return float(-n * np.log(values).sum() - (along / values).sum())
+
+
+def _evaluated(inverse: Array, d: int, width: int) -> tuple[Array, Array, Array, NDArray[np.int64]]:
+    """The matrix from z to all residuals, the deviations of `now` and innovation, and partners.
+
+    Of the first d of `width` columns.
+    """
+    f = len(inverse) // width
+    place = np.arange(f)[None] * width + np.arange(d)[:, None]  # (d, f), the entries of a channel
+    blocks = np.linalg.inv(inverse[place[:, :, None], place[:, None, :]])  # (d, f, f)
+    lower = np.linalg.cholesky(blocks)
+    own = np.einsum("zdf,dfh->zhd", inverse[:, place], lower)  # L_zi · T
+    diagonal = np.diag(inverse)[:d]
+    past = inverse[:, :d] / np.sqrt(diagonal)
+    partial = np.abs(inverse[:d, :d]) / np.sqrt(np.outer(diagonal, diagonal))
+    np.fill_diagonal(partial, 0.0)
+    ahead = np.linalg.inv(inverse[:width, :width])[:, :d]  # covariance of x given what came before
+    error = np.sqrt(np.diag(ahead))
+    innovation = inverse[:, :width] @ ahead / error
+    matrix = np.concatenate([own.reshape(len(inverse), -1), past, innovation], axis=1)
+    return matrix, np.sqrt(blocks[:, 0, 0]), error, partial.argmax(axis=1)
