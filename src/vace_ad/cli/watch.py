@@ -151,9 +151,10 @@ def _backtest(config: Config, words: str) -> None:
     for alarm in alarms:
         typer.echo(f"{alarm['summary']}")
     counts = watch.status.counts
-    weeks = span / (7 * 86_400 * 10**9)
+    days = span / (86_400 * 10**9)  # of less than one, a rate would say nothing
+    rate = f" ({7 * len(alarms) / days:.1f} a week)" if days >= 1 else ""
     typer.echo(
-        f"{plural(len(alarms), 'alarm')} in {words} ({len(alarms) / weeks:.1f} a week) of "
+        f"{plural(len(alarms), 'alarm')} in {words}{rate} of "
         f"{plural(len(watch.known), 'entity', 'entities')}, "
         f"{plural(counts['rows'], 'row')}; too late: {counts['late']:,}, "
         f"not readable: {counts['bad']:,}"
