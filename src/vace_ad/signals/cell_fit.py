@@ -81,7 +81,7 @@ def _learn(parts: Sequence[Array], context: NDArray[np.bool_] | None, modes: Mod
             for other, own, piece in zip(others, products, pieces, strict=True)
         ),
     )
-    bounded = np.ones(d) if context is None else np.where(context, 0.0, 1.0)
+    bounded = np.ones(d, bool) if context is None else ~context
     models = [_model(modes, mean, scale, varies, center, spread, other.inverse(shrinkage), bounded)
               for other in (*others, _Spectrum(total / len(z)))]  # fmt: skip
     folds = zip(models, pairwise(edges.tolist()), strict=False)
@@ -97,11 +97,10 @@ def _model(
     center: Array,
     spread: Array,
     inverse: Array,
-    bounded: Array,
+    bounded: NDArray[np.bool_],
 ) -> CellModel:
     d = len(mean)
-    matrix, now, error, partner = _evaluated(inverse, d, d + modes.n_modes - 1)
-    matrix[:, -d:] *= bounded  # an innovation of 0 is within any bound
+    matrix, now, error, partner = _evaluated(inverse, d + modes.n_modes - 1, bounded)
     matrix = matrix / spread[:, None]
     partner = np.where(varies & varies[partner], partner, np.arange(d))
     return CellModel(
@@ -151,11 +150,15 @@ class _Spectrum:
         return float(-n * np.log(values).sum() - (along / values).sum())
 
 
-def _evaluated(inverse: Array, d: int, width: int) -> tuple[Array, Array, Array, NDArray[np.int64]]:
+def _evaluated(
+    inverse: Array, width: int, bounded: NDArray[np.bool_]
+) -> tuple[Array, Array, Array, NDArray[np.int64]]:
     """The matrix from z to all residuals, the deviations of `now` and innovation, and partners.
 
-    Of the first d of `width` columns.
+    Of the channels, the first of `width` columns. Those that are `bounded` have an innovation: what
+    the past, and the other columns now, did not tell. That of the others is 0, within any bound.
     """
+    d = len(bounded)
     f = len(inverse) // width
     place = np.arange(f)[None] * width + np.arange(d)[:, None]  # (d, f), the entries of a channel
     blocks = np.linalg.inv(inverse[place[:, :, None], place[:, None, :]])  # (d, f, f)
@@ -165,8 +168,10 @@ def _evaluated(inverse: Array, d: int, width: int) -> tuple[Array, Array, Array,
     past = inverse[:, :d] / np.sqrt(diagonal)
     partial = np.abs(inverse[:d, :d]) / np.sqrt(np.outer(diagonal, diagonal))
     np.fill_diagonal(partial, 0.0)
-    ahead = np.linalg.inv(inverse[:width, :width])[:, :d]  # covariance of x given what came before
-    error = np.sqrt(np.diag(ahead))
-    innovation = inverse[:, :width] @ ahead / error
+    own_now = np.flatnonzero(bounded)
+    ahead = np.linalg.inv(inverse[np.ix_(own_now, own_now)])  # covariance given all else
+    error, innovation = np.ones(d), np.zeros((len(inverse), d))
+    error[own_now] = np.sqrt(np.diag(ahead))
+    innovation[:, own_now] = inverse[:, own_now] @ ahead / error[own_now]
     matrix = np.concatenate([own.reshape(len(inverse), -1), past, innovation], axis=1)
     return matrix, np.sqrt(blocks[:, 0, 0]), error, partial.argmax(axis=1)

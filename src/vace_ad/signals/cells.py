@@ -12,7 +12,8 @@ L = C⁻¹ and g = L·(z − m), where g_i are the entries of channel i and L_ii
   whose first entry is `now`.
 
 What came before is bounded: a value enters the averages no farther than `MOST_INNOVATION` standard
-deviations from its forecast by the past alone, so that a fault does not spoil the rows after it.
+deviations from its forecast by the past alone, and while it is that far for at most `CONFIRM` rows
+its forecast enters instead, so that a fault does not spoil the rows after it.
 Context enters as it is: a step of a set point is no fault, and other channels follow it. So do the
 modes of operation that training shows (`modes`): columns beside the channels that tell which one a
 row is in.
@@ -40,6 +41,7 @@ Array = NDArray[np.float64]
 
 HALF_LIVES = (0.0, 2.0, 8.0, 32.0)  # of the averages of the rows before, in rows; 0: the last row
 MOST_INNOVATION = 5.0  # standard deviations of a forecast's error that one row can bring in
+CONFIRM = 2  # rows that far in succession whose forecasts enter instead: a spike leaves no trace
 WIDE = 400  # channels from which on rows stand alone, without averages: the matrix grows as (4 D)²
 FARTHEST = 1e3  # training deviations beyond which a value counts as this far
 _TOGETHER = 64  # rows that are taken at once while none is bounded
@@ -126,10 +128,12 @@ class CellStream:
     def __init__(self, model: CellModel) -> None:
         self._model = model
         self._averages: Averages | None = None  # of the rows so far
+        self._far = np.zeros(model.n_channels, np.int64)  # rows in succession beyond the bound
 
     def cut(self) -> None:
         """Begin anew: the next row does not follow the last one."""
         self._averages = None
+        self._far = np.zeros(self._model.n_channels, np.int64)
 
     def add(self, rows: Array) -> Residuals:
         """The residuals of the next rows (n, n_channels), complete and in order."""
@@ -149,18 +153,30 @@ class CellStream:
             z[:, 0] = some
             before = self._averages.add(some, z[:, 1:])
             part = blocked_matmul(z.reshape(len(some), -1), model.matrix) + model.offset
-            beyond = part[:, -d:] - within(part[:, -d:], MOST_INNOVATION)
-            far = beyond.any(axis=1)
+            far = (np.abs(part[:, -d:]) > MOST_INNOVATION).any(axis=1)
             taken = int(far.argmax()) + 1 if far.any() else len(some)
             found[at : at + taken] = part[:taken]
             if far.any():
                 self._averages = before
                 self._averages.add(some[: taken - 1], z[: taken - 1, 1:])
-                bounded = some[taken - 1].copy()
-                bounded[:d] -= beyond[taken - 1] * model.error
-                self._averages.add(bounded[None], z[:1, 1:])
+                entered = self._entered(some[taken - 1], part[taken - 1, -d:], alone=taken == 1)
+                self._averages.add(entered[None], z[:1, 1:])
+            else:
+                self._far = np.zeros(d, np.int64)
             at, most = at + taken, 1 if far.any() else min(2 * most, _TOGETHER)
         return self._residuals(found)
+
+    def _entered(self, row: Array, innovation: Array, alone: bool) -> Array:
+        """What enters the averages of a row (n_columns,) with values beyond the bound.
+
+        The row before was within the bound, unless it comes `alone`.
+        """
+        beyond = innovation - within(innovation, MOST_INNOVATION)
+        far = np.where(beyond != 0, (self._far if alone else 0) + 1, 0)
+        left_out = np.where((far > 0) & (far <= CONFIRM), innovation, beyond)
+        self._far, entered = far, row.copy()
+        entered[: len(left_out)] -= left_out * self._model.error
+        return entered
 
     def _residuals(self, found: Array) -> Residuals:
         n, d = len(found), self._model.n_channels
@@ -169,14 +185,17 @@ class CellStream:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The averages of the past; empty right after a cut."""
-        if self._averages is None:
-            return {"sums": np.empty((0, self._model.n_columns)), "weights": np.empty((0, 1))}
-        return {"sums": self._averages.sums, "weights": self._averages.weights}
+        found, width = self._averages, self._model.n_columns
+        sums = np.empty((0, width)) if found is None else found.sums
+        weights = np.empty((0, 1)) if found is None else found.weights
+        return {"sums": sums, "weights": weights, "far": self._far}
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back a state."""
-        model, sums, weights = self._model, state["sums"], state["weights"]
-        self._averages = None
+        model, sums, weights, far = self._model, *(state[n] for n in ("sums", "weights", "far"))
+        if far.shape != (model.n_channels,):
+            raise ValueError(f"rows beyond the bound have the shape {far.shape}")
+        self._averages, self._far = None, far.copy()
         if not len(sums) and not len(weights):
             return
         if sums.shape != (model.n_averages, model.n_columns) or len(weights) != len(sums):
