@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from naive_alarms import best_shrinkage, cells, correlations, features, shrunk
 from vace_ad.signals.cell_fit import FOLDS, SHRINKAGES, learn
-from vace_ad.signals.cells import HALF_LIVES, MOST_INNOVATION, WIDE, CellModel, Residuals
+from vace_ad.signals.cells import (
+    CONFIRM,
+    HALF_LIVES,
+    MOST_INNOVATION,
+    WIDE,
+    CellModel,
+    Residuals,
+)
 
 
 def plant(n: int, d: int, seed: int = 0) -> np.ndarray:
@@ -135,7 +142,7 @@ def test_a_state_resumes(model: CellModel, rows: np.ndarray, at: int) -> None:
 def test_a_state_of_other_channels_is_refused(model: CellModel, rows: np.ndarray) -> None:
     narrow = learn([rows[:300, :3]]).model.begin()
     narrow.add(rows[:10, :3])
-    with pytest.raises(ValueError, match=r"shape \(4, 3\)"):
+    with pytest.raises(ValueError, match=r"shape \(3,\)"):
         model.begin().resume(narrow.state())
 
 
@@ -209,3 +216,23 @@ def test_a_step_of_the_context_enters_the_past_as_it_is() -> None:
         return float(np.abs(found.now[200:][after.start - cut : after.stop - cut, 1]).mean())
 
     assert residual(np.array([True, False])) < 0.5 * residual(None)
+
+
+def test_a_spike_leaves_no_trace_and_a_level_that_stays_does() -> None:
+    rng = np.random.default_rng(9)
+    rows = np.zeros((3000, 2))
+    for t in range(1, len(rows)):
+        rows[t] = 0.95 * rows[t - 1] + rng.normal(size=2)
+    model = learn([rows[:2000]]).model
+
+    def echo(length: int) -> float:
+        """How far off the row after a fault of so many rows is, in deviations, on average."""
+        found = []
+        for start in range(2100, 2900, 100):
+            faulty = rows[start - 60 : start + length + 1].copy()
+            faulty[60 : 60 + length, 1] += 60.0
+            found.append(abs(model.begin().add(faulty).past[-1, 1]))
+        return float(np.mean(found))
+
+    assert max(echo(length) for length in range(1, CONFIRM + 1)) < 2.5
+    assert echo(CONFIRM + 1) > 4
