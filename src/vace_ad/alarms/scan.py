@@ -163,17 +163,12 @@ class Limits:
         self.needed = tails.needed(rate)
         self._tails = tails
         self._weight = tails.count + PRIOR_PEAKS
-        grow = self._height(self.needed, tails.count / tails.n_rows, tails.excess, tails.shape)
+        grow = _height(self.needed, tails.count / tails.n_rows, tails.excess, tails.shape)
         # Evidence must at least amount to what the budget asks for.
         self.level = np.maximum(tails.level, whole(self.needed) - _bounded(grow))
         self.learned = np.zeros((2, len(self.level)))  # excursions of the stream, their heights
         self.limit = self.level  # (n_lines,)
         self.set(0)
-
-    @staticmethod
-    def _height(nats: Array, rate: Array, excess: Array, shape: Array) -> Array:
-        above = np.maximum(nats + np.log(rate), 0.0)
-        return np.asarray(excess * np.expm1(np.minimum(above * shape, 50.0)) / shape)
 
     def _law(self, lines: Any, n_rows: int) -> tuple[Array, Array, Array]:
         """Rate above the level, mean excess and shape of lines, stream included."""
@@ -185,9 +180,7 @@ class Limits:
 
     def set(self, n_rows: int) -> None:
         """Set all limits anew, after so many rows of the stream."""
-        self.limit = self.level + _bounded(
-            self._height(self.needed, *self._law(slice(None), n_rows))
-        )
+        self.limit = self.level + _bounded(_height(self.needed, *self._law(slice(None), n_rows)))
 
     def learn(self, line: int, top: int, n_rows: int) -> None:
         """Take an excursion that has ended; it counts no higher than the limit."""
@@ -195,7 +188,7 @@ class Limits:
             return
         self.learned[0, line] += 1
         self.learned[1, line] += min(top, int(self.limit[line])) - int(self.level[line])
-        height = self._height(self.needed[[line]], *self._law([line], n_rows))
+        height = _height(self.needed[[line]], *self._law([line], n_rows))
         self.limit[line] = self.level[line] + int(_bounded(height)[0])
 
     def margin(self, line: int, top: int, n_rows: int) -> float:
@@ -203,6 +196,12 @@ class Limits:
         rate, excess, shape = (float(x[0]) for x in self._law([line], n_rows))
         above = max(top - int(self.level[line]), 0) / excess
         return -math.log(rate) + math.log1p(shape * above) / shape - float(self.needed[line])
+
+
+def _height(nats: Array | float, rate: Array, excess: Array, shape: Array | float) -> Array:
+    """How far above its level a line rises as rarely as that, by a generalised Pareto law."""
+    above = np.maximum(nats + np.log(rate), 0.0)
+    return np.asarray(excess * np.expm1(np.minimum(above * shape, 50.0)) / shape)
 
 
 def _bounded(heights: Array) -> Nats:
@@ -273,8 +272,7 @@ def outlying(
     level, excess, count = _law(peaks[SET_ASIDE:], kinds, idle)
     n_rows = sum(map(len, held_out))
     rare = math.log(CLEAN_SERIES * len(price) * n_rows)
-    above = np.maximum(rare + np.log((count + SET_ASIDE) / n_rows), 0.0)
-    limit = level + _bounded(excess * np.expm1(above * PRIOR_SHAPE) / PRIOR_SHAPE)
+    limit = level + _bounded(_height(rare, (count + SET_ASIDE) / n_rows, excess, PRIOR_SHAPE))
     found, first = [], 0
     for part in scanned:
         high = (part > limit) & ~idle & (count > 0)
