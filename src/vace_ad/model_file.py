@@ -79,6 +79,13 @@ def rehearse(normal: Normal, signals: tuple[Signal, ...], n: int) -> None:
                 raise ValueError(f"ordinary rows get no finite score from its {signal.key}")
 
 
+_POSITIVE = {
+    "normal.scale", "scored.scale",
+    *(f"alarm.cells.{name}" for name in ("scale", "spread", "error", "modes.share")),
+    *(f"alarm.tails.{name}" for name in ("excess", "shape")),
+}  # fmt: skip
+
+
 def check(arrays: Mapping[str, NDArray[Any]], facts: Any) -> None:
     """Refuse what a forged file may hold: facts that lack, numbers that no fit gives."""
     _check_facts(facts)
@@ -88,7 +95,7 @@ def check(arrays: Mapping[str, NDArray[Any]], facts: Any) -> None:
     varied = (arrays["normal.noise"] != arrays["normal.noise"][:1]).any()
     if varied and scores.min() == scores.max():
         raise ValueError("its calibration scores are all the same, but the rows of its fit not")
-    scales = [array for name, array in arrays.items() if name in ("normal.scale", "scored.scale")]
+    scales = [array for name, array in arrays.items() if name in _POSITIVE]
     if not all((scale > 0).all() for scale in scales) or len(arrays["normal.noise"]) == 0:
         raise ValueError("its units are not positive")
     largest = max(float(np.abs(array).max(initial=0)) for array in arrays.values())
