@@ -264,7 +264,7 @@ class Estimator:
         return self._asked.to_dict()
 
     def set_params(self, **settings: Any) -> Self:
-        """Change settings; fit again then, unless they are planned times."""
+        """Change settings; call `fit` again then, except for `maintenance` and `calendar`."""
         self._asked = VACEConfig.from_preset(None, **{**self._asked.to_dict(), **settings})
         model: Model | None = getattr(self, "_model", None)
         if model is not None and not settings.keys().isdisjoint(PLANNED):  # needs no new fit
@@ -311,12 +311,12 @@ class Estimator:
 
     @property
     def n_features_in_(self) -> int:
-        """How many channels there are."""
+        """Number of channels."""
         return len(self.channels_)
 
     @property
     def facts_(self) -> Mapping[str, Any]:
-        """What happened in the fit."""
+        """Details of the fit."""
         return self.model_.facts
 
     @property
@@ -327,7 +327,7 @@ class Estimator:
 
     @property
     def calibration_scores_(self) -> NDArray[np.float64]:
-        """Scores of training rows by statistics that did not see them."""
+        """Held-out scores of the training rows: each by a model that was not fitted on it."""
         return self.model_.calibration_scores
 
     @cached_property
