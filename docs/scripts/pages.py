@@ -32,7 +32,7 @@ def command_line() -> str:
     lines = [
         "# Command line",
         "",
-        "Generated from the command itself; `vace COMMAND --help` says it too.",
+        "Generated from the command itself; `vace COMMAND --help` prints the same.",
         "",
     ]
     lines += _statuses()
@@ -48,10 +48,10 @@ def _statuses() -> list[str]:
     return [
         "| exit status | meaning |",
         "|---|---|",
-        "| 0 | done |",
+        "| 0 | success |",
         "| 2 | the input or an option cannot be used; one sentence says why |",
         "| 3 | events were found, with `--fail-on-events` |",
-        f"| {UNFORESEEN} | an error of the program; `--debug` shows the traceback |",
+        f"| {UNFORESEEN} | an internal error; `--debug` shows the traceback |",
         "",
     ]
 
@@ -126,8 +126,8 @@ def settings() -> str:
             "",
             "## The paper's switches",
             "",
-            f"They are there to reproduce and to ablate the paper; {presets} set them together. "
-            "None of them needs a change in practice.",
+            f"Settings to reproduce the paper and its ablations; {presets} set them together. "
+            "None of them needs to be changed in practice.",
             "",
             *_settings_table(Reproduction),
             "",
@@ -221,7 +221,7 @@ def error_page() -> str:
 
 
 _HANDLING = """\
-One `except` catches all that the package raises on purpose:
+One `except` catches all errors that the package raises on purpose:
 
 ```python
 import numpy as np
@@ -231,7 +231,7 @@ from vace_ad import VACE, VaceError
 try:
     VACE().fit(np.zeros((20, 3)))
 except VaceError as error:
-    print(error)  # what came, what was expected, what to do
+    print(error)  # what was given, what was expected, what to do
 ```
 
 On the command line an error is one sentence and exit status 2.

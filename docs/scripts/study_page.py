@@ -19,25 +19,25 @@ hide: [navigation]
 ---
 # The study: every system, every table
 
-Made from the rows in `study/results/reproduce-rows.csv`, which carry seed, settings, commit and
-kind of machine. `make reproduce` goes on where they stop, stage by stage in order of worth, and
-writes rows, tables and figures anew; `python study/benchmarks/reproduce.py --list` says what is
-left, `python study/benchmarks/study_tables.py` makes tables and figures again without running
-anything.
+Generated from the rows in `study/results/reproduce-rows.csv`, which have seed, settings, commit and
+machine type. `make reproduce` continues the runs, most important stages first, and updates rows,
+tables and figures; `python study/benchmarks/reproduce.py --list` lists the remaining runs, and
+`python study/benchmarks/study_tables.py` updates tables and figures without new runs.
 
-- Not every system has run on every series: each line says on how many, and only tables "on the
-  series that all have" compare systems with each other.
+- Not every system has run on every series. Each line gives the number of series, and only tables
+  "on the series that all have" compare systems with each other.
 - Systems that are slow without a GPU ran with caps, under names that end in `-quick`; the notes
-  below a table say which. What they give is not what the uncapped system would give.
-- A published number that ours contradicts stands beside it as it is. Where per-series values are
-  published, "published, same series" is their mean over the very series of our line; "published,
-  180" is the VACE paper's main table, VACE's own number there test-only, all others tsb-ad.
-- PATE and DQE are means over the rows that have them, which older rows do not; they stand where
-  every series of a system has such a row.
-- "against vace" is VUS-PR less that of `vace` on the series both have, with the 95 % interval of a
-  paired bootstrap over series. Seconds are processor time of a fit and a score on one core.
-- All measures of every line stand in `study/results/main-*.csv`.
-- Numbers of the two [protocols](../bench.md#two-protocols) do not compare.
+  below a table list the caps. Their results are not those of the uncapped system.
+- Published numbers are shown as they are, also where ours contradict them. Where per-series values
+  are published, "published, same series" is their mean over the same series as our line;
+  "published, 180" is the VACE paper's main table, with VACE's own number test-only, all others
+  tsb-ad.
+- PATE and DQE are means over the rows that have them (older rows do not), shown where every series
+  of a system has such a row.
+- "against vace" is VUS-PR minus that of `vace` on the series that both have, with the 95 % interval
+  of a paired bootstrap over series. Seconds are processor time of a fit and a score on one core.
+- All measures of every line are in `study/results/main-*.csv`.
+- Numbers of the two [protocols](../bench.md#two-protocols) are not comparable.
 """
 
 
@@ -53,16 +53,17 @@ class Section(NamedTuple):
 SECTIONS = (
     Section(
         "On the series that all have",
-        "A system with fewer series than the comparison needs is left out, and named. A handful of "
-        "series cannot tell systems apart; the second diagram has fewer systems on more series.",
+        "Systems with too few series for the comparison are left out and listed. With few series, "
+        "differences are not significant; the second diagram has fewer systems on more series.",
         ("main-common-tsb-ad", "main-common-test-only"),
         ("critical-difference-tsb-ad", "cost-tsb-ad", "critical-difference-many-test-only"),
     ),
     Section(
         "Newer systems",
-        "AxonAD and SHADE came after the paper. Their published values stand beside ours on the "
-        "same series; the diagram has every published system with a value for each series. SHADE "
-        "is a hosted service and its makers' own claim: see the [errata](../errata.md).",
+        "AxonAD and SHADE appeared after the paper. Their published values are compared with ours "
+        "on the same series; the diagram has every published system with a value for each series. "
+        "SHADE is a hosted service whose values only its makers can compute: see the "
+        "[errata](../errata.md).",
         ("rivals-tsb-ad",),
         ("scatter-rivals-tsb-ad", "critical-difference-rivals-tsb-ad"),
     ),
@@ -82,19 +83,20 @@ SECTIONS = (
     ),
     Section(
         "Alarms at a budget",
-        "Charts raise an alarm above a limit from their training scores; `vace` has its own rules.",
+        "Control charts raise an alarm above a limit from their training scores; `vace` has its "
+        "own rules.",
         ("operating",),
     ),
     Section(
         "Ablation",
         "The paper's variants of its method, on the series and seeds that all variants have. Where "
-        "these are few, a difference says little: see how far seeds alone move the full model's "
-        "mean (std in the main table). The published column is of 180 series.",
+        "these are few, a difference means little: compare it with the spread of the full model's "
+        "mean over seeds (std in the main table). The published column is of 180 series.",
         ("ablation-test-only",),
     ),
     Section(
         "Sensitivity",
-        "One setting at a time, on tuning series; with few of them and one seed, noise.",
+        "One setting at a time, on tuning series; with few series and one seed, mostly noise.",
         ("sensitivity-test-only",),
     ),
     Section(

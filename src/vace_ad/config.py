@@ -35,30 +35,30 @@ class _Checked:
 class Reproduction(_Checked):
     """The settings of the paper; symbols in comments are the paper's."""
 
-    fit_stride: int = 1  # every how many rows a training patch enters the statistics, at least
+    fit_stride: int = 1  # smallest number of rows between two training patches
     variance_floor: Literal["absolute", "relative"] = "relative"  # ε of the patch normalisation:
     # 1e-5 in squared units of the data, or in units of each channel's training variance
 
     # encoder
     encoder: Literal["channel", "shared"] = "channel"  # depthwise then pointwise, or one kernel
-    channel_expansion: int = 8  # c_e, filters a channel
+    channel_expansion: int = 8  # c_e, filters per channel
     widths: tuple[int, int, int, int] = (32, 64, 64, 64)  # of stages 2 to 5; the last is d_z
     batch_norm: bool = True
     batch_norm_statistics: Literal["calibrated", "running"] = "calibrated"  # a pass over training
-    # patches, or the running averages (momentum 0.1) that training leaves behind
+    # patches, or the running averages (momentum 0.1) of the training
     batch_norm_blend: float = 0.95  # α: statistics are (1 − α)·(0, 1) + α·data; calibrated only
 
     # velocity pretext
     iterations: int = 0  # T_iter; 0 trains nothing
     pretext: bool = True  # False: the iterations only feed BatchNorm (the paper's ablation)
-    pretext_offset: int | None = None  # δ in training; None is velocity_offset
+    pretext_offset: int | None = None  # δ in training; None: velocity_offset
     missing_neighbour: Literal["skip", "zero"] = "skip"  # patches without one are no anchors, or
     # get a zero patch that BatchNorm sees and the loss does not
     last_iteration: Literal["gradient", "batch_norm"] = "gradient"  # λ ends at 1/T_iter, or at 0
     checkpoint: Literal["last", "lowest"] = "last"  # weights kept: the last, or of lowest λ·loss
-    batch_size: int = 512  # anchors an iteration
+    batch_size: int = 512  # anchors per iteration
     learning_rate: float = 1e-4
-    final_learning_rate: float = 1e-5  # reached by cosine
+    final_learning_rate: float = 1e-5  # end of the cosine schedule
     weight_decay: float = 1e-4
 
     # position
@@ -69,14 +69,14 @@ class Reproduction(_Checked):
     # direction
     direction: bool = True  # whether the direction of motion counts
     direction_weight: float = 1.0  # w
-    velocity_offset: int | None = None  # δ in scoring; None is half a patch
+    velocity_offset: int | None = None  # δ in scoring; None: half a patch
     velocity: Literal["forward", "backward"] = "backward"  # scored: from a patch on, or up to it
-    prototypes: int = 500  # K at most
-    prototype_share: float = 0.1  # of the training patches, if that is less than K
+    prototypes: int = 500  # maximum of K
+    prototype_share: float = 0.1  # prototypes as a share of the training patches, if less than K
     prototype_neighbours: int = 3  # k_np
     prototype_method: Literal["spherical", "minibatch"] = "spherical"  # k-means by cosine, or
     # scikit-learn's MiniBatch k-means
-    prototype_seed: int | None = None  # of the k-means; None takes random_state
+    prototype_seed: int | None = None  # random seed of the k-means; None: random_state
     missing_direction: Literal["training", "mean"] = "training"  # of patches without a velocity:
     # the median of training, or the mean of the scored series
 
@@ -123,27 +123,27 @@ class VACEConfig(_Checked):
     drift_half_life: int = 8000  # half-life of the baseline, in rows
     adapt: bool = True  # whether the limits of alarms adapt to the scored rows
     new_normal_after: int = 1_000  # rows after which a lasting change becomes normal; 0: never
-    robust: bool = True  # whether to fit without the training rows that are unlike all others, if
+    robust: bool = True  # whether to leave outliers among the training rows out of the fit, if
     # these are at most a twentieth of the rows
     extra_signals: tuple[str, ...] = ()  # signals of installed packages, added to the score
     off: str | None = None  # the condition under which the machine is off: none of these rows is
     # trained on, scored or reported as missing
     run_up: int = 5  # rows after it was off that also count as off
     run_down: int = 5  # rows before it is off that raise no alarm; alarms are delayed as long
-    context: tuple[str, ...] = ()  # columns that explain others and are never suspects
-    watch: tuple[str, ...] = ()  # the only channels that raise alarms; the others are context
+    context: tuple[str, ...] = ()  # columns used to predict the others, and never suspects
+    watch: tuple[str, ...] = ()  # channels that may raise alarms; all others are context
     maintenance: tuple[str, ...] = ()  # planned windows, FROM..TO each, whose rows count as off
     calendar: tuple[str, ...] = ()  # holidays as dates or regions such as DE-BY, and a time zone:
     # time of day, day of the week and holidays become context
     components: tuple[str, ...] = ()  # component/sensor for each channel that belongs to one
-    max_gap: int = 5  # missing rows of a channel that are interpolated; longer ones are rebuilt
+    max_gap: int = 5  # missing rows of a channel that are interpolated; longer gaps are predicted
     max_missing: float = 0.5  # share of channels above which a row has no score
     max_fit_rows: int = 100_000  # longer training parts are thinned to evenly spaced pieces
-    max_fit_patches: int = 2_000  # the training stride grows, up to δ, until at most so many enter
-    engine: Literal["auto", "openvino", "torch", "numpy"] = "auto"
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"
-    device: str = "cpu"  # of the torch engine and of training
-    random_state: int = 0
+    max_fit_patches: int = 2_000  # maximum; the training stride grows, up to δ, to keep it
+    engine: Literal["auto", "openvino", "torch", "numpy"] = "auto"  # library that runs encoders
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # number format of the encoders
+    device: str = "cpu"  # device of the torch engine and of training
+    random_state: int = 0  # random seed
     reproduction: Reproduction = field(default_factory=Reproduction)
 
     def __post_init__(self) -> None:

@@ -84,154 +84,157 @@ class Estimator:
         active_dimension: Literal["share", "eigenvalue"] = default("share"),
         **unknown: Never,
     ) -> None:
-        """The settings, each a keyword; `set_params` changes them.
+        """Store the settings; `set_params` changes them.
 
         Parameters
         ----------
         preset
-            None for the default, "paper" for the paper's text, "released" for what its authors'
-            code does. Settings given beside it are changed.
+            None for the default, "paper" for the paper's text, "released" for its authors' code.
+            Other keywords change single settings of the preset.
         patch_length
-            Rows that a patch covers. None: one period of the training rows where they repeat
-            themselves, else 96.
+            Number of rows in a patch. None: the period of the training rows where they have one,
+            otherwise 96.
         stride
-            Every how many rows a patch is scored, at most. None: a sixth of a patch.
+            Largest number of rows between two scored patches. None: a sixth of a patch.
         shape
-            "auto": patches count where training repeats itself, or where their length is given;
-            elsewhere they tell nothing that windows do not. "always": they count in any case.
+            "auto": use patches where training has a period, or where `patch_length` is given.
+            "always": use them for every series.
         encoders
-            Independently seeded encoders whose evidence is averaged.
+            Number of encoders with different seeds whose evidence is averaged.
         amplitude
-            Whether anything but the shape of patches counts.
+            Whether evidence other than the shape of patches is used.
         drift_half_life
-            Rows in which a level that stays becomes half normal.
+            Half-life of the baseline, in rows: a lasting change becomes normal at this rate.
         adapt
-            Whether limits of alarms follow what is seen: each line learns from its excursions.
+            Whether the limits of alarms adapt to the scored rows.
         new_normal_after
-            Rows after which an alarm ends because what stays off becomes the new normal; the event
-            says so. 0: never.
+            Number of rows after which a lasting change becomes normal and its event ends, marked
+            as `lasting`. 0: never.
         robust
-            Whether training stretches that are unlike all others are left out of the fit, where
-            they are at most a twentieth of the rows.
+            Whether to leave outliers among the training rows out of the fit, if these are at most a
+            twentieth of the rows.
         extra_signals
-            Names of signals that installed packages add to the score, by the entry point
+            Names of signals of installed packages, added to the score; see the entry point
             `vace_ad.signals`.
         off
-            The condition under which the machine stands still, such as "pump_speed < 5 or status ==
-            'stopped'": those rows are neither learned nor scored, and never "no data".
+            Condition under which the machine is off, such as "pump_speed < 5 or status ==
+            'stopped'". These rows are not trained on, not scored and not reported as missing.
         run_up
-            Rows after it stood still that count as off too.
+            Number of rows after the machine was off that also count as off.
         run_down
-            Rows before it stands still that raise no alarm. Every alarm waits so long, if `off` is
-            given.
+            Number of rows before the machine is off that raise no alarm. If `off` is given, every
+            alarm is delayed by as many rows.
         context
-            Columns that explain others and are never blamed: ambient conditions, set points,
-            product codes. Columns of text become a channel of 0 and 1 for each of their values.
+            Columns used to predict the others, and never suspects: ambient conditions, set points,
+            product codes. A column of text becomes a channel of 0 and 1 for each of its values.
         watch
-            The only channels that alarm; all others are context.
+            Channels that may raise alarms; all others are context.
         maintenance
-            Planned windows, each "FROM..TO" as in "2026-03-01T06:00..2026-03-01T14:00": their rows
+            Planned windows, each "FROM..TO" as in "2026-03-01T06:00..2026-03-01T14:00", whose rows
             count as off. May be changed after the fit.
         calendar
-            What the time of a row explains: a list of holidays as dates ("2026-12-25"), regions
-            whose public holidays the package `holidays` knows ("DE-BY"), and a time zone
-            ("Europe/Berlin"). Time of day, day of the week and holidays are then context, and a
-            holiday is expected to be like a Sunday. Dates may be changed after the fit.
+            Holidays as dates ("2026-12-25"), regions whose public holidays the package `holidays`
+            knows ("DE-BY"), and a time zone ("Europe/Berlin"). Time of day, day of the week and
+            holidays are then context, and a holiday is expected to be like a Sunday. Dates may be
+            changed after the fit.
         components
-            Which component a channel belongs to, each "component/channel" as in "pump/flow": events
-            then tell the shares of components too. Channels called so need no setting.
+            Component of each channel, as "component/channel", for example "pump/flow"; events then
+            also have shares by component. Channels with such names need no setting.
         max_gap
-            Missing rows of a channel that are interpolated; longer ones are rebuilt from the
-            others.
+            Longest gap of a channel that is interpolated, in rows; values in longer gaps are
+            predicted from the other channels.
         max_missing
-            Share of channels above which a row has no score.
+            Share of missing channels above which a row has no score.
         max_fit_rows
-            Longer training parts are thinned to evenly spaced pieces.
+            Maximum number of training rows; of more rows, evenly spaced pieces are used.
         max_fit_patches
-            The training stride grows until at most so many patches enter.
+            Maximum number of training patches; the training stride grows, up to δ, to keep it.
         engine
-            What computes embeddings: "openvino", "torch", "numpy", or "auto" for the first there
-            is.
+            Library that computes the embeddings: "openvino", "torch", "numpy", or "auto" for the
+            first that is installed.
         precision
-            Of the embeddings: "float32", "bfloat16", or "auto" for what the machine does fast.
+            Number format of the embeddings: "float32", "bfloat16", or "auto" for the one that is
+            fast on this machine.
         device
-            Of the torch engine and of training, such as "cpu" or "cuda".
+            Device of the torch engine and of training, such as "cpu" or "cuda".
         random_state
-            The random seed.
+            Random seed.
 
         Other Parameters
         ----------------
-        The switches of the paper, its ablations and its released code; symbols are the paper's.
+        Settings of the paper, its ablations and its released code; symbols are the paper's.
 
         fit_stride
-            Every how many rows a training patch enters the statistics, at least.
+            Smallest number of rows between two training patches.
         variance_floor
             ε of the patch normalisation: "absolute", 1e-5 in squared units of the data, or
             "relative" to each channel's training variance.
         encoder
             "channel": depthwise then pointwise, or "shared": one kernel for all channels.
         channel_expansion
-            Filters a channel, c_e.
+            Filters per channel, c_e.
         widths
-            Of the encoder's stages 2 to 5; the last is d_z.
+            Widths of the encoder's stages 2 to 5; the last is d_z.
         batch_norm
-            Whether the encoder normalises batches.
+            Whether the encoder has batch normalisation.
         batch_norm_statistics
             "calibrated" by a pass over training patches, or the "running" averages of training.
         batch_norm_blend
             α: calibrated statistics are (1 − α)·(0, 1) + α·data.
         iterations
-            Of the velocity pretext, T_iter; 0 trains nothing.
+            Iterations of the velocity pretext, T_iter; 0: no training.
         pretext
-            False: the iterations only feed the batch normalisation.
+            False: the iterations only update the batch normalisation.
         pretext_offset
-            δ in training; None is `velocity_offset`.
+            δ in training; None: `velocity_offset`.
         missing_neighbour
-            Patches without one are no anchors ("skip"), or get a patch of zeros ("zero").
+            Patches without a neighbour are no anchors ("skip"), or get a patch of zeros ("zero").
         last_iteration
             λ ends at 1/T_iter ("gradient"), or at 0 ("batch_norm").
         checkpoint
-            The weights kept: the "last", or those of the "lowest" λ·loss.
+            Weights kept: the "last", or those of the "lowest" λ·loss.
         batch_size
-            Anchors an iteration.
+            Anchors per iteration.
         learning_rate
-            Of the first iteration.
+            Learning rate of the first iteration.
         final_learning_rate
-            Of the last, reached by cosine.
+            Learning rate of the last iteration; the schedule is a cosine.
         weight_decay
-            Of the optimiser.
+            Weight decay of the optimiser.
         position
-            "mahalanobis", a Gaussian, or a "memory" bank.
+            "mahalanobis" for a Gaussian, "memory" for a memory bank.
         position_distance
             The Mahalanobis distance, "squared" or its "root".
         regularisation
             ε added to the eigenvalues of the covariance.
         direction
-            Whether the direction of motion counts.
+            Whether the direction signal is used.
         direction_weight
-            Its weight w.
+            Weight w of the direction signal.
         velocity_offset
-            δ in scoring; None is half a patch.
+            δ in scoring; None: half a patch.
         velocity
-            Scored from a patch on ("forward"), or up to it ("backward").
+            Velocity that is scored: from a patch to the next ("forward"), or from the one before it
+            ("backward").
         prototypes
-            K at most.
+            Maximum number of prototypes, K.
         prototype_share
-            Of the training patches, if that is less than K.
+            Number of prototypes as a share of the training patches, if that is less than K.
         prototype_neighbours
-            Nearest prototypes k_np.
+            Number of nearest prototypes, k_np.
         prototype_method
             "spherical" k-means by cosine, or scikit-learn's "minibatch" k-means.
         prototype_seed
-            Of the k-means; None takes `random_state`.
+            Random seed of the k-means; None: `random_state`.
         missing_direction
-            Of patches without a velocity: the median of "training", or the "mean" of the scored
-            series.
+            Direction score of patches without a velocity: the median of "training", or the "mean"
+            of the scored series.
         normalisation
-            Of both signals: in units of held-out "training" scores, or over the scored series by
-            "zscore" or "minmax".
+            Normalisation of both signals: in units of held-out "training" scores, or over the
+            scored series by "zscore" or "minmax".
         active_dimension
-            Of the diagnostics: above a "share" of 1/d_z, or an "eigenvalue" above 1e-10.
+            Active dimensions of the diagnostics: variance above a "share" of 1/d_z, or an
+            "eigenvalue" above 1e-10.
         """
         given = {k: v for k, v in locals().items() if k not in ("self", "preset", "unknown")}
         given = {k: v for k, v in given.items() if not isinstance(v, Default)}
@@ -261,7 +264,7 @@ class Estimator:
         return self._asked.to_dict()
 
     def set_params(self, **settings: Any) -> Self:
-        """Change settings; fit again then, unless they are planned times."""
+        """Change settings; call `fit` again then, except for `maintenance` and `calendar`."""
         self._asked = VACEConfig.from_preset(None, **{**self._asked.to_dict(), **settings})
         model: Model | None = getattr(self, "_model", None)
         if model is not None and not settings.keys().isdisjoint(PLANNED):  # needs no new fit
@@ -308,12 +311,12 @@ class Estimator:
 
     @property
     def n_features_in_(self) -> int:
-        """How many channels there are."""
+        """Number of channels."""
         return len(self.channels_)
 
     @property
     def facts_(self) -> Mapping[str, Any]:
-        """What happened in the fit."""
+        """Details of the fit."""
         return self.model_.facts
 
     @property
@@ -324,7 +327,7 @@ class Estimator:
 
     @property
     def calibration_scores_(self) -> NDArray[np.float64]:
-        """Scores of training rows by statistics that did not see them."""
+        """Held-out scores of the training rows: each by a model that was not fitted on it."""
         return self.model_.calibration_scores
 
     @cached_property

@@ -128,7 +128,7 @@ class Stream:
 
     @property
     def tells_rows(self) -> bool:
-        """Whether changes come with their rows, so that many rows at once say as much as each."""
+        """Whether each change has its row, so that adding many rows at once loses none."""
         return self._recogniser is None
 
     def accept(
@@ -136,7 +136,7 @@ class Stream:
     ) -> None:
         """Suppress alarms on rows that match these patterns, from the next row on; none clears all.
 
-        `suppress` also marks the open alarm, if any, as normal. `suppress` is its deprecated name.
+        `suppress` also marks the open alarm, if any, as normal; `hush` is its deprecated name.
         """
         if hush is not None:
             warnings.warn("hush is now suppress", DeprecationWarning, stacklevel=2)
@@ -226,7 +226,7 @@ class Stream:
         return scores
 
     def judge_afresh(self, *, new_level: bool = False) -> None:
-        """Judge what follows as if the stream began here: the rows so far are known as normal.
+        """Treat the rows so far as normal and start alarms anew, as at the start of a stream.
 
         With `new_level`, as after a deploy, channels may stay at the level of the last rows.
         """
@@ -292,7 +292,7 @@ class Stream:
 
     @property
     def threshold(self) -> Threshold:
-        """What alarms are held against, in words."""
+        """The limits of alarms, in words."""
         return self.model.threshold(self._budget, self._step)
 
     @property
@@ -303,7 +303,7 @@ class Stream:
     # ------------------------------------------------------------------- state
 
     def to_bytes(self) -> bytes:
-        """All that this stream knows of the rows so far, as the bytes of a safe file."""
+        """Return the state of the stream as the bytes of a file that executes nothing."""
         return stream_file.pack(self)
 
     def save(self, path: str | PathLike[str]) -> None:

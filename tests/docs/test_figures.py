@@ -129,7 +129,7 @@ def test_a_family_that_had_no_say() -> None:
         r"same series give (\S+) \((\S+)\)"
     )
     assert re.findall(pattern, README, flags=re.S) == [tuple(rounded)]
-    pattern = r"no say in it: (\S+) as\s+a mean of 16 families, (\S+) with all in view"
+    pattern = r"not used for it: (\S+) as\s+a mean of 16 families, (\S+) with all families used"
     means = (whole["mean_of_families"], default["mean_of_families"])
     assert re.findall(pattern, RESEARCH) == [means]
 

@@ -27,7 +27,8 @@ def evaluate_command(
     path: Annotated[
         Path,
         typer.Argument(
-            help="Table with a label and a score in each row, of any format of `vace detect`."
+            help="Table with a label and a score in each row, in any format that `vace detect` "
+            "reads."
         ),
     ],
     asked: operate.EvaluateOptions,
@@ -37,9 +38,9 @@ def evaluate_command(
     Example: vace evaluate scores.csv --label-column fault --score-column score --window auto
 
     With predictions (--threshold 4.5 or --prediction-column alarm) it also counts events found and
-    missed, false alarms (a day, with --step-seconds 60; beside those allowed, with --budget) and
-    the delay to detection. With a model, it computes scores and
-    alarms itself, as a table and as a stream:
+    missed, false alarms (per day with --step-seconds 60, and the number allowed with --budget) and
+    the delay to detection. With a model, it computes scores and alarms itself, as a table and as a
+    stream:
 
     vace evaluate plant.csv --model plant.vace --labels faults.csv --budget "1 per week"
     """

@@ -130,9 +130,8 @@ def update_command(
 ) -> None:
     """Update a model with more rows of normal operation; the earlier rows are not needed.
 
-    Ranges that `vace feedback` marked as faults are left out; accepted events are trained on. A
-    state of `vace watch` belongs to the model it was written with: start the new model with a new
-    state.
+    Ranges that `vace feedback` marked as faults are left out; events marked as normal are trained
+    on. A state of `vace watch` belongs to one model: use a new state with the new model.
 
     Examples:
 

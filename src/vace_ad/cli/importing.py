@@ -12,14 +12,12 @@ from vace_ad.cli import options as opt
 from vace_ad.cli.option_groups import parameters
 from vace_ad.cli.output import Output
 
-import_app = typer.Typer(
-    help="Take over data and settings of another service.", no_args_is_help=True
-)
+import_app = typer.Typer(help="Import data and settings of another service.", no_args_is_help=True)
 
 
 @import_app.callback()
 def _import() -> None:
-    """Take over data and settings of another service."""
+    """Import data and settings of another service."""
 
 
 @parameters
@@ -28,11 +26,11 @@ def lookout_command(
         Path,
         typer.Argument(
             metavar="FOLDER",
-            help="CSV files of one asset, in a folder for each component or side by side.",
+            help="Folder of the CSV files of one asset, with or without a subfolder per component.",
         ),
     ],
     *,
-    out: Annotated[Path, typer.Option(help="Folder to write table and labels into.")],
+    out: Annotated[Path, typer.Option(help="Folder for the table and the labels.")],
     labels: Annotated[
         Path | None,
         typer.Option(help="CSV of start,end. Default: the files in FOLDER/label-data."),
@@ -40,13 +38,13 @@ def lookout_command(
     model: Annotated[
         Path | None,
         typer.Option(
-            help="Answer of `aws lookoutequipment describe-model`, for the off condition, the "
-            "sampling rate and the end of training. Default: FOLDER/model.json, if it is there."
+            help="Output of `aws lookoutequipment describe-model`: gives the off condition, the "
+            "sampling rate and the end of training. Default: FOLDER/model.json, if it exists."
         ),
     ] = None,
     shown: opt.OutputOptions,
 ) -> None:
-    """Take over an asset of Amazon Lookout for Equipment, and say how to go on.
+    """Import an asset of Amazon Lookout for Equipment, and print the next command.
 
     Examples:
 

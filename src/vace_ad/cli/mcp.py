@@ -11,20 +11,24 @@ import typer
 def mcp_command(
     allow: Annotated[
         list[Path],
-        typer.Option(help="A folder whose tables and models may be read; may be repeated."),
+        typer.Option(
+            help="Folder whose tables and models may be read; may be given several times."
+        ),
     ],
     state: Annotated[
         list[Path] | None,
-        typer.Option(help="The state of a `vace watch`, for its alarms; may be repeated."),
+        typer.Option(
+            help="State file of `vace watch`, for its alarms; may be given several times."
+        ),
     ] = None,
     write: Annotated[
-        bool, typer.Option("--write", help="Let it write new models to the allowed folders.")
+        bool, typer.Option("--write", help="Allow new models to be written to these folders.")
     ] = False,
 ) -> None:
-    """Answer an assistant over the Model Context Protocol, on standard input and output.
+    """Serve an assistant over the Model Context Protocol, on standard input and output.
 
-    It can detect, explain, describe a model and say what a watch raised last night. It reads in the
-    folders of --allow alone, and writes nothing without --write.
+    The assistant can detect and explain events, describe a model and list the alarms of a watch.
+    Only the folders of --allow are read, and nothing is written without --write.
 
     Example: vace mcp --allow data/ --state plant.state
     """

@@ -35,7 +35,7 @@ def fit_command(
         typer.Argument(
             metavar="TABLE…",
             help="Tables of normal operation, in any format that `vace detect` reads; - for "
-            "standard input. Patches never reach from one into the next.",
+            "standard input. No patch spans two tables.",
         ),
     ],
     *,

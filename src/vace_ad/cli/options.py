@@ -72,12 +72,12 @@ class AlarmOptions:
         "Share of normal rows whose score is above the threshold, for example 0.001.",
         panel=_ALARMS,
     )
-    threshold: float | None = setting(None, "The threshold itself, as a score.", panel=_ALARMS)
+    threshold: float | None = setting(None, "Fixed threshold of the score.", panel=_ALARMS)
     step: str | None = setting(
-        None, "Time between rows of a table without time, for example 10s.", panel=_ALARMS
+        None, "Time between rows of a table without a time column, for example 10s.", panel=_ALARMS
     )
     join: int = setting(0, "Merge events that are at most this many rows apart.", panel=_EVENTS)
-    min_length: int = setting(1, "Drop events of fewer rows.", panel=_EVENTS)
+    min_length: int = setting(1, "Drop events with fewer rows than this.", panel=_EVENTS)
     cooldown: int = setting(
         0, "Drop events that begin within this many rows after the end of another.", panel=_EVENTS
     )
@@ -150,32 +150,32 @@ class DetectorOptions:
     )
     context: Names = setting(
         None,
-        "Columns that explain others and are never suspects: ambient conditions, set points, "
+        "Columns used to predict the others, and never suspects: ambient conditions, set points, "
         "product codes, also as text.",
         "A,B,…",
         panel=PLANT,
     )
     watch: Names = setting(
-        None, "The only columns that raise alarms; the others explain them.", "A,B,…", panel=PLANT
+        None, "Columns that may raise alarms; all others are context.", "A,B,…", panel=PLANT
     )
     components: str | None = setting(
         None,
-        "Which component each column belongs to, as CSV of sensor,component: events then tell the "
-        "shares of components too.",
+        "Component that each column belongs to, as CSV of sensor,component; events then also have "
+        "shares by component.",
         "FILE",
         panel=PLANT,
     )
     maintenance: str | None = setting(
         None,
-        "Planned windows, as CSV of start,end or iCalendar; their rows are neither trained on nor "
-        "scored.",
+        "Maintenance windows, as CSV of start,end or iCalendar; their rows are neither trained on "
+        "nor scored.",
         "FILE",
         panel=PLANT,
     )
     calendar: str | None = setting(
         None,
-        "Expect what the calendar explains: a region (DE-BY), dates, a time zone, or a file of "
-        "holidays with one date in each line, or iCalendar.",
+        "Use time of day, day of the week and holidays to predict the channels. Takes a region "
+        "(DE-BY), dates, a time zone, or a file of holidays: one date per line, or iCalendar.",
         "A,B,…|FILE",
         panel=PLANT,
     )

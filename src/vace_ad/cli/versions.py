@@ -37,10 +37,10 @@ def retrain_command(
 ) -> None:
     """Fit a new model on recent rows, and use it only if it is not worse than the current one.
 
-    Both alarm on the last rows, which the new one did not learn from: it is taken if it finds as
-    many of the faults in --labels, and of those that feedback named, with no more false alarms. The
-    present one is kept; `vace models MODEL --back` returns to it. A state of `vace watch` belongs
-    to one model: give the new one a new state.
+    Both models are evaluated on the last rows, which the new one was not trained on. The new model
+    is used if it finds as many of the faults in --labels, and of those marked by feedback, with no
+    more false alarms. The current one is kept; `vace models MODEL --back` returns to it. A state
+    of `vace watch` belongs to one model: use a new state with the new model.
 
     Examples:
 
@@ -85,13 +85,11 @@ def retrain_command(
 def models_command(
     model: Model,
     *,
-    back: Annotated[
-        bool, typer.Option("--back", help="Return to the version before this one.")
-    ] = False,
-    use: Annotated[int | None, typer.Option(metavar="N", help="Put version N in use.")] = None,
+    back: Annotated[bool, typer.Option("--back", help="Return to the previous version.")] = False,
+    use: Annotated[int | None, typer.Option(metavar="N", help="Use version N.")] = None,
     shown: opt.OutputOptions,
 ) -> None:
-    """List the versions of a model that `vace retrain` kept, and go back to one.
+    """List the versions of a model kept by `vace retrain`, or return to one of them.
 
     Examples:
 

@@ -75,11 +75,11 @@ class Fleet:
     group : str, optional
         One of several columns of `by`: one model for all machines with the same value there.
     jobs : int
-        Number of machines worked on at the same time, each in a process of its own.
+        Number of machines processed in parallel, each in its own process.
     cluster : str, optional
-        Address of a Ray cluster to work on; "local" starts one on this machine.
-    reading : Reading, optional
-        How tables are read, such as ``Reading(time_zone="Europe/Berlin")``.
+        Address of a Ray cluster to compute on; "local" starts one on this machine.
+    reading : ReadOptions, optional
+        How tables are read, such as ``ReadOptions(time_zone="Europe/Berlin")``.
     **settings
         Settings of the detector, as in :class:`vace_ad.VACE`.
 
@@ -185,10 +185,10 @@ class Fleet:
         command: str = "",
         progress: Progress = silent,
     ) -> FleetDetection:
-        """The events of every machine; `budget` is for the whole fleet.
+        """Return the events of every machine; `budget` is for the whole fleet.
 
-        With a `folder`, each machine's results are written there: a run that was interrupted
-        goes on where it was.
+        With a `folder`, each machine's results are written there, and a run that was interrupted
+        is resumed.
         """
         if not hasattr(self, "_fitted"):
             raise NotFittedError("this fleet is not fitted yet: call fit first")
@@ -213,9 +213,9 @@ class Fleet:
         command: str = "",
         progress: Progress = silent,
     ) -> FleetDetection:
-        """Learn from each machine's leading rows, or from `train`; the events of the others.
+        """Fit on each machine's leading rows, or on `train`, and return the events of the others.
 
-        `training` says how many rows lead: by share, by number, or before a time.
+        `training` selects the leading rows: by share, by number, or before a time.
         """
         self._check()
         job = self._job(budget, rules, step, score_format, command)

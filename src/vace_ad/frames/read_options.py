@@ -20,11 +20,11 @@ class ReadOptions:
 
     time_column: str | None = setting(None, "Column that holds the time.")
     time_zone: str | None = setting(
-        None, "Time zone of timestamps that name none, for example Europe/Berlin."
+        None, "Time zone of timestamps without one, for example Europe/Berlin."
     )
     sort: bool = setting(False, "Sort the rows by time, and average rows of the same time.")
     resample: str | None = setting(
-        None, "Average the rows of each span of time, for example 1min: makes the step regular."
+        None, "Average the rows of each time span, for example 1min, to make the step regular."
     )
     columns: Names = setting(None, "Use only these columns, for example temp,flow.", "A,B,…")
     drop: Names = setting(None, "Use all but these columns.", "A,B,…")
@@ -32,10 +32,10 @@ class ReadOptions:
     decimal: str | None = setting(None, "Decimal sign, . or ,")
     encoding: str | None = setting(None, "Encoding of the text, for example cp1252.")
     header: bool | None = setting(
-        None, "Whether the first line holds the names of the columns.", flag="--header/--no-header"
+        None, "Whether the first line contains the column names.", flag="--header/--no-header"
     )
     long: Names = setting(
-        None, "Columns of sensor names and of values, for a long table.", "SENSOR,VALUE"
+        None, "Columns of sensor names and values, for a table in long format.", "SENSOR,VALUE"
     )
     by: Names = setting(
         None,
@@ -57,13 +57,13 @@ class ReadOptions:
     )
     labels: str | None = setting(
         None,
-        "Past faults, as CSV of start,end and, if you like, code, note and equipment: left out of "
-        "training, and measured against.",
+        "Past faults, as CSV of start,end and optionally code, note and equipment: left out of "
+        "training and used for evaluation.",
         "FILE",
         panel=PLANT,
     )
     max_size: str | int = setting(
-        MAX_SIZE, "Most memory that the unpacked table may take, for example 8GB."
+        MAX_SIZE, "Maximum memory of the unpacked table, for example 8GB."
     )
     states: Sequence[str] = ()  # columns of words that become channels, by the detector's settings
     options: bool = False  # whether messages name options of the command line
@@ -89,17 +89,19 @@ class TrainingOptions:
     train_until: str | None = setting(
         None, "Train on the rows before this time, for example 2026-03-01.", panel=_TRAINING
     )
-    train_file: str | None = setting(None, "Train on this table instead.", panel=_TRAINING)
+    train_file: str | None = setting(
+        None, "Train on this table instead of leading rows.", panel=_TRAINING
+    )
     train_range: list[str] | None = setting(
         None,
-        "Train on this range of time, for example 2026-01-01..2026-02-01; may be given several "
+        "Train on this time range, for example 2026-01-01..2026-02-01; may be given several "
         "times. All rows are then searched for events.",
         "FROM..TO",
         panel=_TRAINING,
     )
     train_skip: list[str] | None = setting(
         None,
-        "Leave this range of time out of training, for example 2026-01-05..2026-01-07; may be "
+        "Leave this time range out of training, for example 2026-01-05..2026-01-07; may be "
         "given several times.",
         "FROM..TO",
         panel=_TRAINING,

@@ -46,7 +46,7 @@ class ModelSettings(Settings):
     """Which model scores the rows."""
 
     file: FilePath | None = key(
-        None, 'a model of `vace fit`; "{entity}" in the name gives one each', '"pump.vace"'
+        None, 'a model of `vace fit`; "{entity}" in the name: one per entity', '"pump.vace"'
     )
     learn: Duration | None = key(
         None, "or: train a model for each entity on its first rows, for this long", '"14d"'
@@ -55,8 +55,12 @@ class ModelSettings(Settings):
     off: Text | None = key(
         None, "with learn: condition under which the machine is off", '"pump_speed < 5"'
     )
-    run_up: int = key(5, "with learn: rows after that which also count as off", low=0, high=100_000)
-    run_down: int = key(5, "with learn: rows before that without alarms", low=0, high=4_096)
+    run_up: int = key(
+        5, "with learn: rows after it was off that also count as off", low=0, high=100_000
+    )
+    run_down: int = key(
+        5, "with learn: rows before it is off that raise no alarm", low=0, high=4_096
+    )
     context: Texts | None = key(
         None, "with learn: columns that explain others, never suspects", '["ambient"]'
     )
@@ -94,7 +98,9 @@ class AlarmSettings(Settings):
 class DeploySettings(Settings):
     """Deploys, after which a level may change."""
 
-    settle: Duration = key("30min", "time without new alarms; what it ends with is normal then")
+    settle: Duration = key(
+        "30min", "time without new alarms; the levels at its end are then normal"
+    )
     file: FilePath | None = key(
         None, 'lines "time,entity" that a pipeline appends; no entity: all', '"deploys.csv"'
     )
@@ -106,9 +112,11 @@ class DeploySettings(Settings):
 class RetrainSettings(Settings):
     """Newer models from each entity's own rows, taken only where they are not worse."""
 
-    every: Duration | None = key(None, "time between trainings; without it there are none", '"7d"')
+    every: Duration | None = key(
+        None, "time between trainings; without it models are not retrained", '"7d"'
+    )
     over: Duration | None = key(
-        None, "recent rows that train and judge; without it, twice as long as every", '"14d"'
+        None, "time span of rows to train and evaluate on; default: twice every", '"14d"'
     )
 
     @property

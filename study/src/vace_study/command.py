@@ -15,7 +15,7 @@ import typer
 from vace_ad.errors import ConfigError
 
 bench_app = typer.Typer(
-    help="Measure detectors on the TSB-AD-M benchmark, beside the published numbers.",
+    help="Evaluate detectors on the TSB-AD-M benchmark, with the published numbers.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -53,10 +53,11 @@ Run = Annotated[
 ]
 Protocol = Annotated[
     str | None,
-    typer.Option(help="tsb-ad or test-only; without it tsb-ad, where the run holds it."),
+    typer.Option(help="tsb-ad or test-only. Default: tsb-ad if the run contains it."),
 ]
 Methods = Annotated[
-    str, typer.Option(help="Comma-separated; a published system such as PCA or DeepAnT too.")
+    str,
+    typer.Option(help="Comma-separated names; also published systems such as PCA or DeepAnT."),
 ]
 
 
@@ -66,52 +67,61 @@ def run_command(
         Path,
         typer.Option(help="Folder of TSB-AD-M: CSV, gzip or zstd CSV, or Parquet."),
     ],
-    out: Annotated[Path, typer.Option(help="Folder of the run; the same again resumes it.")],
+    out: Annotated[Path, typer.Option(help="Folder of the run; an existing run is resumed.")],
     methods: Annotated[
         str,
         typer.Option(
             help="Comma-separated names (`vace bench methods` lists them), the groups ablation "
-            "and sensitivity, or package.module:Name for a detector of your own."
+            "and sensitivity, or package.module:Name for your own detector."
         ),
     ] = "vace,pca,iforest",
     protocol: Annotated[
-        str, typer.Option(help="tsb-ad, test-only, or both with a comma; the fit is shared.")
+        str, typer.Option(help="tsb-ad, test-only, or tsb-ad,test-only, which share a fit.")
     ] = "tsb-ad",
-    seeds: Annotated[int, typer.Option(help="How many seeds, from 0 on.")] = 1,
-    split: Annotated[Split, typer.Option(help="The benchmark's split.")] = Split.all,
-    family: Annotated[str, typer.Option(help="Families only, e.g. SMAP,MSL.")] = "",
-    series: Annotated[
-        str, typer.Option(help="Names only that match a glob, e.g. '*_SMAP_id_2?_*'.")
+    seeds: Annotated[int, typer.Option(help="Number of seeds, counted from 0.")] = 1,
+    split: Annotated[Split, typer.Option(help="Split of the benchmark.")] = Split.all,
+    family: Annotated[
+        str, typer.Option(help="Use only these families, for example SMAP,MSL.")
     ] = "",
-    jobs: Annotated[int, typer.Option(help="Tasks at a time on this machine.")] = 1,
+    series: Annotated[
+        str,
+        typer.Option(help="Use only series whose name matches, for example '*_SMAP_id_2?_*'."),
+    ] = "",
+    jobs: Annotated[int, typer.Option(help="Number of tasks run in parallel.")] = 1,
     threads: Annotated[
-        int | None, typer.Option(help="Threads of a task; by default the cores over the jobs.")
+        int | None,
+        typer.Option(help="Threads per task. Default: number of cores divided by --jobs."),
     ] = None,
     engine: Annotated[
-        EngineKind, typer.Option(help="local: processes here; ray: a Ray cluster.")
+        EngineKind,
+        typer.Option(
+            help="Where to compute. local: processes on this machine; ray: a Ray cluster."
+        ),
     ] = EngineKind.local,
     address: Annotated[
-        str | None, typer.Option(help="Of the Ray cluster, e.g. auto or ray://head:10001.")
+        str | None,
+        typer.Option(help="Address of the Ray cluster, for example auto or ray://head:10001."),
     ] = None,
     keep_scores: Annotated[bool, typer.Option(help="Keep each row's scores as .npy.")] = False,
     budget: Annotated[
         str | None,
         typer.Option(
             metavar="WORDS",
-            help="Judge alarms too, at this budget, e.g. '1 in 10000 rows', of methods that have "
-            "some; `vace bench table operating` shows them. Rows that are there already stay.",
+            help="Also evaluate the alarms of methods that raise them, at this budget, for example "
+            "'1 in 10000 rows'; `vace bench table operating` shows them. Existing rows are not "
+            "computed again.",
         ),
     ] = None,
     causes: Annotated[
         Path | None,
         typer.Option(help="With --budget: JSON file or folder of true channels, by series."),
     ] = None,
-    retry_failed: Annotated[bool, typer.Option(help="Try failed rows once more.")] = False,
+    retry_failed: Annotated[bool, typer.Option(help="Compute failed rows again.")] = False,
     stop_after: Annotated[
-        float | None, typer.Option(metavar="MINUTES", help="Start no task later than this.")
+        float | None, typer.Option(metavar="MINUTES", help="Start no task after this time.")
     ] = None,
 ) -> None:
-    """Run methods over series; killed or finished, the same command goes on where it was.
+    """Run methods on series. A run that was stopped is resumed by the same command.
 
     Example: vace bench run --data TSB-AD-M --methods vace,pca --protocol tsb-ad,test-only
     --seeds 3 --jobs 2 --out runs/main
@@ -165,27 +175,31 @@ def table_command(
         ),
     ],
     run: Run,
-    format: Annotated[Format, typer.Option(help="How it is written.")] = Format.table,
+    format: Annotated[Format, typer.Option(help="Output format.")] = Format.table,
     protocol: Protocol = None,
     split: Annotated[
         Split | None,
-        typer.Option(help="eval, tuning or all; by default all, for sensitivity tuning."),
+        typer.Option(help="eval, tuning or all. Default: all; for the table sensitivity, tuning."),
     ] = None,
     reference: Annotated[
-        str | None, typer.Option(help="main: the method that others are compared with.")
+        str | None,
+        typer.Option(help="For the table main: method that others are compared with."),
     ] = None,
     common: Annotated[
-        bool, typer.Option("--common", help="Only series on which every method has a result.")
+        bool, typer.Option("--common", help="Use only series on which all methods have a result.")
     ] = False,
     columns: Annotated[
         str,
         typer.Option(
-            help="Comma-separated, or all. By default all in md and csv; what fits in the rest."
+            help="Comma-separated names, or all. Default: all in md and csv; otherwise those that "
+            "fit."
         ),
     ] = "",
-    out: Annotated[Path | None, typer.Option(help="A file instead of the terminal.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="File to write to. Default: standard output.")
+    ] = None,
 ) -> None:
-    """Write a table of the paper from a run, each number beside the published one.
+    """Write a table of the paper from a run, with the published numbers.
 
     Example: vace bench table category runs/main --split eval --format csv
     """
@@ -233,14 +247,18 @@ def figure_command(
     out: Annotated[Path, typer.Option(help="Folder for the PNG and the SVG.")],
     methods: Methods = "",
     protocol: Protocol = None,
-    split: Annotated[Split, typer.Option(help="The benchmark's split.")] = Split.all,
-    data: Annotated[Path | None, typer.Option(help="series: the folder of TSB-AD-M.")] = None,
-    series: Annotated[str, typer.Option(help="series: which one, e.g. 'MSL id_1'.")] = "",
+    split: Annotated[Split, typer.Option(help="Split of the benchmark.")] = Split.all,
+    data: Annotated[
+        Path | None, typer.Option(help="For the figure series: folder of TSB-AD-M.")
+    ] = None,
+    series: Annotated[
+        str, typer.Option(help="For the figure series: its name, for example 'MSL id_1'.")
+    ] = "",
 ) -> None:
     """Draw a figure of the paper from a run, as PNG and SVG.
 
-    scatter takes two or three methods, the first against the others; series needs a run with
-    --keep-scores.
+    scatter takes two or three methods and compares the first with the others; series needs a run
+    with --keep-scores.
 
     Example: vace bench figure scatter runs/main --methods vace,pca,DeepAnT --out figures
     """
@@ -265,11 +283,11 @@ def figure_command(
 @bench_app.command("fetch")
 def fetch_command(
     dataset: Annotated[str, typer.Argument(help="tsb-ad-m")],
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Where it goes.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Target folder.")],
 ) -> None:
     """Download the benchmark (540 MB, 2.4 GB unpacked) from its own address, and verify it.
 
-    A download that broke off is continued by the same command.
+    The same command resumes a download that was interrupted.
     """
     from rich.console import Console
     from rich.progress import BarColumn, DownloadColumn, Progress, TimeRemainingColumn
@@ -288,7 +306,7 @@ def fetch_command(
 
 @bench_app.command("methods")
 def methods_command() -> None:
-    """List the methods that can be run by name, and the groups of them."""
+    """List the methods that can be run by name, and their groups."""
     from vace_study.baselines import names, resolve
     from vace_study.baselines.registry import groups
 

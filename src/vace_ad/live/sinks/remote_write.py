@@ -30,7 +30,10 @@ class RemoteWriteSettings(HttpSettings):
     channels: bool = key(True, "whether values and bands of channels are written")
     labels: Table | None = key(None, "labels added to each series", '{ site = "north" }')
     pending: int = key(
-        500_000, "most samples kept while the server is away; the oldest go", low=1, high=10**8
+        500_000,
+        "most samples kept while the server is down; the oldest are dropped",
+        low=1,
+        high=10**8,
     )
 
 

@@ -87,8 +87,8 @@ class NameSettings(Settings):
 
     time: Text = key("time", "the field that holds the time")
     entity: Text = key("entity", "the field that names the entity")
-    channel: Text = key("channel", "of long records: the field that names the channel")
-    value: Text = key("value", "of long records: the field that holds the value")
+    channel: Text = key("channel", "in long format: the field that names the channel")
+    value: Text = key("value", "in long format: the field that holds the value")
     name: Text | None = key(None, "the entity of records that do not name one", '"pump"')
 
     def names(self, default: str | None = None) -> Names:

@@ -23,7 +23,7 @@ class FullError(InputError):
 class PushSettings(Settings):
     """Keys that all sources of pushed records have."""
 
-    pending: int = key(100_000, "most records that wait; more are refused", low=1, high=10**8)
+    pending: int = key(100_000, "most records in the queue; more are refused", low=1, high=10**8)
 
 
 P = TypeVar("P", bound=PushSettings)

@@ -42,7 +42,7 @@ class RemoteWriteSettings(PushSettings):
         "sum", "how several series of one cell are combined: mean, sum, max, min"
     )
     counters: Texts | None = key(
-        None, "further counters, by pattern; *_total and metadata are known", '["bytes"]'
+        None, "more counters, by pattern; *_total and metadata are recognised", '["bytes"]'
     )
 
 
