@@ -41,7 +41,7 @@ lint: .venv/ready
 
 # Bytecode is kept, or each of the many processes would compile torch and Ray again.
 unit: .venv/ready
-	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 3 --dist worksteal  # on two cores: many tests wait for servers
+	PYTHONDONTWRITEBYTECODE= OMP_NUM_THREADS=1 $(BIN)/pytest -n 4 --dist worksteal  # on two cores: many tests wait for servers
 
 MINUTES ?= 5
 fuzz: .venv/ready  ## damaged inputs of every kind, MINUTES=5; findings go to tests/fuzz/corpus

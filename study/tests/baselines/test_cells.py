@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from vace_ad.errors import NotFittedError, TooShortError
-from vace_ad.signals.cells import learn
+from vace_ad.signals.cell_fit import learn
 from vace_study.baselines.cells import Cells
 
 
