@@ -126,6 +126,7 @@ def judged_table(
     model = stream.model
     table, accepted = without_accepted(model, feedback, table)
     bear = tolerance(accepted, len(table), model.config.length)
+    stream.tolerate({name for stretch in accepted for name in stretch.channels})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", VaceWarning)
         scored = run_to_end(stream, table, progress, first=first, bear=bear)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from os import PathLike
 from pathlib import Path
@@ -148,9 +148,15 @@ class Stream:
             self._recogniser = model.recogniser()
             self._recogniser.begin(self._n_rows)
         self._recogniser.replace(patterns)
+        self.tolerate({name for pattern in patterns for name in pattern.channels})
         feed = self._feed or self._score_feed
         if suppress and feed is not None:
             feed.suppress()
+
+    def tolerate(self, channels: Collection[str]) -> None:
+        """Patterns of these channels are accepted, so traces of them are no alarm."""
+        if self._feed is not None:
+            self._feed.accept(channels)
 
     def add(self, rows: Any, time: Any = None) -> Added:
         """Take one row or many: an array (n_channels,) or (n, n_channels), or a table."""

@@ -21,6 +21,7 @@ from vace_ad.alarms.alarm_model import (
 )
 from vace_ad.alarms.constants import WARM_UP
 from vace_ad.alarms.evidence import UNIT, Baseline, Nats, whole
+from vace_ad.alarms.pattern import OWN
 from vace_ad.alarms.scan import describe
 from vace_ad.alarms.tracked import Told
 from vace_ad.alarms.tracker import Tracker
@@ -60,6 +61,7 @@ class AlarmStream:
         self._last: Array | None = None  # the last row
         self._young = WARM_UP  # rows until the averages of the past are filled
         self._quiet = np.zeros(model.n_channels, bool)  # stuck, and taken as normal
+        self.accepted = np.zeros(model.n_channels, bool)  # channels of accepted patterns
         self.tracker = Tracker(model.tails, model.n_channels, *self._how)
 
     def lines_of(self, rows: Array, scores: Array) -> Nats:
@@ -85,7 +87,7 @@ class AlarmStream:
         """Take complete rows (n, n_channels).
 
         `scores` (n,) are their provisional ones, NaN where there is none; `bear` (n,) divides their
-        evidence.
+        evidence, that of `accepted` channels `OWN` times as much.
         """
         if not len(rows):
             return Judged([], np.empty(0), np.empty(0), Expected(rows, rows, rows))
@@ -105,10 +107,12 @@ class AlarmStream:
                 for each in (nats, whole_row, score):
                     each[: self._young - at] = 0
             if bear is not None:
-                nats = np.asarray(nats / bear[at:, None], np.int64)
-                stuck = np.asarray(stuck / bear[at:, None], np.int64)
-                whole_row = np.asarray(whole_row / bear[at:, None], np.int64)
-                score = np.asarray(score / bear[at:, None], np.int64)
+                much = bear[at:, None] * np.where(self.accepted & (bear[at:, None] > 1), OWN, 1.0)
+                every = much.max(axis=1, keepdims=True)
+                nats = np.asarray(nats / np.tile(much, 2), np.int64)
+                stuck = np.asarray(stuck / much, np.int64)
+                whole_row = np.asarray(whole_row / every, np.int64)
+                score = np.asarray(score / every, np.int64)
             lines = line_evidence(nats, whole_row, stuck, score)
             more, ratio = self.tracker.add(lines, whole(within(left.share, MOST_SHARE)))
             told += more

@@ -1,12 +1,8 @@
-"""Alarms of a stream: what its rows open, update and resolve, in the user's own rows and times.
-
-There is one way from rows to events, for a table and for a live stream alike: the scan of all
-evidence, under a budget. (A threshold of the score that a person gave has a feed of its own.)
-"""
+"""Alarms of a stream, table or live: what its rows open and resolve, in the user's own rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -46,9 +42,8 @@ class AlarmFeed:
         rate = budget.rate(model.step or step)
         assert rate is not None  # thresholds of scores have a feed of their own
         self.rate = rate
-        config, join = model.config, self._rules.join
-        longest = config.new_normal_after or None
-        self._stream = AlarmStream(model.alarm, rate, longest, join, config.adapt)
+        how = model.config.new_normal_after or None, self._rules.join, model.config.adapt
+        self._stream = AlarmStream(model.alarm, rate, *how)
         self._recent = RecentRows(model.channels)
         self._queue = np.empty((0, 2))  # of rows not decided: whether it came, what divides it
         self._times_queue = np.empty(0, "datetime64[ns]")
@@ -77,8 +72,7 @@ class AlarmFeed:
         arrived = self._recent.n + len(self._queue) + np.arange(1, n + 1)
         self._decided = arrived if waiting is None else arrived - waiting
         self._recent.put_in(arrived[~came].tolist())
-        queue = np.ones((n, 2))
-        queue[:, 0] = came
+        queue = np.stack([came, np.ones(n)], axis=1)
         if bear is not None:
             queue[came, 1] = bear
         stamps = np.full(n, np.datetime64("NaT", "ns"))
@@ -296,6 +290,10 @@ class AlarmFeed:
     def rest_after(self, rows: int) -> None:
         """Tell of open events without new evidence for so many rows."""
         self._stream.tracker.rest = rows
+
+    def accept(self, channels: Collection[str]) -> None:
+        """Patterns of these channels are accepted."""
+        self._stream.accepted = np.isin(self._model.channels, list(channels))
 
     def suppress(self) -> None:
         """What is open is normal: it says no more, and ends as accepted."""

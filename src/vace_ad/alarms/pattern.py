@@ -30,6 +30,7 @@ LEAST = 1.5  # training drifts that some channel of a pattern exceeds, and where
 TAIL = 1.0  # the same where it ends
 RATIO, MOST_RATIO = 3.0, 1e6  # of a stretch that no alarm gave; at most
 ALLOWED, WITHIN = 0.5, (2.5, 4.0)  # share of the excess over the limit that is tolerated; bounds
+OWN = 5.0  # times as much is tolerated of the channels of the pattern: they are taken out, roughly
 MOST_CHANNELS, LONGEST_NAME, LONGEST, LARGEST = 2_000, 500, 10_000_000, 1e100
 
 
