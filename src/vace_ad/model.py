@@ -86,7 +86,7 @@ class Model(LearnedAlone):
             rule=rule,
             idle=IdleRule(config, channels, faults),
         )
-        unlike = outlying(parts, mine)
+        unlike, cells = outlying(parts, mine)
         kept = without(parts, unlike, config.least_rows) if config.robust else None
         learned = learn(kept or parts, config, progress, watch, mine)
         step = None if rule.step is None else rule.step / 1e9
@@ -102,7 +102,8 @@ class Model(LearnedAlone):
         notes = looked.notes(unlike, left_out=kept is not None)
         training, signals, held = learned.training, learned.signals, learned.held
         used, config = [part.rows for part in learned.parts], training.config
-        alarm = AlarmModel.fit(used, learned.held_now, mine)
+        same = kept is None and len(used) == len(parts)
+        alarm = AlarmModel.fit(used, learned.held_now, mine, cells if same else None)
         watch.stamp("calibration")
         facts = {
             "rows": n_rows,

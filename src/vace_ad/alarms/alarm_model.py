@@ -17,7 +17,7 @@ from vace_ad.alarms.constants import MOST_STUCK_NATS, WARM_UP
 from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, whole
 from vace_ad.alarms.scan import N_CHANNEL_KINDS, N_ROW_KINDS, Tails, outlying
 from vace_ad.signals.baseline_model import within
-from vace_ad.signals.cell_fit import learn
+from vace_ad.signals.cell_fit import Learned, learn
 from vace_ad.signals.cells import CellModel, Residuals
 from vace_ad.signals.protocol import Layout, prefixed, under
 
@@ -47,31 +47,37 @@ class AlarmModel:
         parts: Sequence[Array],
         scores: Sequence[Array] = (),
         watched: NDArray[np.bool_] | None = None,
+        learned: Learned | None = None,
     ) -> Self:
         """Learn from complete training stretches.
 
         `scores` (n_rows,) of each are provisional ones, by signals that did not learn from the
         rows; without them the score raises no alarm. Channels that are not `watched` never alarm.
+        `learned` are the cells, where `outlying` has learned them from the same rows.
         """
-        model, lines, idle = cls._evidence(parts, scores, watched)
+        model, lines, idle = cls._evidence(parts, scores, watched, learned)
         return replace(model, tails=Tails.fit(lines, idle, model.n_channels))
 
     @classmethod
     def outlying(
-        cls, parts: Sequence[Array], watched: NDArray[np.bool_] | None = None
-    ) -> list[tuple[int, int]]:
+        cls, parts: Sequence[Array], watched: NDArray[np.bool_]
+    ) -> tuple[list[tuple[int, int]], Learned | None]:
         """Rows [start, end) of complete training stretches that are unlike all others, in order.
 
         Values count up to `FAR` robust deviations from the median, so that a far one does not set
-        the scale by which it is judged.
+        the scale by which it is judged. Where no value is as far, the cells come along: `fit` would
+        learn the same from these rows.
         """
         rows = np.concatenate(parts)
         median = np.median(rows, axis=0)
         deviation = np.median(np.abs(rows - median), axis=0) / NORMAL_MAD
         most = np.where(deviation > 0, FAR * deviation, np.inf)
-        parts = [median + within(part - median, most) for part in parts]
-        model, lines, idle = cls._evidence(parts, (), watched)
-        return outlying(lines, idle, model.n_channels)
+        bounded = bool((np.abs(rows - median) > most).any())
+        if bounded:
+            parts = [median + within(part - median, most) for part in parts]
+        learned = learn(parts, ~watched)
+        model, lines, idle = cls._evidence(parts, (), watched, learned)
+        return outlying(lines, idle, model.n_channels), None if bounded else learned
 
     @classmethod
     def _evidence(
@@ -79,9 +85,10 @@ class AlarmModel:
         parts: Sequence[Array],
         scores: Sequence[Array],
         watched: NDArray[np.bool_] | None,
+        learned: Learned | None,
     ) -> tuple[Self, list[Nats], NDArray[np.bool_]]:
         """A model without tails, the evidence of held-out rows, and which lines are idle."""
-        cells, held_out = learn(parts, None if watched is None else ~watched)
+        cells, held_out = learned or learn(parts, None if watched is None else ~watched)
         watched = cells.varies if watched is None else cells.varies & watched
         d = cells.n_channels
         scale = _score_scale(np.concatenate([*scores, np.empty(0)]))

@@ -17,6 +17,7 @@ from vace_ad.frames.table import Table
 from vace_ad.frames.time import duration_words
 from vace_ad.frames.training_data import TrainingPart
 from vace_ad.frames.zones import local_time
+from vace_ad.signals.cell_fit import Learned
 from vace_ad.signals.seasonality import Seasonality
 
 Array = NDArray[np.float64]
@@ -222,12 +223,18 @@ def _moved(rows: Array) -> NDArray[np.bool_]:
     return np.asarray(far & steady & (values >= _VALUES))
 
 
-def outlying(parts: Sequence[TrainingPart], watched: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Ranges (j, 2) of training rows that are unlike all others, by cells that did not see them."""
+def outlying(
+    parts: Sequence[TrainingPart], watched: NDArray[np.bool_]
+) -> tuple[NDArray[np.int64], Learned | None]:
+    """Ranges (j, 2) of training rows that are unlike all others, by cells that did not see them.
+
+    And the cells, as `AlarmModel.outlying` gives them.
+    """
     inside = np.zeros(sum(len(part.rows) for part in parts), bool)
-    for start, end in AlarmModel.outlying([part.rows for part in parts], watched):
+    found, learned = AlarmModel.outlying([part.rows for part in parts], watched)
+    for start, end in found:
         inside[start:end] = True
-    return np.asarray(run_edges(inside), dtype=np.int64)
+    return np.asarray(run_edges(inside), dtype=np.int64), learned
 
 
 def without(
