@@ -127,13 +127,13 @@ def _forms(arrays: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
 
 
 def _description(
-    metadata: dict[str, str] | None,
+    metadata: object,
     path: str | PathLike[str],
     kind: FileKind,
     error: type[Exception],
 ) -> tuple[dict[str, Any], str, str]:
     """The JSON description with its text and checksum; refuses foreign and other versions."""
-    if not metadata or metadata.get("format") != kind.format:
+    if not isinstance(metadata, Mapping) or metadata.get("format") != kind.format:
         raise error(f"{path} is a safetensors file, but not {kind.words} of vace-ad")
     text, checksum = metadata.get("description", ""), metadata.get("sha256", "")
     if len(text) > _LARGEST_DESCRIPTION:

@@ -148,7 +148,7 @@ class Tails:
         """The reverse of `arrays`."""
         level, excess, count, shape = (arrays[n] for n in ("level", "excess", "count", "shape"))
         sound = level.shape == excess.shape == count.shape == shape.shape and bool(
-            (level > 0).all() and (excess > 0).all() and (count > 0).all() and (shape > 0).all()
+            (level > 0).all() and (excess > 0).all() and (count >= 1).all() and (shape > 0).all()
         )
         if not sound or not arrays["n"][0] > 0:
             raise ValueError("its alarm limits are not positive")

@@ -110,6 +110,8 @@ class CellModel:
         model = cls(modes, **own)
         if len(model.matrix) != (1 + model.n_averages) * model.n_columns:
             raise ValueError(f"its matrix has {len(model.matrix)} rows")
+        if not ((model.partner >= 0) & (model.partner < model.n_channels)).all():
+            raise ValueError("its channels go with channels that are not there")
         return model
 
     @property
@@ -176,7 +178,7 @@ class CellStream:
         left_out = np.where((far > 0) & (far <= CONFIRM), innovation, beyond)
         self._far, entered = far, row.copy()
         entered[: len(left_out)] -= left_out * self._model.error
-        return entered
+        return within(entered, FARTHEST)
 
     def _residuals(self, found: Array) -> Residuals:
         n, d = len(found), self._model.n_channels

@@ -107,7 +107,9 @@ class DistanceEvidence(SpreadEvidence):
         """Take back a state."""
         super().resume(state)
         if middle := under("middle", state):
-            self._middle = PastAverage(middle["start"], self._distance.half_life)
+            self._middle = PastAverage(
+                np.zeros(self._distance.normal.n_channels), self._distance.half_life
+            )
             self._middle.resume(middle)
 
 

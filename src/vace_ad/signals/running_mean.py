@@ -59,7 +59,12 @@ class PastAverage:
 
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
-        self._start, self._sum, self._k = state["start"], state["sum"], int(state["k"][0])
+        start, total, k = state["start"], state["sum"], int(state["k"][0])
+        if start.shape != self._start.shape or total.shape != start.shape:
+            raise ValueError(f"an average has the shapes {start.shape} and {total.shape}")
+        if not 0 <= k < len(self._up):
+            raise ValueError(f"an average of {k} steps, and it begins anew after {len(self._up)}")
+        self._start, self._sum, self._k = start, total, k
 
 
 @lru_cache(maxsize=64)

@@ -143,7 +143,7 @@ class SurgeEvidence(Evidence):
         """Take back a state."""
         self._lengths.resume(state)
         if running_mean := under("running_mean", state):
-            self._running_mean = PastAverage(running_mean["start"], self._surge.half_life / FASTER)
+            self._running_mean = PastAverage(np.zeros(1), self._surge.half_life / FASTER)
             self._running_mean.resume(running_mean)
 
 
@@ -178,7 +178,9 @@ class _Lengths:
     def resume(self, state: Arrays) -> None:
         """Take back a state."""
         if middle := under("middle", state):
-            self._middle = PastAverage(middle["start"], self._surge.half_life)
+            self._middle = PastAverage(
+                np.zeros(self._surge.normal.n_channels), self._surge.half_life
+            )
             self._middle.resume(middle)
 
 
