@@ -9,7 +9,7 @@ import pytest
 from alarms.feeds import Run, Toy, add, feed, run_feed
 from alarms.plants import coupled
 from vace_ad.alarms.budget import Budget
-from vace_ad.alarms.event_record import plain_event, restored_event
+from vace_ad.alarms.events import plain_event, restored_event
 from vace_ad.alarms.recent import READ
 from vace_ad.alarms.runs import Rules
 from vace_ad.config import VACEConfig

@@ -4,7 +4,15 @@ import numpy as np
 import pytest
 
 from alarms.plants import KINDS, break_sensor, plant
-from vace_ad.alarms.suspects import FIRST, LENGTHS, Blame, DriftRange, blame, suspicion
+from vace_ad.alarms.suspects import (
+    FIRST,
+    LENGTHS,
+    Blame,
+    DriftRange,
+    blame,
+    longest_still,
+    suspicion,
+)
 from vace_ad.errors import InputError
 from vace_ad.signals.baseline_model import Normal
 
@@ -185,3 +193,25 @@ def test_a_relation_that_broke_long_before_is_not_blamed() -> None:
     shares = explain(values, 3500, 3560).shares
     assert shares.argmax() == 21
     assert shares[21] > 2 * shares[7]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_still_stretches_by_counting(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    rows = rng.integers(0, 2, (40, 3)).astype(float)
+    rows[rng.integers(0, 40, 4), 2] = np.nan  # a missing value is no value that stays
+    wanted = np.ones(rows.shape)
+    for c, line in enumerate(rows.T):
+        for i in range(len(line)):
+            first = last = i
+            while first > 0 and line[first - 1] == line[i]:
+                first -= 1
+            while last < len(line) - 1 and line[last + 1] == line[i]:
+                last += 1
+            wanted[i, c] = last - first + 1
+    np.testing.assert_array_equal(longest_still(rows), wanted.max(axis=0))
+
+
+def test_one_row_and_none() -> None:
+    rows = np.zeros((1, 3))
+    assert longest_still(rows).tolist() == longest_still(rows[:0]).tolist() == [1, 1, 1]

@@ -8,8 +8,7 @@ import polars as pl
 import pytest
 
 from vace_ad import VACE
-from vace_ad.alarms.event_record import plain_event, restored_event
-from vace_ad.alarms.events import Event, groups_of
+from vace_ad.alarms.events import Event, groups_of, plain_event, restored_event
 from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError, TableReadError
 from vace_ad.frames.columns import channels_of, clean_frame, notes_in_words, read_components

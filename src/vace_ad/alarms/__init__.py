@@ -1,9 +1,8 @@
 """From rows to alarms: evidence, limits from a budget, events and suspected channels."""
 
 from vace_ad.alarms.budget import Budget, Threshold, score_threshold
-from vace_ad.alarms.calibration import Calibration
+from vace_ad.alarms.calibration import Calibration, Tail
 from vace_ad.alarms.events import Event
-from vace_ad.alarms.gpd import Tail
 from vace_ad.alarms.runs import Rules
 
 __all__ = [

@@ -14,8 +14,15 @@ from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.change import Change, Taken
 from vace_ad.alarms.conditions import LINGER
 from vace_ad.alarms.constants import MOST_MARGIN
-from vace_ad.alarms.event_record import plain_event, restored_event
-from vace_ad.alarms.events import ACCEPTED, ANOMALY, CONDITIONS, Event, groups_of
+from vace_ad.alarms.events import (
+    ACCEPTED,
+    ANOMALY,
+    CONDITIONS,
+    Event,
+    groups_of,
+    plain_event,
+    restored_event,
+)
 from vace_ad.alarms.learned import Learned
 from vace_ad.alarms.pattern import BEFORE, Pattern
 from vace_ad.alarms.recent import Latest, RecentRows

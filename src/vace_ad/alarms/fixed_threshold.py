@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.change import Change
-from vace_ad.alarms.event_record import plain_event, restored_event
-from vace_ad.alarms.events import Event, groups_of
+from vace_ad.alarms.events import Event, groups_of, plain_event, restored_event
 from vace_ad.alarms.learned import Learned
 from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.severity import LEAST, severity

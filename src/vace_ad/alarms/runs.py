@@ -30,11 +30,7 @@ def runs_above(scores: NDArray[np.float64], threshold: float, rules: Rules) -> N
 
     NaN is never above. The rules apply in the order they are listed in.
     """
-    return group_rows(np.flatnonzero(scores > threshold), rules)
-
-
-def group_rows(above: NDArray[np.intp], rules: Rules) -> NDArray[np.intp]:
-    """Events of sorted row numbers; the same as `runs_above`, for rows already picked."""
+    above = np.flatnonzero(scores > threshold)
     if len(above) == 0:
         return np.empty((0, 2), dtype=np.intp)
     breaks = np.flatnonzero(np.diff(above) > rules.join + 1)

@@ -23,8 +23,6 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
-from vace_ad.alarms.flatline import longest_still
-from vace_ad.alarms.seasonal_reference import same_phase
 from vace_ad.errors import InputError
 from vace_ad.frames.segments import missing_cells
 from vace_ad.signals.baseline_model import Normal
@@ -33,6 +31,7 @@ from vace_ad.wording import plain_text
 Array = NDArray[np.float64]
 
 BEFORE = 60  # rows before an event that it is held against
+PERIODS = 3  # of the past over which the median of a phase is taken
 PAST = 6_000  # rows before an event from which a channel's recent drift is measured
 LENGTHS = (1, 4, 12, 40, 120, 400)  # numbers of rows over which drift was measured in training
 PLACES = 64  # stretches it was measured on
@@ -249,3 +248,23 @@ def _deviation(rows: Array, otherwise: Array) -> Array:
     known = (~np.isnan(rows)).sum(axis=0)
     found = np.sqrt(_mean((rows - mean) ** 2))
     return np.where(known > 1, found, otherwise)
+
+
+def same_phase(past: Array, rows: NDArray[np.intp], period: int) -> Array:
+    """The median of the same phase in up to three whole periods of the past, (n, n_channels).
+
+    `rows` are numbered from the first past row; those in the past look before themselves.
+    """
+    latest = rows - period * np.maximum(-(-(rows - len(past) + 1) // period), 1)
+    at = latest - period * np.arange(PERIODS)[:, None]  # (PERIODS, n)
+    at = np.where(at >= 0, at, np.maximum(latest, latest % period))
+    return np.asarray(np.median(past[at], axis=0))
+
+
+def longest_still(rows: Array) -> Array:
+    """The most rows in a row with one value, (n_channels,); 1 where there are no rows."""
+    at = np.arange(len(rows))[:, None]
+    moved = np.ones(rows.shape, dtype=bool)
+    moved[1:] = ~(rows[1:] == rows[:-1])
+    first = np.maximum.accumulate(np.where(moved, at, 0), axis=0)
+    return np.asarray((at - first + 1.0).max(axis=0, initial=1.0))
