@@ -47,6 +47,19 @@ def test_sqlite(sqlite: str) -> None:
     check(sqlite)
 
 
+def test_sqlite_with_a_log_is_read_whole_and_gets_no_file_beside_it(sqlite: str) -> None:
+    path = Path(sqlite.removeprefix("sqlite:///"))
+    with closing(sqlite3.connect(path)) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("DELETE FROM readings WHERE rowid = 60")
+        database.commit()  # to the log alone, as long as the database is open
+        assert path.with_name("plant.db-wal").stat().st_size
+        assert read_table(sqlite, query=ALL)[0].height == 59
+    assert [one.name for one in path.parent.iterdir()] == ["plant.db"]
+    assert read_table(sqlite, query=ALL)[0].height == 59
+    assert [one.name for one in path.parent.iterdir()] == ["plant.db"]
+
+
 @pytest.fixture
 def duck(tmp_path: Path) -> str:
     duckdb = pytest.importorskip("duckdb")

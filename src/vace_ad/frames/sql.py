@@ -82,7 +82,7 @@ def _sqlite(name: str, path: Path, query: str, most: int) -> pl.DataFrame:
         return sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY
 
     longest = max(_FETCHED, most // _FETCHED)  # bytes of a cell, so that what is fetched fits
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as database:
+    with closing(sqlite3.connect(_read_only(path), uri=True)) as database:
         database.set_authorizer(authorise)
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(longest, _LONGEST))
         try:
@@ -95,6 +95,18 @@ def _sqlite(name: str, path: Path, query: str, most: int) -> pl.DataFrame:
                 f"{name}: a cell holds more than {size_words(longest)}; leave its column out of "
                 f"the query, or lift {option('max_size')}"
             ) from error
+
+
+def _read_only(path: Path) -> str:
+    """The address of a SQLite database that is opened without writing a file.
+
+    With write-ahead logging SQLite makes files beside the database even for reading. Without a log
+    nobody has it open, and what it holds cannot change.
+    """
+    with path.open("rb") as file:
+        logging = 2 in file.read(20)[18:]
+    alone = logging and not path.with_name(f"{path.name}-wal").exists()
+    return f"{path.absolute().as_uri()}?mode=ro{'&immutable=1' if alone else ''}"
 
 
 def _frame(

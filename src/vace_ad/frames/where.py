@@ -130,16 +130,16 @@ class _Parser:
         return False
 
     def _either(self, depth: int) -> Rows:
-        found = self._both(depth)
+        found = [self._both(depth)]
         while self._comes("or"):
-            found = _or(found, self._both(depth))
-        return found
+            found.append(self._both(depth))
+        return _or(found)
 
     def _both(self, depth: int) -> Rows:
-        found = self._one(depth)
+        found = [_not(self._one(depth))]
         while self._comes("and"):
-            found = _not(_or(_not(found), _not(self._one(depth))))
-        return found
+            found.append(_not(self._one(depth)))
+        return _not(_or(found))
 
     def _one(self, depth: int) -> Rows:
         if depth > _DEEPEST:
@@ -199,9 +199,12 @@ def _not(rows: Rows) -> Rows:
     return lambda get: Answer(*reversed(rows(get)))
 
 
-def _or(a: Rows, b: Rows) -> Rows:
-    def either(get: Get) -> Answer:
-        one, other = a(get), b(get)
-        return Answer(one.yes | other.yes, one.no & other.no)
+def _or(several: list[Rows]) -> Rows:
+    def any_of(get: Get) -> Answer:
+        found = several[0](get)
+        for rows in several[1:]:
+            other = rows(get)
+            found = Answer(found.yes | other.yes, found.no & other.no)
+        return found
 
-    return either
+    return any_of
