@@ -31,9 +31,10 @@ from record import DATA, RESULTS, Line, write
 
 from alarms import series
 from vace_ad import VACE
-from vace_ad.alarms import alarm_model, alarm_stream, constants, evidence, scan
+from vace_ad.alarms import alarm_model, alarm_stream, constants, evidence, scan, tracker
 from vace_ad.alarms.alarm_model import AlarmModel
 from vace_ad.alarms.alarm_stream import AlarmStream
+from vace_ad.signals.cell_fit import learn
 
 Array = NDArray[np.float64]
 MOST_SERIES, MOST_ROWS = 4, 12_000  # of a family; trained and tested rows of a series
@@ -46,7 +47,11 @@ VARIANTS: dict[str, dict[str, float]] = {
     "slower baseline": {"BASELINE_HALF_LIFE": 1000},
     "faster baseline": {"BASELINE_HALF_LIFE": 250},
     "higher low price": {"LOW_PRICE": 2.0},
+    "lower low price": {"LOW_PRICE": 1.25},
     "lighter prior": {"PRIOR_SHAPE": 0.1},
+    "heavier prior": {"PRIOR_SHAPE": 0.6},
+    "shorter rest": {"REST": 24},
+    "less for one cell": {"MOST_NATS": 10.0},
 }
 ROWS, CHOICE = RESULTS / "alarm-variants.csv", RESULTS / "alarm-constants.csv"
 NUMBERS = ("events", "found", "false_alarms", "allowed", "inside_rows", "normal_rows")
@@ -83,7 +88,7 @@ def numbers(changed: dict[str, float]) -> Iterator[None]:
     places = [
         (module, name)
         for name in changed
-        for module in (constants, evidence, scan, alarm_model, alarm_stream)
+        for module in (constants, evidence, scan, alarm_model, alarm_stream, tracker)
         if hasattr(module, name)
     ]
     before = [(module, name, getattr(module, name)) for module, name in places]
@@ -100,14 +105,15 @@ def numbers(changed: dict[str, float]) -> Iterator[None]:
 
 
 def tried(case: Case) -> Iterator[Line]:
-    """The counts of each variant on one series: what it scores is computed once for all."""
+    """The counts of each variant on one series: scores and cells are computed once for all."""
     with patch.object(AlarmModel, "fit", side_effect=AlarmModel.fit) as seen:
         detector = VACE(random_state=0).fit(case.train)
-    parts, held = seen.call_args.args
+    parts, held, watched, learned = seen.call_args.args
+    learned = learned or learn(parts, ~watched)
     now = detector.stream().add(case.test).provisional
     for variant, changed in VARIANTS.items():
         with numbers(changed):
-            alarms = AlarmStream(AlarmModel.fit(parts, held), RATE, LONGEST)
+            alarms = AlarmStream(AlarmModel.fit(parts, held, watched, learned), RATE, LONGEST)
             told = alarms.add(case.test, now).told + alarms.tracker.finish()
         found = judge([one.event.rows for one in told if one.what == "resolve"], case.labels)
         counts = {name: getattr(found, name) for name in NUMBERS}
