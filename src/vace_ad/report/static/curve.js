@@ -1,4 +1,5 @@
-// One curve: gathered into what the pixels can show, then drawn.
+// One curve: gathered into what the pixels can show, then drawn. By hand: uPlot 1.6.32 adds 53 kB to
+// every report, more than all drawing here, and does not load the levels of a million rows on demand.
 
 /**
  * Gather a series between two places for `width` columns. Where rows are fewer than columns the
