@@ -114,8 +114,8 @@ def tried(case: Case) -> Iterator[Line]:
     for variant, changed in VARIANTS.items():
         with numbers(changed):
             alarms = AlarmStream(AlarmModel.fit(parts, held, watched, learned), RATE, LONGEST)
-            told = alarms.add(case.test, now).told + alarms.tracker.finish()
-        found = judge([one.event.rows for one in told if one.what == "resolve"], case.labels)
+            notices = alarms.add(case.test, now).notices + alarms.tracker.finish()
+        found = judge([one.event.rows for one in notices if one.what == "resolve"], case.labels)
         counts = {name: getattr(found, name) for name in NUMBERS}
         yield {"family": case.family, "series": case.name, "variant": variant, **counts}
 

@@ -61,7 +61,7 @@ def whole_folder(place: Path) -> Iterator[Path]:
 
 @contextmanager
 def new_folder(place: Path) -> Iterator[Path]:
-    """A folder beside a place, to write into; what bears its name at the end is removed."""
+    """A folder beside a place, to write into; what has its name at the end is removed."""
     place.parent.mkdir(parents=True, exist_ok=True)
     with _created(place, folder=True) as draft:
         yield draft
@@ -138,7 +138,7 @@ def _remove(draft: Path) -> None:
 
 
 def _is_at(handle: int, path: Path) -> bool:
-    """Whether what was opened still bears its name."""
+    """Whether what was opened still has its name."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:

@@ -42,11 +42,11 @@ def run(
     progress: Progress = silent,
     *,
     first: int = 0,
-    bear: Array | None = None,
+    tolerated: Array | None = None,
 ) -> Iterator[Added]:
     """What a stream says of a table, or of one that comes in chunks, as rows become complete.
 
-    Alarms begin at row `first`; `bear` (n_rows,) divides the evidence of each row.
+    Alarms begin at row `first`; `tolerated` (n_rows,) divides the evidence of each row.
     """
     model, chunks = stream.model, as_chunks(data)
     for chunk in [data] if chunks is None else chunks:
@@ -57,7 +57,9 @@ def run(
             if first and row == first:
                 stream.judge_afresh()
             b = min(a + SLAB, len(table), a + first - row if row < first else len(table))
-            found = stream.add_table(table[a:b], None if bear is None else bear[row : row + b - a])
+            found = stream.add_table(
+                table[a:b], None if tolerated is None else tolerated[row : row + b - a]
+            )
             progress("scoring", b, len(table))
             yield found
             a = b
@@ -80,10 +82,10 @@ def run_to_end(
     progress: Progress,
     *,
     first: int = 0,
-    bear: Array | None = None,
+    tolerated: Array | None = None,
 ) -> Scored:
     """All that a stream says of a series; rows without a score are warned of, or refused."""
-    parts = list(run(stream, data, progress, first=first, bear=bear))
+    parts = list(run(stream, data, progress, first=first, tolerated=tolerated))
     signals = {
         name: np.concatenate([part.signals[name] for part in parts]) for name in stream.model.lines
     }
@@ -125,11 +127,11 @@ def judged_table(
     """
     model = stream.model
     table, accepted = without_accepted(model, feedback, table)
-    bear = tolerance(accepted, len(table), model.config.length)
+    tolerated = tolerance(accepted, len(table), model.config.length)
     stream.tolerate({name for stretch in accepted for name in stretch.channels})
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", VaceWarning)
-        scored = run_to_end(stream, table, progress, first=first, bear=bear)
+        scored = run_to_end(stream, table, progress, first=first, tolerated=tolerated)
     judged = scored.judged
     if not len(judged.evidence):  # a person gave the threshold
         judged = _judge_scores(model, table, scored.scores, stream.threshold, rules, first)

@@ -162,8 +162,8 @@ class Stream:
         """Take one row or many: an array (n_channels,) or (n, n_channels), or a table."""
         return self.add_table(self._table(rows, time))
 
-    def add_table(self, table: Table, bear: Array | None = None) -> Added:
-        """Take a table with the model's channels; `bear` (n,) divides the evidence of its rows."""
+    def add_table(self, table: Table, tolerated: Array | None = None) -> Added:
+        """Take a table with the model's channels; `tolerated` (n,) divides its rows' evidence."""
         lines, provisional, taken = [], [], []
         judged: list[Taken] = []
         ended: list[Stretch] = []
@@ -176,9 +176,9 @@ class Stream:
             if self.model.idle.given:
                 idle[a:b] = self._idle.add(rows, time, table.zone).any
                 steps = steps.without(idle[a:b])
-            bears: Array | None = None if bear is None else bear[a:b]
+            divisors: Array | None = None if tolerated is None else tolerated[a:b]
             if self._recogniser is not None:
-                rows, bears, over = self._recogniser.add(rows, steps.cuts())
+                rows, divisors, over = self._recogniser.add(rows, steps.cuts())
                 ended += over
             taken.append(rows)
             rows, steps, real = with_missing(rows, steps)
@@ -187,7 +187,7 @@ class Stream:
             cuts = steps.cuts()
             waiting = self._segments.waiting(rows, cuts, steps.off) if self._live else None
             if self._feed is not None:
-                self._feed.expect(came, time, bears, waiting)
+                self._feed.expect(came, time, divisors, waiting)
             now = []
             for piece in self._segments.add(rows, cuts, steps.off):
                 done, newest = self._take(piece, judged)

@@ -65,7 +65,7 @@ def write(path: str | PathLike[str], data: bytes) -> None:
 
 
 def is_kind(path: str | PathLike[str], kind: FileKind) -> bool:
-    """Whether a file bears the mark of a kind; it may still be damaged."""
+    """Whether a file has the mark of a kind; it may still be damaged."""
     try:
         with safe_open(path, framework="numpy") as file:
             return (file.metadata() or {}).get("format") == kind.format

@@ -8,7 +8,7 @@ import pytest
 from vace_ad.alarms.constants import LOW_PRICE, REST
 from vace_ad.alarms.evidence import UNIT, whole
 from vace_ad.alarms.scan import Tails, describe, line_of
-from vace_ad.alarms.tracked import Told
+from vace_ad.alarms.tracked import Notice
 from vace_ad.alarms.tracker import KEPT, Tracker
 
 D = 3
@@ -41,38 +41,38 @@ def shares_of(nats: np.ndarray) -> np.ndarray:
     return nats[:, :D].copy()
 
 
-def run(tracker: Tracker, nats: np.ndarray, size: int | None = None) -> tuple[list[Told], list]:
-    """Everything told of rows that come in chunks, and the ratios."""
-    told, ratios = [], []
+def run(tracker: Tracker, nats: np.ndarray, size: int | None = None) -> tuple[list[Notice], list]:
+    """Everything notices of rows that come in chunks, and the ratios."""
+    notices, ratios = [], []
     at = 0
     while at < len(nats):
         part = nats[at : at + (size or len(nats))]
         more, ratio = tracker.add(part, shares_of(part))
-        told += more
+        notices += more
         ratios += ratio.tolist()
         tracker.lasted = []
         at += len(ratio)
-    return told, ratios
+    return notices, ratios
 
 
-def facts(told: list[Told]) -> list[tuple]:
+def facts(notices: list[Notice]) -> list[tuple]:
     return [
         (one.what, one.row, one.event.rows, one.event.alarm, one.event.shares.tolist(),
          one.event.margins, one.event.lasting)
-        for one in told
+        for one in notices
     ]  # fmt: skip
 
 
-def ended(told: list[Told]) -> list:
-    return [one.event for one in told if one.what == "resolve"]
+def ended(notices: list[Notice]) -> list:
+    return [one.event for one in notices if one.what == "resolve"]
 
 
 FAULT = ("relation", 1, 700, 740, 3.0)
 
 
 def test_noise_alone_alarms_no_more_than_its_budget(tails: Tails) -> None:
-    told, ratios = run(Tracker(tails, D, 1e-3), noise(30_000, 5))
-    assert 1 <= len(ended(told)) <= 30 + 3 * 30**0.5
+    notices, ratios = run(Tracker(tails, D, 1e-3), noise(30_000, 5))
+    assert 1 <= len(ended(notices)) <= 30 + 3 * 30**0.5
     assert len(ratios) == 30_000
 
 
@@ -84,22 +84,22 @@ def test_noise_alone_alarms_no_more_than_its_budget(tails: Tails) -> None:
 )  # fmt: skip
 def test_one_stretch_of_evidence_is_one_event(tails: Tails, fault, slow: int) -> None:
     kind, channel, start, end, _ = fault
-    told, ratios = run(Tracker(tails, D, RATE), planted(fault))
-    (event,) = ended(told)
+    notices, ratios = run(Tracker(tails, D, RATE), planted(fault))
+    (event,) = ended(notices)
     assert abs(event.rows[0] - start) <= 6
     assert -6 <= event.rows[1] - end <= 10  # noise may lift the scan a little more
     assert start <= event.alarm < min(end, start + slow)
     found = describe(event.strongest, D)
     assert found.kind == kind
     assert found.channel == (None if kind in ("rows", "burst") else channel)
-    assert [one.what for one in told if one.what != "update"] == ["open", "resolve"]
-    assert told[0].row == event.alarm
+    assert [one.what for one in notices if one.what != "update"] == ["open", "resolve"]
+    assert notices[0].row == event.alarm
     assert ratios[event.alarm] > 1
 
 
 def test_evidence_above_its_limit_is_an_alarm(tails: Tails) -> None:
-    told, ratios = run(Tracker(tails, D, RATE), planted(("change", 0, 700, 780, 2.5)))
-    (event,) = ended(told)
+    notices, ratios = run(Tracker(tails, D, RATE), planted(("change", 0, 700, 780, 2.5)))
+    (event,) = ended(notices)
     assert ratios[event.alarm] > 1 >= max(ratios[: event.alarm])
 
 
@@ -159,9 +159,9 @@ def test_a_line_that_rises_again_keeps_its_first_start(tails: Tails) -> None:
 )
 def test_the_same_in_chunks(tails: Tails, size: int, how: dict) -> None:
     nats = planted(FAULT, ("change", 2, 1000, 1140, 3.0), ("rows", 0, 1100, 1130, 9.0))
-    told, ratios = run(Tracker(tails, D, 1e-3, **how), nats)
+    notices, ratios = run(Tracker(tails, D, 1e-3, **how), nats)
     again, same = run(Tracker(tails, D, 1e-3, **how), nats, size)
-    assert facts(again) == facts(told)
+    assert facts(again) == facts(notices)
     assert same == ratios
 
 
@@ -171,21 +171,21 @@ def test_an_excursion_longer_than_what_is_kept_has_the_same_shares_in_chunks(
 ) -> None:
     nats = noise(2 * KEPT, 1)
     nats[200:, line_of("relation", 0, D)] = int((LOW_PRICE + 0.02) * UNIT)  # rises slowly
-    told, _ = run(Tracker(tails, D, 1e-3), nats)
-    assert told[0].row - told[0].event.rows[0] > KEPT
-    assert facts(run(Tracker(tails, D, 1e-3), nats, size)[0]) == facts(told)
+    notices, _ = run(Tracker(tails, D, 1e-3), nats)
+    assert notices[0].row - notices[0].event.rows[0] > KEPT
+    assert facts(run(Tracker(tails, D, 1e-3), nats, size)[0]) == facts(notices)
 
 
 @pytest.mark.parametrize("at", [10, 256, 715, 741, 860, 1030, 1400])
 def test_a_tracker_resumes_in_the_middle_of_an_event(tails: Tails, at: int) -> None:
     nats = planted(FAULT, ("change", 2, 725, 900, 3.0), ("change", 0, 1000, 1140, 3.0))
     tracker, other = Tracker(tails, D, RATE), Tracker(tails, D, RATE)
-    told, _ = run(tracker, nats[:at])
+    notices, _ = run(tracker, nats[:at])
     state = {name: array.copy() for name, array in tracker.state().items()}
     other.resume(state, json.loads(json.dumps(tracker.description())))
     later, ratios = run(other, nats[at:])
     expected, all_ratios = run(Tracker(tails, D, RATE), nats)
-    assert facts(told + later) == facts(expected)
+    assert facts(notices + later) == facts(expected)
     assert ratios == all_ratios[at:]
 
 
@@ -203,15 +203,15 @@ def test_skipped_rows_end_events_and_are_counted(tails: Tails) -> None:
     assert abs(event.rows[1] - 750) <= 6
     assert tracker.events == []
     assert tracker.n_rows == 1050
-    told, ratios = run(tracker, noise(400, 8))
-    assert ended(told) == []
+    notices, ratios = run(tracker, noise(400, 8))
+    assert ended(notices) == []
     assert max(ratios[:3]) < 1  # nothing reaches across
 
 
 def test_the_end_of_a_stream_ends_events(tails: Tails) -> None:
     tracker = Tracker(tails, D, RATE)
-    told, _ = run(tracker, planted(FAULT)[:730])
-    assert ended(told) == []
+    notices, _ = run(tracker, planted(FAULT)[:730])
+    assert ended(notices) == []
     (event,) = ended(tracker.finish())
     assert abs(event.rows[1] - 730) <= 6
     assert tracker.finish() == []
@@ -220,12 +220,12 @@ def test_the_end_of_a_stream_ends_events(tails: Tails) -> None:
 def test_what_lasts_is_over_and_names_its_line(tails: Tails) -> None:
     nats = planted(("relation", 1, 700, 1400, 3.0))
     tracker = Tracker(tails, D, RATE, longest=100)
-    told, ratio = tracker.add(nats, shares_of(nats))
+    notices, ratio = tracker.add(nats, shares_of(nats))
     assert abs(len(ratio) - 800) <= 6  # the rows after it wait for the new baseline
     assert tracker.lasted == [line_of("relation", 1, D)]
     tracker.lasted = []
-    told += tracker.add(noise(400, 3), shares_of(noise(400, 3)))[0]
-    (event,) = ended(told)
+    notices += tracker.add(noise(400, 3), shares_of(noise(400, 3)))[0]
+    (event,) = ended(notices)
     assert event.lasting
     assert event.rows[1] == len(ratio)
 
@@ -240,11 +240,11 @@ def test_limits_learn_from_what_comes_again_and_again_unless_told_not_to(tails: 
 
 
 def test_a_long_fault_is_told_again_as_it_grows_and_is_over_soon_after(tails: Tails) -> None:
-    told, _ = run(Tracker(tails, D, RATE), planted(("relation", 1, 700, 1300, 9.0)))
-    margins = [one.event.margin for one in told]
-    assert "update" in {one.what for one in told}
+    notices, _ = run(Tracker(tails, D, RATE), planted(("relation", 1, 700, 1300, 9.0)))
+    margins = [one.event.margin for one in notices]
+    assert "update" in {one.what for one in notices}
     assert margins == sorted(margins)
-    assert 1300 <= told[-1].row <= 1300 + REST + 6
+    assert 1300 <= notices[-1].row <= 1300 + REST + 6
 
 
 def test_an_event_rests_while_only_the_score_rises_and_wakes_with_new_evidence(
@@ -256,13 +256,13 @@ def test_an_event_rests_while_only_the_score_rises_and_wakes_with_new_evidence(
     for size in (None, 7):
         tracker = Tracker(tails, D, RATE)
         tracker.rest = 10
-        told = run(tracker, nats, size)[0]
-        calls = [one.what for one in told if one.what != "update"]
+        notices = run(tracker, nats, size)[0]
+        calls = [one.what for one in notices if one.what != "update"]
         assert calls[:4] == ["open", "rest", "wake", "rest"]
         assert calls[-1] == "resolve"
-        rows = {one.what: one.row for one in reversed(told)}
+        rows = {one.what: one.row for one in reversed(notices)}
         assert 425 <= rows["rest"] < 440
         assert 470 <= rows["wake"] < 490
         assert tracker.events == []
     plain = run(Tracker(tails, D, RATE), nats)[0]
-    assert facts(plain)[-1] == facts(told)[-1]  # the event is the same without it
+    assert facts(plain)[-1] == facts(notices)[-1]  # the event is the same without it

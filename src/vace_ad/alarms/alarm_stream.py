@@ -23,7 +23,7 @@ from vace_ad.alarms.constants import WARM_UP
 from vace_ad.alarms.evidence import UNIT, Baseline, Nats, whole
 from vace_ad.alarms.pattern import OWN
 from vace_ad.alarms.scan import describe
-from vace_ad.alarms.tracked import Told
+from vace_ad.alarms.tracked import Notice
 from vace_ad.alarms.tracker import Tracker
 from vace_ad.signals.baseline_model import within
 from vace_ad.signals.cells import Residuals
@@ -37,7 +37,7 @@ MOST_SHARE = 1e10  # of a channel in a row's squared distance from normal
 class Judged(NamedTuple):
     """What the alarm stream says of some rows."""
 
-    told: list[Told]
+    notices: list[Notice]
     ratio: Array  # (n,), highest evidence over its limit: above 1 is an alarm
     surprise: Array  # (n,), nats of the most surprising cell
     expected: Expected  # by the baseline as it was at each row
@@ -83,11 +83,13 @@ class AlarmStream:
         self.tracker = Tracker(model.tails, model.n_channels, *self._how, first=first)
         self.tracker.rest = rest
 
-    def add(self, rows: Array, scores: Array | None = None, bear: Array | None = None) -> Judged:
+    def add(
+        self, rows: Array, scores: Array | None = None, tolerated: Array | None = None
+    ) -> Judged:
         """Take complete rows (n, n_channels).
 
-        `scores` (n,) are their provisional ones, NaN where there is none; `bear` (n,) divides their
-        evidence, that of `accepted` channels `OWN` times as much.
+        `scores` (n,) are their provisional ones, NaN where there is none; `tolerated` (n,) divides
+        their evidence, that of `accepted` channels `OWN` times as much.
         """
         if not len(rows):
             return Judged([], np.empty(0), np.empty(0), Expected(rows, rows, rows))
@@ -95,7 +97,7 @@ class AlarmStream:
         scores = np.full(len(rows), np.nan) if scores is None else scores
         same = repeats(rows, self._last)
         self._last = rows[-1].copy()
-        told: list[Told] = []
+        notices: list[Notice] = []
         ratios, surprises, expected = [], [], []
         at = 0
         while at < len(rows):
@@ -106,8 +108,10 @@ class AlarmStream:
             if self._young > at:
                 for each in (nats, whole_row, score):
                     each[: self._young - at] = 0
-            if bear is not None:
-                much = bear[at:, None] * np.where(self.accepted & (bear[at:, None] > 1), OWN, 1.0)
+            if tolerated is not None:
+                much = tolerated[at:, None] * np.where(
+                    self.accepted & (tolerated[at:, None] > 1), OWN, 1.0
+                )
                 every = much.max(axis=1, keepdims=True)
                 nats = np.asarray(nats / np.tile(much, 2), np.int64)
                 stuck = np.asarray(stuck / much, np.int64)
@@ -115,7 +119,7 @@ class AlarmStream:
                 score = np.asarray(score / every, np.int64)
             lines = line_evidence(nats, whole_row, stuck, score)
             more, ratio = self.tracker.add(lines, whole(within(left.share, MOST_SHARE)))
-            told += more
+            notices += more
             ratios.append(ratio)
             varies = np.tile(self.model.watched, 2)
             most = np.max(nats[: len(ratio)], axis=1, where=varies, initial=0)
@@ -129,7 +133,7 @@ class AlarmStream:
                 self._quiet &= same[at - 1]
         self._young = max(self._young - len(rows), 0)
         should = Expected(*(np.concatenate(each) for each in zip(*expected, strict=True)))
-        return Judged(told, np.concatenate(ratios), np.concatenate(surprises), should)
+        return Judged(notices, np.concatenate(ratios), np.concatenate(surprises), should)
 
     def _nats(
         self, rows: Array, residuals: Residuals, scores: Array
@@ -166,7 +170,7 @@ class AlarmStream:
         if columns:
             self._baseline.adopt(np.array(sorted(columns), np.intp))
 
-    def skip(self, n: int) -> list[Told]:
+    def skip(self, n: int) -> list[Notice]:
         """Rows without evidence, or a cut: nothing reaches across."""
         self._cells.cut()
         self._last, self._young = None, WARM_UP

@@ -1,7 +1,7 @@
 """Conditions that training has not shown: context channels beyond their range.
 
-An alarm raised then may be a fault, or a way of operation that nobody has seen yet. It is told as
-what it is, and counted apart from faults.
+An alarm raised then may be a fault, or a way of operation that nobody has seen yet. It is reported
+as what it is, and counted apart from faults.
 """
 
 from __future__ import annotations

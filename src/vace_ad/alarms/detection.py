@@ -25,7 +25,7 @@ from vace_ad.signals.row_buffer import ordered_sum
 
 Array = NDArray[np.float64]
 
-NEAR_MISSES = 5  # told at most
+NEAR_MISSES = 5  # reported at most
 NEAR = 0.3  # of the limit that a near miss has at least
 NEAR_ROWS = 48  # from an event that it lies away at least
 

@@ -30,7 +30,7 @@ from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.scan import Line, describe
 from vace_ad.alarms.severity import probability, severity
 from vace_ad.alarms.suppression import Stretch
-from vace_ad.alarms.tracked import Told, Tracked
+from vace_ad.alarms.tracked import Notice, Tracked
 from vace_ad.frames.segments import Piece
 from vace_ad.signals.protocol import prefixed, under
 
@@ -68,10 +68,10 @@ class AlarmFeed:
         self,
         came: NDArray[np.bool_],
         times: NDArray[np.datetime64] | None,
-        bear: Array | None,
+        tolerated: Array | None,
         waiting: NDArray[np.intp] | None = None,
     ) -> None:
-        """Rows that are on their way to be decided; `times` and `bear` of those that came.
+        """Rows that are on their way to be decided; `times` and `tolerated` of those that came.
 
         `waiting` (n,) tells how many were not decided when each of them had come.
         """
@@ -80,8 +80,8 @@ class AlarmFeed:
         self._decided = arrived if waiting is None else arrived - waiting
         self._recent.put_in(arrived[~came].tolist())
         queue = np.stack([came, np.ones(n)], axis=1)
-        if bear is not None:
-            queue[came, 1] = bear
+        if tolerated is not None:
+            queue[came, 1] = tolerated
         stamps = np.full(n, np.datetime64("NaT", "ns"))
         if times is not None:
             stamps[came] = times
@@ -127,18 +127,18 @@ class AlarmFeed:
         times, self._times_queue = self._times_queue[:n], self._times_queue[n:]
         came = queue[:, 0] > 0
         if rows is None:
-            told = self._stream.skip(n)
+            notices = self._stream.skip(n)
             evidence = surprise = np.full(n, np.nan)
             rows = np.full((n, len(self._model.channels)), np.nan)
             within = np.tile(rows, 2)
         else:
-            bear = queue[:, 1]
-            judged = self._stream.add(rows, scores, None if (bear == 1).all() else bear)
-            told, evidence, surprise, expected = judged
+            tolerated = queue[:, 1]
+            judged = self._stream.add(rows, scores, None if (tolerated == 1).all() else tolerated)
+            notices, evidence, surprise, expected = judged
             within = np.concatenate([rows - expected.lower, expected.upper - rows], axis=1)
         self._recent.add(rows, times, np.stack([surprise, evidence], axis=1), within)
         changes = []
-        for each in told:
+        for each in notices:
             row = self._brought(each.row + self._wait) if by is None else by
             changes += self._changes(each, self._recent.number(row))
         return Taken(tuple(changes), evidence[came], surprise[came])
@@ -148,9 +148,9 @@ class AlarmFeed:
         by = self._recent.n + len(self._held) - 1
         last = self._let_go(by)
         self._recent.at = by
-        told = self._stream.tracker.finish()
+        notices = self._stream.tracker.finish()
         changes = [
-            change for each in told for change in self._changes(each, self._recent.number(by))
+            change for each in notices for change in self._changes(each, self._recent.number(by))
         ]
         return last._replace(changes=(*last.changes, *changes))
 
@@ -172,21 +172,21 @@ class AlarmFeed:
         by = int(np.searchsorted(self._decided, row, side="right"))
         return min(newest + 1 - len(self._decided) + by, newest)
 
-    def _changes(self, told: Told, row: int) -> list[Change]:
+    def _changes(self, notice: Notice, row: int) -> list[Change]:
         """What is said of a change that a row brought, under the rules and what people said."""
-        key, self._recent.at = told.event.alarm, told.row
+        key, self._recent.at = notice.event.alarm, notice.row
         known = self._open.get(key)
-        event = self._event(told, known)
+        event = self._event(notice, known)
         short = event.rows < self._rules.min_length
         if known is None and (short or event.start < self._quiet_until):
             return []
-        opened = known is None and told.what != "open"
+        opened = known is None and notice.what != "open"
         found = [Change("open", event, row=row)] if opened else []
         self._open[key] = event
-        if told.what != "resolve":
-            if told.what == "open" or known is not None:
-                pattern = self._pattern(event) if told.what == "rest" else None
-                found.append(Change(told.what, event, pattern, row))
+        if notice.what != "resolve":
+            if notice.what == "open" or known is not None:
+                pattern = self._pattern(event) if notice.what == "rest" else None
+                found.append(Change(notice.what, event, pattern, row))
         else:
             del self._open[key]
             self._quiet_until = event.end + self._rules.cooldown if self._rules.cooldown else -1
@@ -197,8 +197,8 @@ class AlarmFeed:
             found.append(Change("resolve", event, pattern, row))
         return [] if key in self._hushed else found
 
-    def _event(self, told: Told, known: Event | None) -> Event:
-        tracked, model, recent = told.event, self._model, self._recent
+    def _event(self, notice: Notice, known: Event | None) -> Event:
+        tracked, model, recent = notice.event, self._model, self._recent
         first, last = tracked.rows
         start, end = recent.number(first), recent.number(last - 1) + 1
         peak, score = recent.peak(first, last)

@@ -31,7 +31,7 @@ class ScoreFeed:
         self._rows = RowBuffer(len(model.channels))
         self._n = 0
         self._open: Event | None = None
-        self._told = False
+        self._reported = False
         self._quiet_until = -1
 
     def add(
@@ -55,7 +55,7 @@ class ScoreFeed:
         row, event = self._n, self._open
         if event is None:
             event = Event(row, row + 1, row, alarm=row, start_time=time, alarm_time=time)
-            self._told = False
+            self._reported = False
         louder = not event.score >= score
         event = replace(event, end=row + 1, end_time=time)
         if louder:
@@ -65,16 +65,16 @@ class ScoreFeed:
                             ratio=1 + score - self.threshold, probability=rare,
                             normal_rows=calibration.n_rows, severity=severity(rare))  # fmt: skip
         self._open = event
-        if self._told or event.rows < self._rules.min_length or event.start < self._quiet_until:
+        if self._reported or event.rows < self._rules.min_length or event.start < self._quiet_until:
             return []
-        self._told = True
+        self._reported = True
         self._open = self._blamed(event, later)
         return [Change("open", self._open, row=row)]
 
     def _over(self) -> list[Change]:
         assert self._open is not None
         event, self._open = self._open, None
-        if not self._told:
+        if not self._reported:
             return []
         if self._rules.cooldown:
             self._quiet_until = event.end + self._rules.cooldown
@@ -101,7 +101,7 @@ class ScoreFeed:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """All that changes with the rows."""
-        counts = np.array([self._n, self._told, self._quiet_until], np.int64)
+        counts = np.array([self._n, self._reported, self._quiet_until], np.int64)
         return {"rows": self._rows.last(RECENT).copy(), "counts": counts}
 
     def description(self) -> dict[str, Any] | None:
@@ -113,6 +113,6 @@ class ScoreFeed:
         if state["rows"].shape[1:] != (len(self._model.channels),):
             raise ValueError(f"its last rows have the shape {state['rows'].shape}")
         self._rows.refill(state["rows"].copy())
-        n, told, self._quiet_until = (int(x) for x in state["counts"])
-        self._n, self._told = n, bool(told)
+        n, reported, self._quiet_until = (int(x) for x in state["counts"])
+        self._n, self._reported = n, bool(reported)
         self._open = None if event is None else restored_event(event)

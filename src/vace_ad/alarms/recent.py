@@ -19,7 +19,7 @@ from vace_ad.signals.row_buffer import RowBuffer
 Array = NDArray[np.float64]
 
 LONGEST = 4_096  # rows back to which it is known where rows were put in
-READ = 6  # suspects whose values are told
+READ = 6  # suspects whose values are reported
 
 
 class Latest(NamedTuple):

@@ -17,7 +17,7 @@ from vace_ad.alarms.scan import Tails
 LEVELS = ("low", "medium", "high", "critical")
 BOUNDS = (50.0, 100 * 12 / 18, 80.0)  # severities of 6, 12 and 24 decades, where levels begin
 HALF = 6.0  # decades at which severity is 50: one alarm in a million rows
-LEAST = 1e-300  # the smallest probability that is told
+LEAST = 1e-300  # the smallest probability that is reported
 _NORMAL = 1.96  # standard deviations to either side of 95 %
 
 

@@ -32,11 +32,11 @@ class Tracked:
     lines: dict[int, Member] = field(default_factory=dict)  # the one that raised it first
     open: set[int] = field(default_factory=set)  # lines that are not over
     end: int = 0  # of the line that reaches farthest
-    told: float = 0.0  # margin when it was told last
+    reported: float = 0.0  # margin when it was reported last
     resting: bool = False  # whether nothing but the score has risen for the time of `rest`
     lasting: bool = False  # whether it ended because what stays became the new baseline
     over: dict[int, float] = field(default_factory=dict)  # margins of lines that are over
-    margins: dict[int, float] = field(default_factory=dict)  # of its lines, when it is told
+    margins: dict[int, float] = field(default_factory=dict)  # of its lines, when it is reported
 
     @property
     def margin(self) -> float:
@@ -90,7 +90,7 @@ class Tracked:
         return {
             "alarm": self.alarm,
             "end": self.end,
-            "told": self.told,
+            "told": self.reported,
             "resting": self.resting,
             "lasting": self.lasting,
             "running": self.running.tolist(),
@@ -125,7 +125,7 @@ def joined(before: Member, now: Member) -> Member:
 What = Literal["open", "update", "rest", "wake", "resolve"]  # resting or not, an event goes on
 
 
-class Told(NamedTuple):
+class Notice(NamedTuple):
     """What became of an event at a row."""
 
     what: What

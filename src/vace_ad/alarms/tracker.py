@@ -18,13 +18,13 @@ from numpy.typing import NDArray
 from vace_ad.alarms.constants import REST
 from vace_ad.alarms.evidence import Nats
 from vace_ad.alarms.scan import Limits, Tails, heights, prices
-from vace_ad.alarms.tracked import Member, Told, Tracked, What, joined
+from vace_ad.alarms.tracked import Member, Notice, Tracked, What, joined
 
 Array = NDArray[np.float64]
 
 SLAB = 256  # rows after which limits fall back a little, counted from the stream's first
 KEPT = 512  # rows whose shares and surprise are kept for events that are dated back
-TELL = 64  # rows after which an open event that grew is told again
+REPORT_AGAIN = 64  # rows after which an open event that grew is reported again
 
 
 class Tracker:
@@ -70,12 +70,12 @@ class Tracker:
 
     # ------------------------------------------------------------------- rows
 
-    def add(self, nats: Nats, shares: Nats) -> tuple[list[Told], Array]:
+    def add(self, nats: Nats, shares: Nats) -> tuple[list[Notice], Array]:
         """Take rows (n, n_lines) with the channels' shares (n, n_channels) of each.
 
         What they change, and each row's highest evidence over its limit, (n,).
         """
-        told: list[Told] = []
+        notices: list[Notice] = []
         ratios = np.empty(len(nats))
         at = 0
         while at < len(nats):
@@ -83,14 +83,14 @@ class Tracker:
             if self._seen % SLAB == 0:
                 self._relax()
             part = slice(at, at + n)
-            found = self._slab(nats[part], shares[part], told)
+            found = self._slab(nats[part], shares[part], notices)
             ratios[at : at + len(found)] = found
             at += len(found)
             if self.lasted:  # the rows after it are judged by the new baseline
-                return told, ratios[:at]
-        return told, ratios
+                return notices, ratios[:at]
+        return notices, ratios
 
-    def _slab(self, nats: Nats, shares: Nats, told: list[Told]) -> Array:
+    def _slab(self, nats: Nats, shares: Nats, notices: list[Notice]) -> Array:
         """Rows between two settings of the limits; the highest evidence over its limit of each."""
         n, level = len(nats), self._limits.level
         found = heights(nats, self._price, self._w)
@@ -99,7 +99,7 @@ class Tracker:
         cold[warm] = False
         high = np.zeros(n)  # of lines above their levels, by limits that move
         if len(warm) or self._events:
-            n = self._walk(warm, nats, shares, found, high, told)
+            n = self._walk(warm, nats, shares, found, high, notices)
         found = found[:n]
         self._settle(cold, found)
         self._keep(shares[:n])
@@ -128,7 +128,7 @@ class Tracker:
         shares: Nats,
         found: Nats,
         high: Array,
-        told: list[Told],
+        notices: list[Notice],
     ) -> int:
         """Lines near or above their limits, row by row; how many rows were taken."""
         limits = self._limits
@@ -156,9 +156,9 @@ class Tracker:
                     continue
                 crossed[i] = True
                 self._cross(int(warm[i]), row, int(start[i]), int(at[i]), int(top[i]),
-                            shares, t, told)  # fmt: skip
+                            shares, t, notices)  # fmt: skip
             if self._events:
-                self._grow(warm, start, at, top, crossed, row, told)
+                self._grow(warm, start, at, top, crossed, row, notices)
             over = (w == 0) & (top > level)
             lasting = np.zeros(len(w), bool)
             if crossed.any():
@@ -176,9 +176,9 @@ class Tracker:
                 if row + 1 >= until and not rising.any():
                     self._events.remove(event)
                     self._spent = max(self._spent, event.end)
-                    self._tell("resolve", row, event, told)
+                    self._notify("resolve", row, event, notices)
             if self.rest is not None and self._events:
-                self._rest(self.rest, row, told)
+                self._rest(self.rest, row, notices)
             found[t, warm] = w
             if self.lasted:
                 n = t + 1
@@ -192,7 +192,7 @@ class Tracker:
 
     def _cross(
         self, line: int, row: int, start: int, at: int, top: int,
-        shares: Nats, t: int, told: list[Told],
+        shares: Nats, t: int, notices: list[Notice],
     ) -> None:  # fmt: skip
         """A line rose above its limit."""
         member = Member(start, at + 1, top)
@@ -209,13 +209,13 @@ class Tracker:
         event = Tracked(row, total, total, {}, {line}, at + 1)
         event.lines[line] = member
         self._events.append(event)
-        self._tell("open", row, event, told)
+        self._notify("open", row, event, notices)
 
     def _grow(
         self, warm: NDArray[np.intp], start: Nats, at: Nats, top: Nats,
-        crossed: NDArray[np.bool_], row: int, told: list[Told],
+        crossed: NDArray[np.bool_], row: int, notices: list[Notice],
     ) -> None:  # fmt: skip
-        """Open events reach as far as their lines do; what grew much is told again."""
+        """Open events reach as far as their lines do; what grew much is reported again."""
         rose = np.flatnonzero(crossed & (at == row))
         each = zip(warm[rose].tolist(), start[rose].tolist(), top[rose].tolist(), strict=True)
         members = {line: Member(first, row + 1, high) for line, first, high in each}
@@ -226,18 +226,18 @@ class Tracker:
                     (line, joined(event.lines[line], members[line])) for line in mine
                 )
                 event.shares, event.end = event.running, row + 1
-            if (row - self._first) % TELL == 0:
+            if (row - self._first) % REPORT_AGAIN == 0:
                 margins = self._margins(event, row)
-                if max(margins.values()) > 2 * event.told:
-                    self._tell("update", row, event, told)
+                if max(margins.values()) > 2 * event.reported:
+                    self._notify("update", row, event, notices)
 
-    def _rest(self, rest: int, row: int, told: list[Told]) -> None:
+    def _rest(self, rest: int, row: int, notices: list[Notice]) -> None:
         """Tell of open events that rest, and of those that rise again."""
         for event in self._events:
             resting = row + 1 - event.last_seen >= rest
             if resting != event.resting:
                 event.resting = resting
-                self._tell("rest" if resting else "wake", row, event, told)
+                self._notify("rest" if resting else "wake", row, event, notices)
 
     def _margins(self, event: Tracked, row: int) -> dict[int, float]:
         """Nats by which each line of an event is rarer than the budget allows."""
@@ -247,12 +247,12 @@ class Tracker:
             for line, one in event.lines.items()
         }
 
-    def _tell(self, what: What, row: int, event: Tracked, told: list[Told]) -> None:
+    def _notify(self, what: What, row: int, event: Tracked, notices: list[Notice]) -> None:
         """Say what became of an event, as it stands at this row."""
         event.margins = self._margins(event, row)
-        event.told = event.margin
+        event.reported = event.margin
         now = replace(event, lines=dict(event.lines), open=set(event.open))
-        told.append(Told(what, row, now))
+        notices.append(Notice(what, row, now))
 
     def _end(self, line: int, top: int, crossed: bool, lasting: bool, row: int) -> None:
         """An excursion is over."""
@@ -268,13 +268,13 @@ class Tracker:
         if lasting:
             self.lasted.append(line)
 
-    def finish(self) -> list[Told]:
+    def finish(self) -> list[Notice]:
         """Resolve what is open when the stream ends."""
-        told: list[Told] = []
+        notices: list[Notice] = []
         for event in self._events:
-            self._tell("resolve", self.n_rows - 1, event, told)
+            self._notify("resolve", self.n_rows - 1, event, notices)
         self._events = []
-        return told
+        return notices
 
     @property
     def events(self) -> list[Tracked]:
@@ -291,9 +291,9 @@ class Tracker:
         place = np.arange(self.n_rows + len(shares) - len(last), self.n_rows + len(shares)) % KEPT
         self._shares[place] = last
 
-    def skip(self, n: int) -> list[Told]:
+    def skip(self, n: int) -> list[Notice]:
         """Rows without evidence: every excursion is over, so is every event."""
-        told = self.finish()
+        notices = self.finish()
         self._w[:] = 0
         self._top[:] = 0
         self._crossed[:] = False
@@ -304,7 +304,7 @@ class Tracker:
             some = min(SLAB - self._seen % SLAB, left)
             self.n_rows += some
             left -= some
-        return told
+        return notices
 
     # ------------------------------------------------------------------- state
 

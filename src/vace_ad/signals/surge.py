@@ -44,7 +44,9 @@ class Surge(NumbersSignal):
         "surge": "many channels farther from their mean than recently"
     }
 
-    n_learned: ClassVar[int] = 3  # mean, deviation from the habit, deviations that count as usual
+    n_learned: ClassVar[int] = (
+        3  # mean, deviation from the running mean, deviations that count as normal
+    )
 
     single: float = 150.0  # channels whose evidence has weight one; it grows with their square
     most: float = 3.0  # the largest weight

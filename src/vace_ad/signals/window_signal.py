@@ -1,6 +1,6 @@
 """Signals of sliding windows, held against a training envelope: level, scale and relation.
 
-Level and scale: channels outside their range, and swings wider or narrower than usual.
+Level and scale: channels outside their range, and swings wider or narrower than in training.
 
 This is what the patch normalisation removes. A mean below or above its envelope is level, a
 deviation that is too large or too small is scale; the shortest window is there for short bursts.
@@ -8,7 +8,7 @@ deviation that is too large or too small is scale; the shortest window is there 
 Relation: how channels move together, which each channel on its own cannot tell.
 
 Every channel is predicted, row by row, from all the others by a ridge regression of training. What
-is left swings more where a channel goes its own way, even within its usual range and seasonality.
+is left swings more where a channel goes its own way, even within its normal range and seasonality.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from vace_ad.frames.table import Table
     from vace_ad.model import Model
 
-FAR = 4.0  # deviations from the mean of training within which nearly all usual values lie
+FAR = 4.0  # deviations from the mean of training within which nearly all normal values lie
 
 
 def trust(model: Model, table: Table, found: Detection) -> list[str]:
