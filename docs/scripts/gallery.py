@@ -167,10 +167,10 @@ def page() -> str:
     """The page of all pictures that are there."""
     lines = [
         "# Gallery",
-        "Default settings and the default budget, on up to 12,000 rows after training. Each picture",
-        "shows the three most suspected channels and the evidence with its limit. Gold marks labelled",
-        "faults, red marks events. A fault counts as found if an event overlaps it. The constants of",
-        "the detector were chosen on series of some of these families. Made by",
+        "Default settings and the default budget, on up to 12,000 rows after training. Each",
+        "picture shows the three most suspected channels and the evidence with its limit. Gold",
+        "marks labelled faults, red marks events. A fault counts as found if an event overlaps it.",
+        "The constants of the detector were chosen on series of some of these families. Made by",
         "`python docs/scripts/gallery.py`.",
         "",
     ]
