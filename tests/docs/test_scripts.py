@@ -51,6 +51,17 @@ def test_doctests_and_roles_become_markdown():
     assert markdown(text) == "See `Stream`.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nAfter."
 
 
+def test_defaults_of_settings_are_shown_as_values():
+    griffe = pytest.importorskip("griffe", reason="pip install 'vace-ad[docs]'")
+    from docstrings import Docstrings
+
+    source = {"m.py": "def f(a: int = default((1, 2)), b=None, c=1): ..."}
+    with griffe.temporary_visited_package(
+        "m", source, extensions=griffe.load_extensions(Docstrings)
+    ) as module:
+        assert [str(one.default) for one in module["m.f"].parameters] == ["(1, 2)", "None", "1"]
+
+
 def test_comments_of_fields_go_on_over_lines():
     from pages import comments
 
