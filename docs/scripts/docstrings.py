@@ -1,6 +1,7 @@
 """A Griffe extension: what docstrings write in plain text, as Markdown shows it.
 
-Doctests and plain tables become code blocks, and `:class:` roles become names.
+Doctests and plain tables become code blocks, and `:class:` roles become names. The defaults of
+settings, `default(2)`, are shown as values.
 """
 
 from __future__ import annotations
@@ -8,11 +9,12 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from griffe import Extension, Object
+from griffe import Extension, Function, Object
 
 _DOCTEST = re.compile(r"(?:^>>> .*\n?(?:^(?!>>> )\S.*\n?)*)+", re.M)
 _TABLE = re.compile(r"^=+ =+\n(?:.+\n)+?=+ =+\n(?:.+\n)*?=+ =+$", re.M)
 _ROLE = re.compile(r":\w+:(`[^`]+`)")
+_DEFAULT = re.compile(r"default\((.*)\)")
 
 
 def markdown(text: str) -> str:
@@ -26,6 +28,10 @@ class Docstrings(Extension):
     """Rewrites every docstring before it is shown."""
 
     def on_object(self, *, obj: Object, **_: Any) -> None:
-        """Rewrite the docstring of a module, class, function or attribute."""
+        """Rewrite the docstring of a module, class, function or attribute, and defaults."""
         if obj.docstring is not None:
             obj.docstring.value = markdown(obj.docstring.value)
+        if isinstance(obj, Function):
+            for parameter in obj.parameters:
+                if found := _DEFAULT.fullmatch(str(parameter.default)):
+                    parameter.default = found[1]

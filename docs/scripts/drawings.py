@@ -46,7 +46,7 @@ class Computed(NamedTuple):
     values: NDArray[np.float64]  # (ROWS, n_channels), in training deviations
     patches: NDArray[np.float32]  # (n_patches, n_channels, P), normalised
     z: NDArray[np.float64]  # (n_patches, d_z)
-    plane: NDArray[np.float64]  # (n_patches, 2), the trajectory seen along its main directions
+    plane: NDArray[np.float64]  # (n_patches, 2), first two principal components
     position: NDArray[np.float64]  # (n_patches,)
     direction: NDArray[np.float64]  # (n_patches,)
     score: NDArray[np.float64]  # (ROWS,)
@@ -121,7 +121,7 @@ def _draw_path(ax: Any, found: Computed) -> None:
     ax.plot(x[:learned], y[:learned], color="#B9C4D0", linewidth=0.8, label="training")
     ax.plot(x[learned:], y[learned:], color="#8A8A8A", linewidth=0.8, label="scored")
     ax.plot(x[inside], y[inside], color=ANOMALY, linewidth=1.2, label="patches with the fault")
-    ax.set(xlabel="first main direction", ylabel="second", xticks=[], yticks=[])
+    ax.set(xlabel="first principal component", ylabel="second", xticks=[], yticks=[])
     ax.set_ylim(top=y.max() + 0.32 * np.ptp(y))  # room for the legend
     ax.legend(loc="upper right", fontsize=6.5)
 
@@ -174,7 +174,7 @@ def draw_pipeline(found: Computed) -> Any:
         ax["score"].axvspan(*FAULT, color=ANOMALY, alpha=0.15, linewidth=0)
         ax["score"].set(yticks=[], xlabel="row", xlim=(FIRST, ROWS))
         figure.suptitle(
-            "red: the fault; normalise and slide → encode → how far, and which way → compose and "
+            "red: the fault; normalise and slide → encode → position and direction → combine and "
             "average over patches",
             fontsize=9, x=0.01, ha="left",
         )  # fmt: skip

@@ -167,17 +167,18 @@ def page() -> str:
     """The page of all pictures that are there."""
     lines = [
         "# Gallery",
-        "Default settings and the default budget. Shown are the channels that were blamed most,",
-        "and the evidence with its limit; gold is labelled as a fault, red was found. A fault is",
-        "found if an event overlaps it. `python docs/scripts/gallery.py` makes pictures and",
-        "sentences; those of real series are still of the alarms of 0.2.0, with its score.",
+        "Default settings and the default budget, on up to 12,000 rows after training. Each",
+        "picture shows the three most suspected channels and the evidence with its limit. Gold",
+        "marks labelled faults, red marks events. A fault counts as found if an event overlaps it.",
+        "The constants of the detector were chosen on series of some of these families. Made by",
+        "`python docs/scripts/gallery.py`.",
         "",
     ]
     for piece in PIECES:
         if (OUT / f"{piece.key}.txt").exists():
             told = (OUT / f"{piece.key}.txt").read_text().strip()
             lines += [f"## {piece.title}", f"{piece.about} {told}", ""]
-            lines += [f"![{piece.title}: channels, score and events]({piece.key}.png)", ""]
+            lines += [f"![{piece.title}: channels, evidence and events]({piece.key}.png)", ""]
     return "\n".join(lines)
 
 

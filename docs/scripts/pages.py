@@ -10,7 +10,7 @@ from typing import Any
 
 from study_page import study  # beside this file
 
-from vace_ad import errors
+from vace_ad import VACE, errors
 from vace_ad.config import PRESETS, Reproduction, VACEConfig
 from vace_ad.live.settings import Settings, keys_of
 
@@ -112,19 +112,18 @@ def _default(one: Any) -> str:
 
 
 def settings() -> str:
-    """The settings of the detector with their defaults and comments."""
+    """The settings of the detector with their types, defaults and descriptions."""
     presets = ", ".join(f'`preset="{name}"`' for name in PRESETS)
     return "\n".join(
         [
             "# Settings",
             "",
-            "Generated from `VACEConfig` itself. All are keywords of `VACE`, and `--set "
-            "NAME=VALUE` on the command line. An unknown name is refused, with the closest known "
-            "one.",
+            "All settings are keywords of `VACE`, and `--set NAME=VALUE` on the command line. An "
+            "unknown name is refused, with the closest known one.",
             "",
             *_settings_table(VACEConfig),
             "",
-            "## The paper's switches",
+            "## Settings of the paper",
             "",
             f"Settings to reproduce the paper and its ablations; {presets} set them together. "
             "None of them needs to be changed in practice.",
@@ -136,36 +135,21 @@ def settings() -> str:
 
 
 def _settings_table(kind: type[Any]) -> list[str]:
-    words = comments(inspect.getsource(kind))
+    words = parameters(inspect.getdoc(VACE.__init__) or "")
     rows = ["| setting | type | default | meaning |", "|---|---|---|---|"]
     default = kind()
     for one in fields(kind):
         if one.name == "reproduction":
             continue
-        meaning = cell(words.get(one.name, ""))
-        value = cell(repr(getattr(default, one.name)))
-        rows.append(f"| `{one.name}` | `{cell(one.type)}` | `{value}` | {meaning} |")
+        value = repr(getattr(default, one.name))
+        rows.append(f"| `{one.name}` | `{one.type}` | `{value}` | {cell(words[one.name])} |")
     return rows
 
 
-def comments(source: str) -> dict[str, str]:
-    """The comment behind each field of a class, with the lines that go on."""
-    found: dict[str, str] = {}
-    name = None
-    for line in source.splitlines():
-        field = re.match(r"    (\w+): [^#]*(?:#\s*(.*))?$", line)
-        more = re.match(r"    # (.*)$", line)
-        if field:
-            name = field[1] if field[2] else None
-            if name:
-                found[name] = field[2]
-        elif more and name:
-            found[name] += " " + more[1]
-        else:
-            name = None
-        if line.startswith("    def "):
-            break
-    return found
+def parameters(docstring: str) -> dict[str, str]:
+    """The description of each parameter of a docstring in NumPy's style."""
+    found = re.findall(r"^(\w+)\n((?:    .+(?:\n|$))+)", docstring, flags=re.M)
+    return {name: " ".join(text.split()) for name, text in found}
 
 
 # ------------------------------------------------------------------ live settings

@@ -16,7 +16,36 @@ from vace_ad.views import figure, report
 
 @dataclass(frozen=True, repr=False)
 class Detection(Found):
-    """The events of a table, and the table."""
+    """The result of `VACE.detect`: events, scores, and the table they belong to.
+
+    Attributes
+    ----------
+    scores
+        Score of each row, (n_rows,); NaN where a row has no score.
+    signals
+        The components that add up to the score, by name, (n_rows,) each.
+    evidence
+        Alarm evidence of each row divided by its limit, (n_rows,): above 1 is an alarm; NaN: none.
+    surprise
+        Surprise of the most surprising value in each row, in nats, (n_rows,); NaN: none.
+    threshold
+        The budget in words, and a note on its limits.
+    events
+        All events, in order of rows; `anomalies` are those that are not missing data or unusual
+        conditions.
+    near_misses
+        The strongest ranges below the limit, strongest first.
+    notes
+        Notes on the result, such as the number of rows without a score.
+    accepted
+        Ranges that match one marked as normal; they are not events.
+    idle
+        Ranges that were not scored: the machine was off or under maintenance.
+    data
+        The table.
+    model
+        The model.
+    """
 
     data: Any = field(default=None, compare=False)  # as the caller gave it
     model: Model | None = field(default=None, compare=False)  # that it was found with
@@ -28,11 +57,11 @@ class Detection(Found):
         return cls(**{**given, "notes": (*notes, *found.notes)}, data=data, model=model)
 
     def to_frame(self) -> Any:
-        """Return the events as a table of the same kind as the data: pandas, polars or Arrow."""
+        """Return the events as a table of the same type as the data: pandas, polars or Arrow."""
         return frame_like(self.data, event_columns(self.events))
 
     def plot(self, ax: Any = None) -> Any:
-        """Draw evidence, its limit and events; takes and returns matplotlib axes.
+        """Plot the evidence, its limit and the events; return the matplotlib axes.
 
         Without `ax`, a new figure also shows the channels with the largest shares and their
         expected values.
@@ -40,9 +69,9 @@ class Detection(Found):
         return figure.plot(self, ax)
 
     def report(self, path: str | PathLike[str], *, first: int = 0) -> None:
-        """Write the HTML report.
+        """Write the HTML report to `path`.
 
-        Rows before `first` are those of the training, as in `detect`.
+        Rows before `first` are shown as training rows, as in `detect`.
         """
         report.write_detection(self, path, first=first)
 

@@ -45,6 +45,9 @@ Scores = NDArray[np.float64]
 class VACE(Estimator):
     """Velocity-Aligned Channel Embeddings: finds anomalies in multivariate time series.
 
+    Fit it on a table of normal operation, then call `detect` for events or `score` for one number
+    per row. Settings are keywords of the constructor.
+
     >>> import numpy as np
     >>> from vace_ad import VACE
     >>> rng = np.random.default_rng(0)
@@ -56,10 +59,8 @@ class VACE(Estimator):
     `calibration_scores_` (held-out scores of the training rows) and `facts_` (details of the fit).
     After a fit, `config` holds the settings with the values that the fit chose.
 
-    `fit` takes a list of tables as series that do not follow each other. Of such a list `score`,
-    `signals`, `detect`, `predict`, `decision_function` and `expect` give a list of answers.
-
-    Settings are keywords, listed with the constructor.
+    `fit` treats a list of tables as separate series. For such a list, `score`, `signals`, `detect`,
+    `predict`, `decision_function` and `expect` return a list of results.
     """
 
     def __repr__(self) -> str:
@@ -81,14 +82,13 @@ class VACE(Estimator):
     ) -> Self:
         """Fit on normal operation: a table, the path of a Parquet file, or a list of these.
 
-        No patch or window spans two tables or a jump in time. Of a file with
-        more than `max_fit_rows` rows, only evenly spaced pieces are read. Columns of a table that
-        cannot be channels (text, row counters, labels) are left out with a warning. `sort` puts
-        rows in order of time and averages those of the same time. `labels` are past faults, whose
-        rows are left out: a CSV file of `start,end`, or a list of pairs of times. `y` is ignored;
-        it is there for scikit-learn's tools. A fit that fails leaves the detector as it was. Here
-        and in `score`, `signals`, `embed` and `detect`, `progress=True` shows bars in notebooks
-        and terminals.
+        No patch or window spans two tables or a jump in time. If there are more than `max_fit_rows`
+        rows, evenly spaced pieces are used. Columns that cannot be channels (text, row counters,
+        labels) are left out with a warning. If `fit` fails, the detector is unchanged.
+
+        `y` is ignored; scikit-learn's tools pass it. `sort` sorts rows by time and averages rows of
+        the same time. `labels` are past faults, whose rows are left out: a CSV file of `start,end`,
+        or a list of pairs of times. `progress=True` shows progress bars, here and in other methods.
         """
         with shown(progress) as report:
             faults = () if labels is None else as_spans(labels)
@@ -102,9 +102,9 @@ class VACE(Estimator):
     def score(self, data: Any, *, sort: bool = False, progress: Progress | bool = False) -> Scores:
         """Return an anomaly score for each row, float64 (n_rows,); NaN where a row has no score.
 
-        `data` is a table, an iterator of tables that follow each other, or the path of a Parquet
-        file; the last two are worked off piece by piece and give the same scores. `sort` takes
-        rows in order of time; each score still stands where its row does.
+        `data` is a table, an iterator of consecutive tables, or the path of a Parquet file; the
+        last two are processed piece by piece, with the same scores. `sort` scores the rows in order
+        of time, and returns the scores in the order of the table.
         """
         if sort:
             table = self.model_.table(data)
@@ -118,17 +118,17 @@ class VACE(Estimator):
 
     @of_each
     def signals(self, data: Any, *, progress: Progress | bool = False) -> dict[str, Scores]:
-        """Return the signals that add up to the score, (n_rows,) each.
+        """Return the signals that add up to the score, by name, (n_rows,) each.
 
-        "position" and "direction" measure shape; "level", "scale", "spike", "relation",
-        "forecast", "distance" and "surge" of what patch normalisation removes or hides. Takes
-        what `score` takes.
+        "position" and "direction" measure the shape of patches; "level", "scale", "spike",
+        "relation", "forecast", "distance" and "surge" what patch normalisation removes or hides.
+        `data` is as in `score`.
         """
         with shown(progress) as report:
             return dict(run_to_end(Stream(self.model_, live=False), data, report).signals)
 
     def score_chunks(self, chunks: Iterable[Any]) -> Iterator[Scores]:
-        """Yield the scores of a series given as tables of any size, as rows become complete.
+        """Yield scores of a series, given as an iterable of tables, as soon as they are final.
 
         Memory does not grow with the length of the series.
         """
@@ -144,8 +144,8 @@ class VACE(Estimator):
     ) -> Stream:
         """Return a stream that scores rows as they arrive; see :class:`Stream`.
 
-        `budget`, `rules` and `step` are those of `detect`. Rows that match an accepted
-        pattern raise no alarm.
+        `budget`, `rules` and `step` are as in `detect`. Rows that match an accepted pattern raise
+        no alarm.
         """
         accepted = self.feedback.patterns
         return Stream(
@@ -155,20 +155,20 @@ class VACE(Estimator):
     # -------------------------------------------------------------- the method
 
     def position_scores(self, data: Any) -> Scores:
-        """The position signal of each patch, (n_patches,), mean over encoders."""
+        """Return the position signal of each patch, (n_patches,), mean over encoders."""
         return patch_scores.position_scores(self._shape(), self.model_.table(data))
 
     def direction_scores(self, data: Any) -> Scores:
         """Return the direction signal of each patch, (n_patches,), mean over encoders.
 
-        A patch without the neighbour that its velocity needs has the training's median.
+        Patches without a velocity, which needs a neighbour, have the median of training.
         """
         return patch_scores.direction_scores(self._shape(), self.model_.table(data))
 
     def embed(self, data: Any, *, progress: Progress | bool = False) -> NDArray[np.float32]:
         """Return the trajectory Z: the embedding of each patch, (n_patches, n_encoders · d_z).
 
-        Patches that hold a missing value are NaN.
+        Patches with a missing value are NaN.
         """
         with shown(progress) as report:
             table = self.model_.table(data)
@@ -201,14 +201,13 @@ class VACE(Estimator):
         """Find the events of a table: when, how rare, which signal, which channels.
 
         `budget` is the number of false alarms to accept on normal data: "1 per week", "1 in
-        10000 rows" or a :class:`Budget`; by default one a week where the model's rows have a time,
-        else one in 10,000 rows. `rules` say what makes one event.
-        Rows before `first`, such as those of the training, make no events. `step` is the time
-        between rows in nanoseconds where the model's had no time. `sort` puts rows in order of
-        time, and rows of the answer are counted so.
+        10000 rows" or a :class:`Budget`. The default is one a week if training rows have times,
+        otherwise one in 10,000 rows. `rules` merges and drops events. Rows before `first`, such as
+        training rows, make no events. `step` is the time between rows in nanoseconds, if training
+        rows have no times. `sort` sorts the rows by time; row numbers of the result count sorted
+        rows.
 
-        What looks like a stretch that a person accepted (see `accept`) is taken out of the rows
-        before they are scored, and listed as `accepted`.
+        Ranges that match feedback (see `accept`) raise no alarm and are listed as `accepted`.
         """
         table = self.model_.table(data)
         kept = table if as_chunks(data) is not None else clean_frame(data, self.channels_)[0]
@@ -223,17 +222,17 @@ class VACE(Estimator):
 
     @of_each
     def expect(self, data: Any) -> Any:
-        """Return the expected value of every channel, given the others, as a table.
+        """Return the expected value of every channel, given the other channels, as a table.
 
-        For each channel the columns `name`, `name expected`, `name lower` and `name upper`, with an
-        interval of three standard deviations of what is left; NaN where a row has no score.
+        Each channel has the columns `name`, `name expected`, `name lower` and `name upper`; the
+        interval is three standard deviations of the residual. NaN where a row has no score.
         """
         columns = expected_columns(self.model_, self.model_.table(data), self.channels_)
         return frame_like(data, columns)
 
     @of_each
     def predict(self, data: Any, *, budget: Budget | str | None = None) -> NDArray[np.int8]:
-        """Return 1 for each row of an event, 0 for all others, (n_rows,)."""
+        """Return 1 for each row of an anomaly, 0 for all others, (n_rows,)."""
         return self.detect(data, budget=budget).predictions
 
     def fit_predict(
@@ -246,15 +245,15 @@ class VACE(Estimator):
     def decision_function(
         self, data: Any, *, budget: Budget | str | None = None
     ) -> NDArray[np.float64]:
-        """Return by how much the evidence of each row exceeds its limit, (n_rows,).
+        """Return the evidence of each row divided by its limit, minus 1, (n_rows,).
 
-        Above 0 there is an alarm; `predict` says 1 for all rows of its event, which begins before.
-        `vace_ad.compat.sklearn` has scikit-learn's opposite sign. NaN where a row has no evidence.
+        Above 0 is an alarm. `predict` returns 1 for all rows of an event, also those before the
+        alarm. The sign is opposite to scikit-learn's; `vace_ad.compat.sklearn` has scikit-learn's.
         """
         return self.detect(data, budget=budget).evidence - 1
 
     def explain(self, data: Any, start: int, end: int) -> Blame:
-        """Return each channel's share in what happened in rows [start, end)."""
+        """Return the share of each channel in the deviation of rows [start, end)."""
         table = self.model_.table(data)
         return explain_rows(self.model_, table, start, end, self.model_.period)
 
@@ -262,7 +261,7 @@ class VACE(Estimator):
 
     @property
     def feedback(self) -> Feedback:
-        """Feedback on events; written beside the model file once there is one."""
+        """Feedback on events; saved beside the model file if there is one."""
         found: Feedback = self.__dict__.setdefault("_feedback", Feedback())
         return found
 
@@ -275,12 +274,13 @@ class VACE(Estimator):
         note: str = "",
         who: str = "",
     ) -> Verdict:
-        """Mark an event or a range as normal, or with verdict="fault" as a fault.
+        """Mark an event or a range of rows as normal, or with `verdict="fault"` as a fault.
 
-        `what` is an event, or (start, end) as rows or as times, the end of times included; `data`
-        the table, or the Detection, that it is in. Similar rows raise no alarm from now on, and
-        `update` trains on the marked rows; rows of a fault are never trained on. Without `data`,
-        only `update` uses the feedback. `undo` takes the `id` of the returned verdict.
+        Events like one marked as normal raise no alarm from now on, and `update` trains on its
+        rows. Rows of a fault are never trained on. `what` is an event, or a pair (start, end) of
+        rows or times; an end given as a time is included. `data` is its table or Detection; without
+        it, only `update` uses the feedback. `note` is a comment, `who` its author. `undo` takes the
+        `id` of the returned verdict.
         """
         if isinstance(data, Detection):
             data = data.data
@@ -301,11 +301,10 @@ class VACE(Estimator):
     def update(self, data: Any, *, progress: Progress = silent) -> Self:
         """Update the model with more normal rows; the rows of the fit are not needed.
 
-        Only the new rows take time. Levels, swings, relations, spikes, forecast residuals,
-        distances, surges, shapes, the drift range of channels and the calibration of alarms come
-        from old and new together; units of channels, the regressions, the period and the encoders
-        stay. New rows count by their number, at most as much as the old ones. Ranges that were
-        accepted count in full, however short; those marked as faults are left out.
+        Ranges of all signals, the drift range of channels and the calibration of alarms are updated
+        from old and new rows; scales of channels, regressions, period and encoders stay. New rows
+        are weighted by their number, at most as much as the old ones. Accepted ranges count in
+        full, however short; ranges marked as faults are left out. `progress` is a callback.
         """
         model = self.model_
         tables, _ = training_tables(data, self.config, sort=False, expected=model.inputs)
@@ -321,15 +320,16 @@ class VACE(Estimator):
     # ------------------------------------------------------------------- files
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Save the fitted detector to a file, and feedback, if there is any, beside it."""
+        """Save the fitted detector to a file, and feedback, if any, beside it."""
         self.model_.save(path)
         self.feedback.move(path)
 
 
 def load(path: str | PathLike[str], **computing: Any) -> VACE:
-    """Load a detector from a file; `engine`, `precision` and `device` may differ from the fit.
+    """Load a detector from a file, and feedback from the file beside it.
 
-    Feedback in the file beside it, `pump.feedback.jsonl` for `pump.vace`, is read too.
+    `engine`, `precision`, `device`, `maintenance` and `calendar` may differ from the fit. Feedback
+    on `pump.vace` is in `pump.feedback.jsonl`.
     """
     model = Model.load(path, **computing)
     detector = VACE(**model.config.to_dict())

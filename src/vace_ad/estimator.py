@@ -1,4 +1,4 @@
-"""What scikit-learn's tools ask of a detector: its settings, and what it has learned."""
+"""What scikit-learn's tools expect of a detector: parameters and fitted attributes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from vace_ad.model import Model
 
 
 class Estimator:
-    """Settings that are asked for, and the model that was fitted with them."""
+    """Settings, and the model that was fitted with them."""
 
     def __init__(
         self,
@@ -85,6 +85,9 @@ class Estimator:
         **unknown: Never,
     ) -> None:
         """Store the settings; `set_params` changes them.
+
+        The other parameters below are those of the paper, its ablations and its released code, with
+        the paper's symbols.
 
         Parameters
         ----------
@@ -162,8 +165,6 @@ class Estimator:
 
         Other Parameters
         ----------------
-        Settings of the paper, its ablations and its released code; symbols are the paper's.
-
         fit_stride
             Smallest number of rows between two training patches.
         variance_floor
@@ -242,13 +243,13 @@ class Estimator:
 
     @property
     def config(self) -> VACEConfig:
-        """The settings; of a fitted detector with what the fit decided."""
+        """The settings; after a fit, with the values that the fit chose."""
         model: Model | None = getattr(self, "_model", None)
         return self._asked if model is None or self._changed(model) else model.config
 
     @property
     def settings_text(self) -> str:
-        """The settings that differ from the default, as one would write them."""
+        """The settings that differ from the default, as Python code."""
         defaults = VACEConfig().to_dict()
         changed = [f"{k}={v!r}" for k, v in self._asked.to_dict().items() if v != defaults[k]]
         return f"VACE({', '.join(changed)})"
@@ -260,11 +261,11 @@ class Estimator:
             return False
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Every setting by name as it was asked for, as scikit-learn's tools expect."""
+        """Return every setting by name, as given; `deep` is ignored."""
         return self._asked.to_dict()
 
     def set_params(self, **settings: Any) -> Self:
-        """Change settings; call `fit` again then, except for `maintenance` and `calendar`."""
+        """Change settings. All except `maintenance` and `calendar` need a new `fit`."""
         self._asked = VACEConfig.from_preset(None, **{**self._asked.to_dict(), **settings})
         model: Model | None = getattr(self, "_model", None)
         if model is not None and not settings.keys().isdisjoint(PLANNED):  # needs no new fit
@@ -280,7 +281,7 @@ class Estimator:
 
     @property
     def model_(self) -> Model:
-        """What was learned, frozen."""
+        """The fitted model, which does not change."""
         model: Model | None = getattr(self, "_model", None)
         if model is None:
             raise NotFittedError("this detector has learned nothing yet: call fit first")
@@ -301,12 +302,12 @@ class Estimator:
 
     @property
     def channels_(self) -> tuple[str, ...]:
-        """The names of the channels that tables have."""
+        """The names of the channels, without those of the calendar."""
         return self.model_.inputs
 
     @property
     def feature_names_in_(self) -> NDArray[np.object_]:
-        """The names of the channels, as scikit-learn's tools ask for them."""
+        """The names of the channels as an array, for scikit-learn's tools."""
         return np.asarray(self.channels_, dtype=object)
 
     @property

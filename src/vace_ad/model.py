@@ -47,7 +47,7 @@ FAR = 0.3  # alarms expected among the training rows: for fewer, they say little
 
 @dataclass(frozen=True)
 class Model(LearnedAlone):
-    """Channels, signals, constants and calibration."""
+    """A fitted model: settings, channels, signals, alarm model and calibration."""
 
     config: VACEConfig
     channels: tuple[str, ...]
@@ -58,7 +58,7 @@ class Model(LearnedAlone):
     drift_range: DriftRange  # of channels in training, by which rows are blamed on them
     alarm: AlarmModel  # what every channel should be, and how surprising it is where it is not
     conditions: Conditions  # the range of every channel
-    facts: Mapping[str, Any] = field(default_factory=dict)  # what happened in the fit
+    facts: Mapping[str, Any] = field(default_factory=dict)  # details of the fit
 
     @classmethod
     def fit(
@@ -70,7 +70,7 @@ class Model(LearnedAlone):
         sort: bool = False,
         faults: Sequence[Span] = (),
     ) -> Self:
-        """Learn normal operation from tables or Parquet files, without the rows of past faults."""
+        """Fit on tables or Parquet files of normal operation, without the rows of past faults."""
         watch = Stopwatch()
         tables, n_rows = training_tables(data, config, sort)
         channels = tables[0].names
@@ -136,10 +136,10 @@ class Model(LearnedAlone):
     def updated(
         self, tables: Sequence[Table], accepted: Sequence[Table], progress: Progress = silent
     ) -> Self:
-        """The model with new normal rows; `accepted` are pieces that count in full.
+        """Return the model updated with new normal rows; `accepted` tables count in full.
 
-        Units, regressions, seasonality and encoders stay. Their statistics are
-        learned from old and new together, without the old rows.
+        Scales, regressions, seasonality and encoders stay. Their statistics are updated from the
+        stored statistics of the old rows and from the new rows.
         """
         watch, config = Stopwatch(), self.config
         all_parts, all_named = (self._parts(each) for each in (tables, accepted))
@@ -170,7 +170,7 @@ class Model(LearnedAlone):
         )
 
     def _parts(self, tables: Sequence[Table]) -> list[Array]:
-        """The stretches of new tables that can be learned from."""
+        """The parts of new tables that can be used for training."""
         if not tables:
             return []
         parts = training_parts(
@@ -191,11 +191,11 @@ class Model(LearnedAlone):
 
     @cached_property
     def lines(self) -> dict[str, str]:
-        """The lines of evidence, and what each watches, in words."""
+        """The lines of evidence, with their descriptions."""
         return {name: words for s in self.signals for name, words in s.lines.items()}
 
     def threshold(self, budget: Budget, step: int | None = None) -> Threshold:
-        """What alarms are held against: a score, or evidence over its limit, which is 1."""
+        """Return the threshold of alarms: a score, or 1 for evidence divided by its limit."""
         step = self.step or step
         rate = budget.rate(step)
         if rate is None:
@@ -211,29 +211,29 @@ class Model(LearnedAlone):
 
     @cached_property
     def inputs(self) -> tuple[str, ...]:
-        """The channels that tables have; the others come from the calendar."""
+        """The channels of tables; the others come from the calendar."""
         return tuple(name for name in self.channels if not is_calendar(name))
 
     @cached_property
     def calendar(self) -> Calendar:
-        """What the time of a row explains."""
+        """The channels that are computed from the time of a row."""
         channels = self.channels[len(self.inputs) :]
         return Calendar(self.config.calendar, channels, self.facts.get("zone"))
 
     def table(self, data: Any) -> Table:
-        """A table, whole or in pieces, with the channels of this model."""
+        """Return a table, given whole or in pieces, with the channels of this model."""
         if isinstance(data, Table) and data.names == self.channels:
             return data
         return self.calendar.added(gathered(data, self.inputs), self.config.max_missing)
 
     @property
     def shape(self) -> Shape | None:
-        """The paper's evidence, where patches have something to show."""
+        """The paper's signals; None without encoders."""
         return next((signal for signal in self.signals if isinstance(signal, Shape)), None)
 
     @property
     def reach(self) -> int:
-        """Rows that a stretch needs to be scored."""
+        """Number of rows that a series needs to be scored."""
         return self.config.length
 
     @property
@@ -250,7 +250,7 @@ class Model(LearnedAlone):
 
     @cached_property
     def step_rule(self) -> StepRule:
-        """How times cut a series into stretches; decided by the training rows."""
+        """The rule that splits a series at jumps in time, from the training rows."""
         facts, step, gap = self.facts, self.step, self.config.max_gap
         if step is None:
             return StepRule(max_gap=gap)
@@ -259,21 +259,21 @@ class Model(LearnedAlone):
 
     @cached_property
     def idle(self) -> IdleRule:
-        """Which rows are not judged: the machine is off, or under maintenance."""
+        """The rule for rows that are not scored: the machine is off, or under maintenance."""
         return IdleRule(self.config, self.channels)
 
     @cached_property
     def watched(self) -> NDArray[np.bool_]:
-        """Which channels alarm and are blamed, (n_channels,)."""
+        """Which channels may raise alarms and be suspects, (n_channels,)."""
         return watched(self.config, self.channels)
 
     @cached_property
     def calibration(self) -> Calibration:
-        """How scores are distributed in normal operation."""
+        """The distribution of scores in normal operation."""
         return Calibration.from_scores(self.calibration_scores, self.reach)
 
     def recogniser(self, patterns: Sequence[Pattern] = ()) -> Recogniser:
-        """Who takes accepted patterns out of rows."""
+        """Return an object that removes accepted patterns from rows."""
         return Recogniser(
             patterns, self.channels, self.normal, self.drift_range, self.config.length
         )
@@ -282,7 +282,7 @@ class Model(LearnedAlone):
 
     @cached_property
     def digest(self) -> str:
-        """Twelve hexadecimal digits of all that shapes a score."""
+        """Twelve hexadecimal digits that identify everything that affects scores."""
         description = self._description()
         shaping = {k: v for k, v in description["config"].items() if k not in CHANGEABLE}
         text = json.dumps([shaping, description["channels"], description["constants"]])
@@ -310,12 +310,12 @@ class Model(LearnedAlone):
         return arrays
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model to one file, whole or not at all."""
+        """Write the model to a file, atomically."""
         tensor_file.write(path, tensor_file.pack(KIND, self._description(), self._arrays()))
 
     @classmethod
     def load(cls, path: str | PathLike[str], **computing: Any) -> Self:
-        """Read a model; `engine`, `precision` and `device` may be chosen anew."""
+        """Load a model; the settings in `CHANGEABLE` may differ from the fit."""
         for name in computing:
             if name not in CHANGEABLE:
                 raise ConfigError(

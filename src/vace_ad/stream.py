@@ -37,29 +37,44 @@ SLAB = 4096  # rows worked off at a time: few enough to stay in cache
 
 @dataclass(frozen=True)
 class Added:
-    """The scores and alarms that `Stream.add` returns."""
+    """The scores and alarms that `Stream.add` returns.
 
-    first: int  # number of the first row below, counted from the stream's first
-    signals: Mapping[str, Array]  # final evidence of rows that became complete, (m,) each
-    provisional: Array  # (n,), a score for each row just added, from the rows up to it alone
-    changes: tuple[Change, ...] = ()  # alarms that were opened, updated or resolved
-    evidence: Array = field(default_factory=lambda: _NO_SCORES)  # of decided rows, over its limit
-    surprise: Array = field(default_factory=lambda: _NO_SCORES)  # of decided rows, in nats
-    # (n,), whether each row just added is off or under maintenance
+    Attributes
+    ----------
+    first
+        Number of the first row with a final score, counted from the start of the stream.
+    signals
+        Final signals of the m rows that became complete, (m,) each; `scores` is their sum.
+    provisional
+        Score of each of the n rows just added, from rows up to it only, (n,).
+    changes
+        Alarms that were opened, updated or resolved.
+    evidence, surprise
+        Of rows whose alarms are decided: evidence divided by its limit, and surprise in nats.
+    idle
+        Whether each row just added is off or under maintenance, (n,).
+    """
+
+    first: int
+    signals: Mapping[str, Array]
+    provisional: Array
+    changes: tuple[Change, ...] = ()
+    evidence: Array = field(default_factory=lambda: _NO_SCORES)
+    surprise: Array = field(default_factory=lambda: _NO_SCORES)
     idle: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, bool))
 
     @property
     def scores(self) -> Array:
-        """The final scores (m,): the sum of the signals; NaN where a row has none."""
+        """The final scores, (m,); NaN where a row has none."""
         return ordered_sum(self.signals.values())
 
 
 class Stream:
     """Scores a series as rows arrive; memory and time per row do not grow with its length.
 
-    Every row gets a provisional score at once, from the rows up to it alone, and its final score
-    once all patches that cover it are known: the score that the whole table would give, bit for
-    bit, whatever the chunks.
+    Each row gets a provisional score at once, from rows up to it only. It gets its final score when
+    all patches that cover it are complete; it equals the score of the whole table, bit for bit, for
+    chunks of any size.
     """
 
     def __init__(
@@ -73,11 +88,10 @@ class Stream:
         alarms: bool | None = None,
         accepted: Sequence[Pattern] = (),
     ) -> None:
-        """Create a stream whose alarms keep to `budget`.
+        """Create a stream of a model; `VACE.stream` is the simpler way.
 
-        `step` is the time between rows in nanoseconds where the model's had no time. `live` streams
-        give provisional scores and events, tables neither, unless `alarms` says so. `accepted`
-        patterns are taken out of the rows of a live stream before they are scored.
+        `budget`, `rules` and `step` are as in `VACE.detect`. `live` streams give provisional scores
+        and alarms; `alarms` overrides the latter. `accepted` patterns raise no alarm.
         """
         config = model.config
         if live and config.reproduction.over_the_set:
@@ -119,7 +133,7 @@ class Stream:
 
     @property
     def limit(self) -> float | None:
-        """The score above which the last row of a live stream would have alarmed."""
+        """The score threshold of a live stream whose budget is a share or a threshold."""
         return None if self._score_feed is None else self._score_feed.threshold
 
     def latest(self, n: int) -> Latest | None:
@@ -128,7 +142,7 @@ class Stream:
 
     @property
     def tells_rows(self) -> bool:
-        """Whether each change has its row, so that adding many rows at once loses none."""
+        """Whether changes have their exact rows when many rows are added at once."""
         return self._recogniser is None
 
     def accept(
@@ -154,16 +168,16 @@ class Stream:
             feed.suppress()
 
     def tolerate(self, channels: Collection[str]) -> None:
-        """Patterns of these channels are accepted, so traces of them are no alarm."""
+        """Require more evidence for alarms of these channels near accepted patterns."""
         if self._feed is not None:
             self._feed.accept(channels)
 
     def add(self, rows: Any, time: Any = None) -> Added:
-        """Take one row or many: an array (n_channels,) or (n, n_channels), or a table."""
+        """Add a table, or an array (n_channels,) or (n, n_channels) with the `time` of its rows."""
         return self.add_table(self._table(rows, time))
 
     def add_table(self, table: Table, tolerated: Array | None = None) -> Added:
-        """Take a table with the model's channels; `tolerated` (n,) divides its rows' evidence."""
+        """Add a table with the model's channels; `tolerated` (n,) divides its rows' evidence."""
         lines, provisional, taken = [], [], []
         judged: list[Taken] = []
         ended: list[Stretch] = []
@@ -232,23 +246,20 @@ class Stream:
         return scores
 
     def judge_afresh(self, *, new_level: bool = False) -> None:
-        """Treat the rows so far as normal and start alarms anew, as at the start of a stream.
-
-        With `new_level`, as after a deploy, channels may stay at the level of the last rows.
-        """
+        """Restart alarms and limits; with `new_level`, the level of the last rows is normal."""
         if self._feed is not None:
             self._restarted.append(self._feed.restart(new_level))
 
     def rest_after(self, rows: int) -> None:
-        """Also tell as changes "rest" and "wake" when open events get no new evidence for so long.
+        """Also report the change "rest" when an open event has no new evidence for so many rows.
 
-        An event goes on until nothing is left of it, since what comes soon after belongs to it.
+        New evidence is then reported as "wake"; the event is still the same.
         """
         if self._feed is not None:
             self._feed.rest_after(rows)
 
     def finish(self) -> Added:
-        """End the series and return the remaining rows."""
+        """End the series and return the final scores of the remaining rows."""
         lines: list[Array] = []
         judged: list[Taken] = []
         for piece in self._segments.finish():
@@ -309,7 +320,7 @@ class Stream:
     # ------------------------------------------------------------------- state
 
     def to_bytes(self) -> bytes:
-        """Return the state of the stream as the bytes of a file that executes nothing."""
+        """Return the state as bytes, which contain no code."""
         return stream_file.pack(self)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -318,7 +329,7 @@ class Stream:
 
     @classmethod
     def resume(cls, path: str | PathLike[str], model: Any) -> Self:
-        """Restore a stream of the same model; it continues as if it had not been stopped."""
+        """Restore a stream of the same model or detector; it continues where it stopped."""
         try:
             data = Path(path).read_bytes()
         except OSError as wrong:
@@ -327,11 +338,7 @@ class Stream:
 
     @classmethod
     def from_bytes(cls, data: bytes, model: Any, *, trusted: bool = False) -> Self:
-        """The reverse of `to_bytes`.
-
-        `trusted` states are those that the caller wrote itself: the checksum is enough, and the
-        rehearsal that finds states of strangers whose parts do not fit together is left out.
-        """
+        """Restore a stream; of a `trusted` state, the caller's own, only the checksum is tested."""
         return stream_file.unpack(cls, data, model, "this state", trusted=trusted)
 
 

@@ -142,7 +142,7 @@ def test_cost_is_taken_on_the_series_that_all_have(tmp_path):
     ]
     results = Results.load(make_run(tmp_path / "run", rows), "tsb-ad")
     figure = FIGURES["cost"](results, [])
-    assert any("on 2 series that all have" in text for text in texts(figure))
+    assert any("on the 2 series that all have" in text for text in texts(figure))
     (ax,) = figure.axes
     (x, y), *_ = [tuple(points.get_offsets()[0]) for points in ax.collections]
     assert (x, y) == pytest.approx((8.0, 0.155))  # vace on the first two series

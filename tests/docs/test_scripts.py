@@ -51,13 +51,22 @@ def test_doctests_and_roles_become_markdown():
     assert markdown(text) == "See `Stream`.\n\n```pycon\n>>> 1 + 1\n2\n```\n\nAfter."
 
 
-def test_comments_of_fields_go_on_over_lines():
-    from pages import comments
+def test_defaults_of_settings_are_shown_as_values():
+    griffe = pytest.importorskip("griffe", reason="pip install 'vace-ad[docs]'")
+    from docstrings import Docstrings
 
-    source = (
-        'class A:\n    x: int = 1  # first\n    # and on\n    y: str = "a"\n    # no comment of y\n'
-    )
-    assert comments(source) == {"x": "first and on"}
+    source = {"m.py": "def f(a: int = default((1, 2)), b=None, c=1): ..."}
+    with griffe.temporary_visited_package(
+        "m", source, extensions=griffe.load_extensions(Docstrings)
+    ) as module:
+        assert [str(one.default) for one in module["m.f"].parameters] == ["(1, 2)", "None", "1"]
+
+
+def test_descriptions_of_parameters_go_on_over_lines():
+    from pages import parameters
+
+    text = "Head.\n\nParameters\n----------\nx\n    First,\n    and on.\ny\n    Other."
+    assert parameters(text) == {"x": "First, and on.", "y": "Other."}
 
 
 def test_the_page_of_the_study_shows_what_there_is(tmp_path, monkeypatch):

@@ -33,17 +33,19 @@ UNDERSTOOD = "'1 per week' (or a day, or a month) or '1 in 10000 rows'"
 
 @dataclass(frozen=True)
 class Budget:
-    """How many false alarms a person accepts on normal data.
+    """Number of false alarms to accept on normal data.
 
-    ========== ========================================================
+    The meaning of `amount` depends on `per`:
+
+    ========== ===========================================================
     per        amount
-    ========== ========================================================
-    default    times the default, which depends on the step of the rows
-    day, …     alarms a day, week or month; needs the table's step
+    ========== ===========================================================
+    default    multiple of the default, which depends on the step of rows
+    day        alarms a day; also week and month. Needs times or a step
     rows       alarms in every 10,000 rows
     share      share of normal rows whose score is above a threshold
     threshold  the threshold itself, as a score
-    ========== ========================================================
+    ========== ===========================================================
     """
 
     amount: float = 1.0
@@ -67,7 +69,7 @@ class Budget:
 
     @classmethod
     def of(cls, budget: Budget | str | None) -> Budget:
-        """A budget as it is, from words such as "1 per week", or the default for None."""
+        """Return the budget of a text such as "1 per week", a Budget as it is, or the default."""
         if budget is None:
             return cls()
         if isinstance(budget, Budget):
@@ -84,7 +86,7 @@ class Budget:
         return cls(amount * DEFAULT_ROWS / rows, "rows")
 
     def at(self, step: int | None) -> Budget:
-        """The default in the unit of rows with this step; any other budget as it is."""
+        """Resolve the default for rows with this step (nanoseconds); return others unchanged."""
         if self.per != "default":
             return self
         if step is None:
@@ -95,7 +97,7 @@ class Budget:
 
     @property
     def words(self) -> str:
-        """The budget as people say it."""
+        """The budget in words."""
         amount = f"{self.amount:g}"
         if self.per == "threshold":
             return f"scores above {amount}"
@@ -108,7 +110,10 @@ class Budget:
         return f"about {alarms} {in_rows if self.per == 'rows' else f'a {self.per}'}"
 
     def rate(self, step: int | None) -> float | None:
-        """Alarms a row on normal data, or None for a share or a threshold."""
+        """Return the alarms per row on normal data, or None for a share or a threshold.
+
+        `step` is the time between rows, in nanoseconds.
+        """
         if self.per == "default":
             return self.at(step).rate(step)
         if self.per == "rows":
@@ -126,12 +131,24 @@ class Budget:
 
 @dataclass(frozen=True)
 class Threshold:
-    """What alarms are held against, and what it means."""
+    """The threshold of alarms, and its meaning.
 
-    value: float  # 1 for evidence over its limit, else a score
+    Attributes
+    ----------
+    value
+        1 for evidence divided by its limit, otherwise a score.
+    words
+        The budget in words.
+    note
+        A warning, for example that limits are extrapolated.
+    given
+        Whether the user gave the value, so that it is not estimated.
+    """
+
+    value: float
     words: str
-    note: str | None = None  # what to be careful about
-    given: bool = False  # by a person, not learned
+    note: str | None = None
+    given: bool = False
 
 
 def score_threshold(budget: Budget, calibration: Calibration) -> Threshold:

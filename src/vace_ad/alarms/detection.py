@@ -67,17 +67,17 @@ class Found:
 
     @property
     def limits(self) -> Array:
-        """What evidence is held against at each row, (n_rows,): 1; NaN where there is none."""
+        """The limit of the evidence at each row, (n_rows,): 1; NaN where a row has no evidence."""
         return np.where(np.isnan(self.evidence), np.nan, 1.0)
 
     @property
     def anomalies(self) -> tuple[Event, ...]:
-        """The events without those of missing data and of conditions outside training."""
+        """The events except missing data and conditions outside training."""
         return tuple(event for event in self.events if event.kind == ANOMALY)
 
     @property
     def predictions(self) -> NDArray[np.int8]:
-        """1 for the rows of anomalies, 0 for all others."""
+        """1 for each row of an anomaly, 0 for all others, (n_rows,)."""
         rows = np.zeros(len(self.scores), dtype=np.int8)
         for event in self.anomalies:
             rows[event.start : event.end] = 1
@@ -85,7 +85,7 @@ class Found:
 
     @property
     def unit_scores(self) -> Array:
-        """A score from 0 to 1 of each row: severity / 100 of its anomaly, 0 outside; NaN: none."""
+        """A score from 0 to 1 for each row: severity / 100 of its anomaly, 0 outside; NaN: none."""
         rows = np.where(np.isnan(self.evidence), np.nan, 0.0)
         for event in self.anomalies:
             part = rows[event.start : event.end]

@@ -31,44 +31,86 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True)
 class Event:
-    """Rows `[start, end)` of one kind; `start == end` for a jump in time between two rows."""
+    """Rows `[start, end)` to investigate; `start == end` for a jump in time between two rows.
 
-    start: int  # when it began
+    Attributes
+    ----------
+    start, end
+        The first row, and the row after the last one.
+    peak
+        The most surprising row.
+    kind
+        "anomaly", "no data", or "conditions" for an alarm under conditions outside training; "near
+        miss" and "accepted" in the lists of these names.
+    score
+        Surprise of the peak, in nats.
+    ratio
+        Highest evidence divided by its limit: above 1 is an alarm.
+    probability
+        How often normal operation shows an event as strong as this one, per row.
+    normal_rows
+        Number of training rows that the probability is estimated from; it is extrapolated below one
+        in so many rows.
+    severity
+        The probability on a scale from 0 to 100: 50 is one in a million rows.
+    alarm
+        The row whose evidence exceeded the limit, when a live stream reports the event.
+    start_time, end_time, peak_time, alarm_time
+        Times of these rows; `end_time` is that of the last row, or of the row after a jump.
+    signal
+        The kind of evidence that contributed most.
+    shares
+        Suspected channels and their shares, highest first.
+    like
+        For an accepted range: the id of the feedback that it matches.
+    partner
+        For a broken relation: the channel that the first suspect was related to.
+    conditions
+        For the kind "conditions": what was outside training, "ambient 41, trained to 33".
+    lasting
+        Whether the event ended because a lasting change became the new normal.
+    readings
+        Values of the suspects at the peak, with their expected ranges.
+    groups
+        Settings `component/channel` of the suspects.
+    """
+
+    start: int
     end: int
-    peak: int  # its most surprising row
+    peak: int
     kind: str = ANOMALY  # or CONDITIONS, NO_DATA, NEAR_MISS, ACCEPTED
-    score: float = float("nan")  # surprise of the peak in nats
-    ratio: float = float("nan")  # evidence over its limit at its highest: above 1 is an alarm
-    probability: float = float("nan")  # alarms a row, in normal operation, that are as strong
-    normal_rows: int | None = None  # that the probability is learned from, extrapolated beyond
-    severity: float = float("nan")  # the probability from 0 towards 100, rarer being higher
-    alarm: int | None = None  # the row whose evidence passed the limit: when it could be known
+    score: float = float("nan")
+    ratio: float = float("nan")
+    probability: float = float("nan")
+    normal_rows: int | None = None
+    severity: float = float("nan")
+    alarm: int | None = None
     start_time: np.datetime64 | None = None
-    end_time: np.datetime64 | None = None  # of the last row; after a jump, of the row behind it
+    end_time: np.datetime64 | None = None
     peak_time: np.datetime64 | None = None
     alarm_time: np.datetime64 | None = None
-    signal: str | None = None  # the evidence that contributed most
-    shares: tuple[tuple[str, float], ...] = ()  # (channel, share of the suspicion), highest first
-    like: str | None = None  # of an accepted stretch: the id of what a person called normal
-    partner: str | None = None  # the channel that the first suspect no longer goes with
-    conditions: str = ""  # of that kind: what was outside training, "ambient 41, trained to 33"
-    lasting: bool = False  # whether it ended because a lasting change became the new normal
-    readings: tuple[Reading, ...] = ()  # of the suspects, most suspected first
-    groups: tuple[str, ...] = ()  # of the suspects' components, as settings name them
+    signal: str | None = None
+    shares: tuple[tuple[str, float], ...] = ()
+    like: str | None = None
+    partner: str | None = None
+    conditions: str = ""
+    lasting: bool = False
+    readings: tuple[Reading, ...] = ()
+    groups: tuple[str, ...] = ()
 
     @property
     def rows(self) -> int:
-        """How many rows the event has."""
+        """Number of rows."""
         return self.end - self.start
 
     @property
     def id(self) -> str:
-        """The same for an event as long as it lasts."""
+        """An identifier that does not change while the event is open."""
         return f"{self.kind}-{self.start if self.alarm is None else self.alarm}".replace(" ", "-")
 
     @property
     def components(self) -> tuple[tuple[str, float], ...]:
-        """Components by their share, highest first: of settings, or of names `component/sensor`."""
+        """Components and their shares, highest first: from settings or names `component/sensor`."""
         found: dict[str, float] = {}
         for name, share in self.shares:
             if component := self.component_of(name):
@@ -76,13 +118,13 @@ class Event:
         return tuple(sorted(found.items(), key=lambda pair: -pair[1]))
 
     def component_of(self, channel: str) -> str:
-        """The component that a suspect belongs to; empty for none."""
+        """The component of a channel; empty if it has none."""
         own = next((one for one in self.groups if one.endswith(f"/{channel}")), "")
         return own.removesuffix(f"/{channel}") or channel.rpartition("/")[0]
 
     @property
     def level(self) -> str:
-        """The severity in a word: low, medium, high or critical; empty where it means nothing."""
+        """The severity as a word: low, medium, high or critical; empty if there is none."""
         return "" if np.isnan(self.severity) else level(self.severity)
 
     @property
@@ -92,7 +134,7 @@ class Event:
 
     @property
     def probability_upper(self) -> float:
-        """What the probability is at most, as far as its normal rows can show (97.5 %)."""
+        """Upper confidence bound of the probability (97.5 %), given the number of normal rows."""
         return (
             float("nan")
             if self.normal_rows is None
@@ -100,7 +142,7 @@ class Event:
         )
 
     def with_blame(self, shares: Sequence[tuple[str, float]], signal: str | None = None) -> Event:
-        """The same event with the channels to blame."""
+        """The same event with these suspected channels."""
         return replace(self, shares=tuple(shares), signal=signal or self.signal)
 
 

@@ -12,11 +12,21 @@ from vace_ad.errors import ConfigError
 
 @dataclass(frozen=True)
 class Rules:
-    """What makes one event."""
+    """What makes one event.
 
-    join: int = 0  # events up to this many rows apart are one
-    min_length: int = 1  # events of fewer rows are dropped
-    cooldown: int = 0  # events that begin within this many rows after one ended are dropped
+    Attributes
+    ----------
+    join
+        Events that are at most this many rows apart are merged.
+    min_length
+        Events with fewer rows are dropped.
+    cooldown
+        Events that begin within this many rows after the end of another are dropped.
+    """
+
+    join: int = 0
+    min_length: int = 1
+    cooldown: int = 0
 
     def __post_init__(self) -> None:
         for name, least in (("join", 0), ("min_length", 1), ("cooldown", 0)):

@@ -47,14 +47,24 @@ _LEAST = 20  # rows after an event that show whether a channel came back, or bef
 
 @dataclass(frozen=True)
 class Blame:
-    """Each channel's share of an event; shares sum to 1."""
+    """Each channel's share of a range of rows.
+
+    Attributes
+    ----------
+    names
+        The channels.
+    shares
+        Their shares, (n_channels,), which sum to 1.
+    signal
+        The kind of evidence that contributed most.
+    """
 
     names: tuple[str, ...]
     shares: Array  # (n_channels,)
-    signal: str | None = None  # the evidence that contributed most
+    signal: str | None = None
 
     def top(self, count: int = 3) -> tuple[tuple[str, float], ...]:
-        """The channels with the largest shares, largest first, those without any left out."""
+        """Return the `count` channels with the largest shares, largest first, without zeros."""
         order = np.argsort(-self.shares, kind="stable")[:count]
         return tuple((self.names[i], float(self.shares[i])) for i in order if self.shares[i] > 0)
 

@@ -28,14 +28,14 @@ from vace_ad.progress import Progress, silent
 
 @dataclass(frozen=True)
 class FleetDetection:
-    """What was found in a fleet; tables come in the caller's kind."""
+    """The result of `Fleet.detect`; its tables have the type of the data."""
 
     run: FleetRun
     _like: Any = field(repr=False, default=None)
 
     @property
     def rows(self) -> list[MachineRow]:
-        """What came of each machine, the most severe first."""
+        """The result of each machine, the most severe first."""
         return self.run.rows
 
     @property
@@ -69,15 +69,15 @@ class Fleet:
     Parameters
     ----------
     by : str or list of str
-        The column or columns that identify a machine.
+        Column or columns that identify a machine.
     shared : bool
-        One model for all machines.
+        Fit one model for all machines.
     group : str, optional
-        One of several columns of `by`: one model for all machines with the same value there.
+        One of the columns of `by`: fit one model for all machines with the same value there.
     jobs : int
         Number of machines processed in parallel, each in its own process.
     cluster : str, optional
-        Address of a Ray cluster to compute on; "local" starts one on this machine.
+        Address of a Ray cluster to compute on, or "auto"; "local" starts one on this machine.
     reading : ReadOptions, optional
         How tables are read, such as ``ReadOptions(time_zone="Europe/Berlin")``.
     **settings
@@ -86,16 +86,18 @@ class Fleet:
     Attributes
     ----------
     models_ : dict
-        The model of each machine that has one of its own.
+        The detector of each machine that has its own.
     groups_ : dict
-        The model of each group.
+        The detector of each group.
     shared_ : VACE or None
-        The model for machines without one.
+        The detector of machines without their own.
     failures_ : dict
-        Why a machine has no model of its own.
+        The reason for each machine that has no detector of its own.
     notes_ : list of str
-        What else to know about the fit.
+        Notes on the fit.
 
+    Examples
+    --------
     >>> import numpy as np, polars as pl
     >>> from vace_ad.fleet.fleet import Fleet
     >>> rng = np.random.default_rng(0)
@@ -126,10 +128,10 @@ class Fleet:
     def fit(
         self, data: Any, *, folder: str | Path | None = None, progress: Progress = silent
     ) -> Self:
-        """Learn each machine's normal operation; what failed is in `failures_`.
+        """Fit a model of normal operation for each machine; `failures_` has those that failed.
 
-        With a `folder`, the models are kept there as files: a fit that was interrupted goes on
-        where it was, and `Fleet.load` reads them.
+        With a `folder`, the models are written there: an interrupted fit resumes, and `Fleet.load`
+        reads them. `progress` is a callback.
         """
         self._check()
         run = run_fleet(
@@ -157,9 +159,10 @@ class Fleet:
         reading: ReadOptions | None = None,
         maintenance: Sequence[str] = (),
     ) -> Self:
-        """The fleet whose models a `fit` kept in a folder.
+        """Load the fleet whose models `fit` wrote to a folder.
 
-        `maintenance` are planned windows that take the place of those of the models.
+        `by` is that of the fit by default; `jobs`, `cluster` and `reading` are as in the
+        constructor. `maintenance` replaces the maintenance windows of the models.
         """
         models, known = FleetModels.read(Path(folder))
         fleet = cls(
@@ -187,8 +190,9 @@ class Fleet:
     ) -> FleetDetection:
         """Return the events of every machine; `budget` is for the whole fleet.
 
-        With a `folder`, each machine's results are written there, and a run that was interrupted
-        is resumed.
+        `rules` and `step` are as in `VACE.detect`. With a `folder`, the results of each machine are
+        written there, with scores in `score_format`, and an interrupted run resumes; `command` is
+        recorded with them. `progress` is a callback.
         """
         if not hasattr(self, "_fitted"):
             raise NotFittedError("this fleet is not fitted yet: call fit first")
@@ -213,9 +217,10 @@ class Fleet:
         command: str = "",
         progress: Progress = silent,
     ) -> FleetDetection:
-        """Fit on each machine's leading rows, or on `train`, and return the events of the others.
+        """Fit on the leading rows of each machine, or on `train`; return the events of the others.
 
-        `training` selects the leading rows: by share, by number, or before a time.
+        `training` selects the leading rows: by share, by number, or before a time. The other
+        parameters are as in `detect`.
         """
         self._check()
         job = self._job(budget, rules, step, score_format, command)
@@ -233,28 +238,28 @@ class Fleet:
 
     @property
     def models_(self) -> dict[str, VACE]:
-        """The model of each machine that has one of its own."""
+        """The detector of each machine that has its own."""
         return {name: detector_of(one) for name, one in self._fitted.machines.items()}
 
     @property
     def groups_(self) -> dict[str, VACE]:
-        """The model of each group."""
+        """The detector of each group."""
         return {name: detector_of(one) for name, one in self._fitted.groups.items()}
 
     @property
     def shared_(self) -> VACE | None:
-        """The model for machines without one, None where there is none."""
+        """The detector of machines without their own, or None."""
         shared = self._fitted.shared
         return None if shared is None else detector_of(shared)
 
     @property
     def failures_(self) -> dict[str, str]:
-        """Why a machine has no model of its own."""
+        """The reason for each machine that has no detector of its own."""
         return self._fitted.failures
 
     @property
     def notes_(self) -> list[str]:
-        """What else to know about the fit."""
+        """Notes on the fit."""
         return self.run_.notes
 
     def _check(self) -> None:

@@ -23,19 +23,17 @@ def evaluate(
 ) -> dict[str, float]:
     """Compute TSB-AD's nine measures, each equal to TSB-AD 1.5 within rounding.
 
-    ======================  ======================================================================
-    ``AUC-PR, AUC-ROC``     rows one by one, all thresholds
-    ``VUS-PR, VUS-ROC``     events widened by up to ``window // 2`` rows: see :func:`vus`
-    ``Standard-F1``         rows one by one, at the best of all scores as threshold
-    ``PA-F1``               one predicted row makes its whole event predicted
-    ``Event-based-F1``      recall of events, precision of rows
-    ``R-based-F1``          range-based precision and recall
-    ``Affiliation-F``       nearness of predictions to events, against chance
-    ======================  ======================================================================
+    - AUC-PR, AUC-ROC: single rows, all thresholds
+    - VUS-PR, VUS-ROC: events widened by up to ``window // 2`` rows, see :func:`vus`
+    - Standard-F1: single rows, at the best of all scores as threshold
+    - PA-F1: one predicted row makes its whole event predicted
+    - Event-based-F1: recall of events, precision of rows
+    - R-based-F1: range-based precision and recall
+    - Affiliation-F: distance between predictions and events, relative to random predictions
 
-    The last five need predictions. Where none are given, each takes the threshold that is best
-    for itself: Standard-F1 from all scores, the others from 100 values evenly spaced from the
-    smallest to the largest score. That flatters every detector and suits comparisons only.
+    The last five need predictions. Without them, each measure uses its own best threshold:
+    Standard-F1 of all scores, the others of 100 values evenly spaced from the smallest to the
+    largest score. Such values serve to compare detectors; they are not reached in use.
 
     Parameters
     ----------
@@ -46,7 +44,7 @@ def evaluate(
     window
         The largest window of VUS, in rows; TSB-AD takes it from :func:`sliding_window`.
     predictions
-        0/1 for each row, from a threshold of one's own.
+        0/1 for each row, from a threshold of your own.
 
     Returns
     -------

@@ -53,9 +53,7 @@ class Forecast(AmplitudeSignal):
     """The forecast, and how far training rows lay off it."""
 
     key: ClassVar[str] = "forecast"
-    lines: ClassVar[Mapping[str, str]] = {
-        "forecast": "rows that the rows just before did not lead to expect"
-    }
+    lines: ClassVar[Mapping[str, str]] = {"forecast": "large one-step forecast residuals"}
 
     normal: Normal
     weights: Weights

@@ -42,7 +42,7 @@ class Spike(AmplitudeSignal):
     """How far training rows stood out."""
 
     key: ClassVar[str] = "spike"
-    lines: ClassVar[Mapping[str, str]] = {"spike": "single rows far from the rows around them"}
+    lines: ClassVar[Mapping[str, str]] = {"spike": "single rows that differ from their neighbours"}
 
     normal: Normal
     edge: Array  # (n_channels,), at most, in deviations

@@ -41,7 +41,7 @@ class Surge(NumbersSignal):
 
     key: ClassVar[str] = "surge"
     lines: ClassVar[Mapping[str, str]] = {
-        "surge": "many channels farther from their mean than recently"
+        "surge": "many channels deviate from their recent mean at once"
     }
 
     n_learned: ClassVar[int] = (

@@ -98,8 +98,8 @@ class LevelScale(WindowSignal):
 
     key: ClassVar[str] = "level_scale"
     lines: ClassVar[Mapping[str, str]] = {
-        "level": "levels outside the range of the training",
-        "scale": "swings wider or narrower than in the training",
+        "level": "means outside the training range",
+        "scale": "standard deviations outside the training range",
     }
     windowed = (
         Windowed(1, (("level", 0.5), ("scale", 1.0))),
@@ -122,7 +122,7 @@ class Relation(WindowSignal):
 
     key: ClassVar[str] = "relation"
     lines: ClassVar[Mapping[str, str]] = {
-        "relation": "channels that no longer move together as in the training"
+        "relation": "large residuals of a regression on the other channels"
     }
     windowed = (Windowed(1, (("relation", 0.5),)), Windowed(3, (("relation", 0.5),)))
 

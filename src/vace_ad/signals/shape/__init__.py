@@ -59,8 +59,8 @@ class Shape(Signal):
 
     key: ClassVar[str] = "shape"
     lines: ClassVar[Mapping[str, str]] = {
-        "position": "the shape of the curves",
-        "direction": "how the shape of the curves changes",
+        "position": "unusual shape of the curves",
+        "direction": "unusual change of the shape of the curves",
     }
 
     encoders: tuple[Encoder, ...]

@@ -48,13 +48,11 @@ def draw_cost(results: Results, methods: Sequence[str] = ()) -> Any:
                 arrowprops=_LEADER if far else None,
             )  # fmt: skip
         ax.set_ylabel("mean VUS-PR")
-        ax.set_xlabel(
-            "seconds for a fit and a score (processor time where taken), mean over series"
-        )
+        ax.set_xlabel("seconds for fit and score (processor time if measured), mean over series")
         ax.grid(color=GRID, linewidth=0.6)
         n = len(mine.families)
         ax.set_title(
-            f"Accuracy against cost on {n} series that all have, protocol {results.protocol}; "
+            f"Accuracy and cost on the {n} series that all have, protocol {results.protocol}; "
             f"area: peak memory, at most {most:,.0f} MB",
             fontsize=9,
         )

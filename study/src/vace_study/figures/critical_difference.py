@@ -1,4 +1,4 @@
-"""The critical-difference diagram: mean ranks on a line, bars over what cannot be told apart."""
+"""The critical-difference diagram: mean ranks, and bars where no difference is significant."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def draw_ranking(ranking: Ranking, protocol: str) -> Any:
         ax.set_title(
             f"Mean rank of VUS-PR over {ranking.n_series} series, protocol {protocol}; "
             f"Friedman p = {ranking.friedman_p:.2g}\n"
-            f"bars: not told apart (Wilcoxon with Holm, {ranking.level:g})"
+            f"bars: no significant difference (Wilcoxon with Holm, {ranking.level:g})"
         )
         return figure
 

@@ -44,6 +44,6 @@ def draw_geometry(results: Results, methods: Sequence[str] = ()) -> Any:
         ax.annotate(
             "isotropic", (0.99, 0.02), xycoords="axes fraction", color="#666666", ha="right"
         )
-        ax.set_title("Geometry of the training embeddings, a cross the mean over series")
+        ax.set_title("Geometry of the training embeddings; crosses are means over series")
         figure.legend(loc="outside lower center", ncols=min(3, len(names)))
         return figure

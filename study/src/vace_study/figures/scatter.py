@@ -46,7 +46,7 @@ def draw_scatter(results: Results, methods: Sequence[str] = ()) -> Any:
         axes[0, 0].set_ylabel(f"VUS-PR of {first}")
         handles, labels = axes[0, 0].get_legend_handles_labels()
         figure.legend(handles, labels, loc="outside right center", title="family")
-        figure.suptitle(f"Each mark a series, protocol {results.protocol}", x=0.02, ha="left")
+        figure.suptitle(f"Each mark is a series, protocol {results.protocol}", x=0.02, ha="left")
         return figure
 
 
