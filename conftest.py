@@ -9,7 +9,7 @@ from hypothesis import settings
 os.environ.setdefault("RAY_worker_niceness", "0")
 
 # The machine may be busy: an example that is slow once is no failure.
-settings.register_profile("default", deadline=None, max_examples=50)
+settings.register_profile("default", deadline=None, max_examples=30)
 settings.load_profile("default")
 
 

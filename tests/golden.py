@@ -16,11 +16,12 @@ import numpy as np
 
 FILE = Path(__file__).with_name("golden.json")
 EVERY = 7  # rows of which one is kept
+TRAINED_SHORT = {"iterations": 2, "batch_size": 32, "stride": 8}
 PRESETS = {
     "default": {},
     "shape": {"shape": "always"},
-    "paper": {"preset": "paper", "iterations": 2, "stride": 8},
-    "released": {"preset": "released", "iterations": 2, "stride": 8},
+    "paper": {"preset": "paper", **TRAINED_SHORT},
+    "released": {"preset": "released", **TRAINED_SHORT},
 }
 # Amplitude is float64 arithmetic in a fixed order; embeddings are float32 products, whose last
 # bits depend on the processor. The paper's presets train, and choose prototypes by k-means: there
@@ -63,6 +64,13 @@ def real() -> tuple[np.ndarray, np.ndarray] | None:
 
 
 CASES = {"synthetic": synthetic, "real": real}
+# What trains an encoder takes long: on the made series alone.
+KEPT = [
+    (case, preset)
+    for case in CASES
+    for preset in PRESETS
+    if case != "real" or preset not in ("paper", "released")
+]
 
 
 @cache
@@ -80,7 +88,7 @@ def computed(case: str, preset: str) -> dict[str, list[float]] | None:
 
 def main() -> None:
     """Write the file."""
-    golden = {f"{case} {preset}": computed(case, preset) for case in CASES for preset in PRESETS}
+    golden = {f"{case} {preset}": computed(case, preset) for case, preset in KEPT}
     if None in golden.values():
         sys.exit("the real series are missing: set VACE_DATA")
     FILE.write_text(json.dumps(golden, indent=0) + "\n")

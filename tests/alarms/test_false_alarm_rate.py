@@ -15,7 +15,7 @@ from scipy.stats import binom
 from alarms.feeds import Toy, run_feed
 from vace_ad.alarms.budget import Budget
 
-TRAIN, TEST, SEEDS, CHANNELS = 5000, 20_000, 3, 3
+TRAIN, TEST, SEEDS, CHANNELS = 5000, 10_000, 3, 3
 BUDGET = Budget(10, "rows")  # one false alarm in 1,000 rows
 # What limits learned from a finite sample may add, where the promise itself is a mean over samples.
 LEARNED = 1.5

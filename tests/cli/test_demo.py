@@ -18,6 +18,12 @@ def vace(monkeypatch, *arguments):
     assert ended.value.code == 0
 
 
+@pytest.fixture(autouse=True)
+def short(monkeypatch):
+    """Half the days."""
+    monkeypatch.setattr("vace_ad.demo.simulate", partial(simulate, days=15, train_days=5))
+
+
 def test_the_demo_finds_its_faults_as_detect_does_from_its_table(tmp_path, monkeypatch, capsys):
     out = tmp_path / "results"
     vace(monkeypatch, "demo", "--out", out)
@@ -27,7 +33,7 @@ def test_the_demo_finds_its_faults_as_detect_does_from_its_table(tmp_path, monke
     assert false <= 3
     assert "VUS-PR" in said
     scores, events = pl.read_csv(out / "scores.csv"), pl.read_csv(out / "events.csv")
-    assert len(scores) == 30 * 288
+    assert len(scores) == 15 * 288
     assert load(out / "model.vace").channels_[0] == "pump_speed"
     assert (out / "picture.png").stat().st_size > 20_000
     assert "plant.csv" in (out / "report.html").read_text()
@@ -44,8 +50,6 @@ def test_the_demo_needs_no_extra(tmp_path, monkeypatch, capsys):
         for loaded in [m for m in sys.modules if m == name or m.startswith(f"{name}.")]:
             monkeypatch.delitem(sys.modules, loaded)
         monkeypatch.setitem(sys.modules, name, None)
-    short = partial(simulate, days=15, train_days=5)  # what it finds is tested above
-    monkeypatch.setattr("vace_ad.demo.simulate", short)
     out = tmp_path / "results"
     vace(monkeypatch, "demo", "--out", out)
     assert "report.html" in capsys.readouterr().out

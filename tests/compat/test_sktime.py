@@ -6,7 +6,11 @@ import pytest
 
 from compat.series import QUICK, TRAIN, WRONG, series
 
-pytest.importorskip("sktime", reason="make test installs sktime", exc_type=ImportError)
+
+@pytest.fixture(autouse=True, scope="module")
+def installed() -> None:
+    """Imported by the worker that runs these tests, and not by all when they collect."""
+    pytest.importorskip("sktime", reason="make test installs sktime", exc_type=ImportError)
 
 
 @pytest.mark.filterwarnings("default")  # sktime's own code warns

@@ -14,36 +14,45 @@ import pytest
 from fleet.machines import QUICK, fleet
 from vace_ad.alarms import Budget
 from vace_ad.errors import InputError
+from vace_ad.fleet import executor
 from vace_ad.fleet.executor import is_dataset, most_rows
 from vace_ad.fleet.fleet import Fleet
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # Ray's own, at start
 
 
+@pytest.fixture(autouse=True)
+def few_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray starts a process for each part."""
+    monkeypatch.setattr(executor, "_FEW", 1)
+    monkeypatch.setattr(executor, "_MANY", 2)
+
+
 @pytest.fixture(scope="module")
 def ray() -> Iterator[Any]:
     found = pytest.importorskip("ray", reason="ray is not installed (extra ray)")
-    tests = str(Path(__file__).parents[1])
-    paths = os.pathsep.join(filter(None, [tests, os.environ.get("PYTHONPATH")]))
-    found.init(
-        num_cpus=2,
-        object_store_memory=100_000_000,
-        include_dashboard=False,
-        log_to_driver=False,
-        runtime_env={"env_vars": {"PYTHONPATH": paths, "OMP_NUM_THREADS": "1"}},
-    )
-    yield found
-    found.shutdown()
+    with pytest.MonkeyPatch.context() as patch:  # its processes have it from here
+        paths = filter(None, [str(Path(__file__).parents[1]), os.environ.get("PYTHONPATH")])
+        patch.setenv("PYTHONPATH", os.pathsep.join(paths))
+        patch.setenv("OMP_NUM_THREADS", "1")
+        found.init(
+            num_cpus=2,
+            object_store_memory=100_000_000,
+            include_dashboard=False,
+            log_to_driver=False,
+        )
+        yield found
+        found.shutdown()
 
 
 def test_the_same_answers_as_from_a_table(ray: Any) -> None:
-    normal, new = fleet(faulty=()), fleet(faulty=(1, 2))
+    normal, new = fleet(3, faulty=()), fleet(3, faulty=(1, 2))
     lost = new.head(5).with_columns(machine=pl.lit(None, dtype=pl.String))
     near = Fleet(by="machine", **QUICK).fit(normal)
     far = Fleet(by="machine", **QUICK).fit(ray.data.from_arrow(normal.to_arrow()))
     assert sorted(far.models_) == sorted(near.models_)
     expected = near.detect(new, budget=Budget(4, "week"))
-    data = ray.data.from_arrow(pl.concat([new, lost]).to_arrow()).repartition(3)
+    data = ray.data.from_arrow(pl.concat([new, lost]).to_arrow()).repartition(2)
     assert is_dataset(data)
     assert not is_dataset(new)
     found = far.detect(data, budget=Budget(4, "week"))

@@ -16,7 +16,7 @@ from vace_ad.fleet.runner import per_machine, run_fleet
 from vace_ad.fleet.task import Job
 from vace_ad.frames.read_options import ReadOptions, TrainingOptions
 
-ROWS = 2000
+ROWS = 1200
 
 
 @pytest.mark.data
@@ -24,7 +24,7 @@ def test_a_keyed_table_gives_the_events_of_its_machines(data_folder: Path, tmp_p
     files = sorted(data_folder.glob("*_SMD_*"))[:2]
     if len(files) < 2 or files[0].suffix != ".parquet":
         pytest.skip("no two SMD series as Parquet")
-    config = VACEConfig.from_preset(None, encoders=1)
+    config = VACEConfig.from_preset(None, encoders=1, widths=(8, 8, 8, 8))
     budget = Budget(90, "rows")
     tables = [pl.read_parquet(path).head(ROWS) for path in files]
     keyed = [t.with_columns(machine=pl.lit(p.stem)) for t, p in zip(tables, files, strict=True)]

@@ -18,7 +18,7 @@ pytest.importorskip("starlette", reason="pip install 'vace-ad[live]'")
 pytest.importorskip("uvicorn", reason="pip install 'vace-ad[live]'")
 pytest.importorskip("fastexcel", reason="pip install 'vace-ad[excel]'")
 
-INPUTS = 20  # for each target: the same ones on every machine
+INPUTS = 10  # for each target: the same ones on every machine
 
 
 def told(round_: Round) -> str:

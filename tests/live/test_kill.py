@@ -77,7 +77,7 @@ def killed(folder, receiver, given, rounds, core):
 
 
 @pytest.mark.parametrize(
-    ("core", "given", "rounds"), [("fake", FAKE, 60), ("vace", REAL, 10)], ids=["fake", "vace"]
+    ("core", "given", "rounds"), [("fake", FAKE, 32), ("vace", REAL, 10)], ids=["fake", "vace"]
 )
 def test_kills_lose_nothing_and_double_nothing(tmp_path, receiver, core, given, rounds):
     calm, wild = tmp_path / "calm", tmp_path / "wild"

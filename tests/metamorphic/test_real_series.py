@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::vace_ad.errors.VaceWarning"),  # constant channels
 ]
 FAMILIES = ("MSL", "SMD", "SMAP")
-TEST = 1500  # rows that are scored
+TEST = 900  # rows that are scored
 UNITS, ENGINES = 1e-6, 2e-4
 SCRIPT = """
 import sys, numpy as np, polars as pl, vace_ad
@@ -59,15 +59,14 @@ def near(found: np.ndarray, case: Case, bound: float) -> None:
     assert np.abs(found - case.scores).max() <= bound * case.scores.max()
 
 
-@pytest.mark.parametrize("units", ["powers of two", "any", "tiny", "huge"])
+@pytest.mark.parametrize("units", ["powers of two", "any", "tiny and huge"])
 def test_units_and_offsets(case: Case, units: str) -> None:
     rng = np.random.default_rng(0)
     width = case.train.width
     factor = {
         "powers of two": 2.0 ** rng.integers(-20, 20, width),
         "any": np.exp(rng.normal(size=width)),
-        "tiny": np.full(width, 1e-9),
-        "huge": np.full(width, 1e9),
+        "tiny and huge": np.where(np.arange(width) % 2, 1e-9, 1e9),
     }[units]
     offset = rng.normal(size=width) if units == "any" else np.zeros(width)
     still = case.train.to_numpy().std(axis=0) == 0  # what never moved has no unit of its own
@@ -86,11 +85,11 @@ def test_columns_in_another_order(case: Case) -> None:
     np.testing.assert_array_equal(case.detector.score(case.test.select(names)), case.scores)
 
 
-@pytest.mark.parametrize("size", [1, 7, 100, 1499])
+@pytest.mark.parametrize("size", [1, 7, 899])
 def test_cuts(case: Case, size: int) -> None:
     if size == 1:
         stream = case.detector.stream()
-        parts = [stream.add(row).scores for row in case.test.to_numpy()[:400]]
+        parts = [stream.add(row).scores for row in case.test.to_numpy()[:200]]
         found = np.concatenate(parts)
         np.testing.assert_array_equal(found, case.scores[: len(found)])
         return
@@ -99,11 +98,10 @@ def test_cuts(case: Case, size: int) -> None:
     np.testing.assert_array_equal(found, case.scores)
 
 
-@pytest.mark.parametrize("threads", [1, 2])
-def test_other_processes_and_threads(case: Case, tmp_path: Path, threads: int) -> None:
+def test_another_process_with_more_threads(case: Case, tmp_path: Path) -> None:
     case.detector.save(tmp_path / "m.vace")
     case.test.write_parquet(tmp_path / "t.parquet")
-    limit = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), str(threads))
+    limit = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "2")
     out = tmp_path / "s.npy"
     subprocess.run(
         [sys.executable, "-c", SCRIPT, tmp_path / "m.vace", tmp_path / "t.parquet", out],

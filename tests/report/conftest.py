@@ -30,13 +30,23 @@ def plant() -> ReportData:
     return make_plant(20_000, 10)
 
 
+@pytest.fixture(scope="session")
+def plant_page(plant: ReportData, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The report of the plant, which most tests open."""
+    path = tmp_path_factory.mktemp("plant") / "report.html"
+    write_report(plant, path)
+    return path
+
+
 @pytest.fixture
-def show(browser: Chromium, tmp_path: Path) -> Open:
+def show(browser: Chromium, plant: ReportData, plant_page: Path, tmp_path: Path) -> Open:
     """Write a report, open it, and insist that it loads without a complaint or a request."""
 
     def open_report(data: ReportData, **how: Any) -> Chromium:
-        path = tmp_path / "report.html"
-        write_report(data, path)
+        path = plant_page
+        if data is not plant:
+            path = tmp_path / "report.html"
+            write_report(data, path)
         browser.open(path, **how)
         assert browser.complaints == []
         assert browser.requests == [path.as_uri()]

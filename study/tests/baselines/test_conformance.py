@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+import torch
 
 from random_weights import (
     SMALL_DADA,
@@ -84,7 +85,8 @@ def quick(name):
     preset = name.removeprefix("vace-")
 
     def make(seed):
-        return VACE(preset=preset, random_state=seed, iterations=2, batch_size=8)
+        sizes = {"iterations": 2, "batch_size": 8, "widths": (16, 16, 16, 8)}
+        return VACE(preset=preset, random_state=seed, **sizes)
 
     return Method(name, make, method.settings)
 
@@ -108,10 +110,14 @@ def test_scores_are_one_finite_number_a_row(name):
 
 @pytest.mark.parametrize("name", METHODS)
 def test_a_seed_decides(name):
+    torch.manual_seed(5)
     scores = fitted(name).score(SERIES)
     again = quick(name).make(0)
+    before = torch.get_rng_state()
     again.fit(TRAIN)
     np.testing.assert_array_equal(scores, again.score(SERIES))
+    if resolve(name).settings.get("system"):  # a network leaves the random numbers of others alone
+        assert torch.equal(torch.get_rng_state(), before)
     other = fitted(name, seed=1).score(SERIES)
     if name != "vace":  # whose encoders count only where training has a rhythm
         assert np.array_equal(scores, other) is not resolve(name).seeded
@@ -127,7 +133,7 @@ def test_a_table_too_short_is_refused(name):
             fitted(name).score(short)
 
 
-@pytest.mark.parametrize("channels", [1, 40])
+@pytest.mark.parametrize("channels", [1, 12])
 @pytest.mark.parametrize("name", METHODS)
 def test_one_channel_and_many_one_of_them_constant(name, channels):
     train, series = table(300, channels), table(110, channels, seed=1)
@@ -136,16 +142,6 @@ def test_one_channel_and_many_one_of_them_constant(name, channels):
     detector = quick(name).make(0)
     detector.fit(train)
     assert np.isfinite(detector.score(series)).all()
-
-
-@pytest.mark.parametrize("name", [n for n in METHODS if quick(n).settings.get("system")])
-def test_a_network_leaves_the_random_numbers_of_others_alone(name):
-    torch = pytest.importorskip("torch")
-    torch.manual_seed(5)
-    before = torch.get_rng_state()
-    scores = quick(name).make(0).fit(TRAIN).score(SERIES)
-    assert torch.equal(torch.get_rng_state(), before)
-    np.testing.assert_array_equal(scores, fitted(name).score(SERIES))
 
 
 @pytest.mark.parametrize("name", [n for n in METHODS if quick(n).settings.get("system")])

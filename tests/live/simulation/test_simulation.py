@@ -1,4 +1,4 @@
-"""Simulated worlds: 1,200 of them on every run, and those that showed a bug by name."""
+"""Simulated worlds: 2,000 of them on every run, and those that showed a bug by name."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from vace_ad.live.sources.files import _Lines
 from vace_ad.live.status import Status
 from vace_ad.live.store import Store
 
-FIRST, BLOCK, BLOCKS = 1_000_000, 25, 48
+FIRST, BLOCK, BLOCKS = 1_000_000, 25, 80
 
 
 @pytest.mark.parametrize("block", range(BLOCKS))
