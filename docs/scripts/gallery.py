@@ -171,7 +171,8 @@ def page() -> str:
         "picture shows the three most suspected channels and the evidence with its limit. Gold",
         "marks labelled faults, red marks events. A fault counts as found if an event overlaps it.",
         "The constants of the detector were chosen on series of some of these families. Made by",
-        "`python docs/scripts/gallery.py`.",
+        "`python docs/scripts/gallery.py`; the picture of microservices is still of the alarm",
+        "rules of 0.2.0.",
         "",
     ]
     for piece in PIECES:

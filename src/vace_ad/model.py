@@ -138,8 +138,7 @@ class Model(LearnedAlone):
     ) -> Self:
         """Return the model updated with new normal rows; `accepted` tables count in full.
 
-        Scales, regressions, seasonality and encoders stay. Their statistics are updated from the
-        stored statistics of the old rows and from the new rows.
+        Scales, regressions, seasonality and encoders stay; the old rows are not needed.
         """
         watch, config = Stopwatch(), self.config
         all_parts, all_named = (self._parts(each) for each in (tables, accepted))

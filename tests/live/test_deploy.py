@@ -72,13 +72,13 @@ tests:
         exp_alerts:
           - exp_labels: {{severity: critical, instance: a}}
             exp_annotations:
-              summary: vace watch on a reads nothing; /readyz says why
+              summary: vace watch on a is not ready; /readyz gives the reason
       - eval_time: 40m
         alertname: VaceReadingsLate
         exp_alerts:
           - exp_labels: {{severity: warning, instance: a}}
             exp_annotations:
-              summary: more than 1 % of readings come too late on a; raise align.lateness
+              summary: more than 1 % of readings arrive too late on a; increase align.lateness
 """
     )
     command = ["promtool", "test", "rules", tmp_path / "test.yml"]
