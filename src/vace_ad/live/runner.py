@@ -18,11 +18,10 @@ from vace_ad.live.delivery import Delivery, teller
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import Detectors
 from vace_ad.live.entity import ELSEWHERE, FITTING, Entity
-from vace_ad.live.models import EntityModels, check_model
+from vace_ad.live.models import EntityModels, Retrainer, check_model
 from vace_ad.live.plugins import make_sink, make_source
 from vace_ad.live.records import Record
 from vace_ad.live.registry import Registry
-from vace_ad.live.retraining import Retrainer
 from vace_ad.live.silence import Silence
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.status import Status
@@ -74,7 +73,7 @@ class Watch:
         self.registry = Registry(
             config, self.models, self.store, self._checkpoint, tell, self.deploys
         )
-        self._retrainer = Retrainer(config.retrain, self.models, self.store, self._checkpoint)
+        self._retrainer = Retrainer(config, self.models, self.store, self._checkpoint)
         self.entities, self.known = self.registry.entities, self.registry.known
         self._no_score: dict[str, str] = {}  # entities, and why
         self._to_fit: set[str] = set()  # entities with all training rows
