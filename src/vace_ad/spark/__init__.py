@@ -14,7 +14,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,6 +46,7 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _NO_TIME = np.iinfo(np.int64).min
 _NUMERIC = ("double", "float", "int", "bigint", "smallint", "tinyint", "boolean")
 _KNOWN = 256  # models that a worker keeps ready
+_models: dict[bytes, VACE] = {}  # by the digest of their bytes, the least recently used first
 
 
 def fit(df: Any, by: str, time: str, **settings: Any) -> SparkModels:
@@ -205,31 +206,19 @@ def _quoted(name: str) -> str:
 
 def model_of(data: bytes) -> VACE:
     """The detector of a table's bytes; a worker keeps the last ones ready."""
-    return _model_of(hashlib.sha256(data).digest(), _Bytes(data))
-
-
-class _Bytes:
-    """Bytes that a cache knows by their digest alone."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Bytes)
-
-    def __hash__(self) -> int:
-        return 0
-
-
-@lru_cache(_KNOWN)
-def _model_of(digest: bytes, held: _Bytes) -> VACE:
     from vace_ad import load
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "key.vace"
-        path.write_bytes(held.data)
-        held.data = b""  # the cache need not keep them twice
-        return load(path)
+    digest = hashlib.sha256(data).digest()
+    model = _models.pop(digest, None)
+    if model is None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "key.vace"
+            path.write_bytes(data)
+            model = load(path)
+    _models[digest] = model  # at the end: the last to go
+    if len(_models) > _KNOWN:
+        del _models[next(iter(_models))]
+    return model
 
 
 def _fitted(rows: Any, settings: dict[str, Any]) -> bytes:
