@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from vace_ad.errors import StateError
-from vace_ad.live.align import Row
 from vace_ad.live.clock import Clock
 from vace_ad.live.detector import Rows
-from vace_ad.live.entity import Entity, Tell
+from vace_ad.live.entity import Entity, RowListener
 from vace_ad.live.pending import Queued
 from vace_ad.live.sinks import RowSink, Scored, Sink, SinkRefusedError
 from vace_ad.live.sources import Backoff
@@ -150,30 +149,21 @@ class Delivery:
             self._failed(error)
 
 
-def teller(sinks: Sequence[Sink[Any]]) -> Tell | None:
-    """Who tells these sinks of scored rows; None where none of them wants to hear."""
-    wanting = [sink for sink in sinks if isinstance(sink, RowSink)]
-    if not wanting:
+def row_listener(sinks: Sequence[Sink[Any]]) -> RowListener | None:
+    """A function that passes scored rows to the sinks that take them; None where none does."""
+    taking = [sink for sink in sinks if isinstance(sink, RowSink)]
+    if not taking:
         return None
-    bands = any(sink.bands for sink in wanting)
+    bands = any(sink.bands for sink in taking)
 
-    def tell(
-        entity: Entity,
-        rows: Sequence[Row],
-        cells: Rows,
-        scores: Sequence[float],
-        alarming: Sequence[bool],
-    ) -> None:
-        times = [row.time for row in rows]
-        channels = tuple(entity.channels)
-        scored = Scored(entity.name, channels, times, cells, list(scores), list(alarming))
+    def listen(entity: Entity, scored: Scored) -> None:
         if bands:
-            lower, upper = _expected(entity, times)
+            lower, upper = _expected(entity, scored.times)
             scored = scored._replace(expected=(lower + upper) / 2, lower=lower, upper=upper)
-        for sink in wanting:
+        for sink in taking:
             sink.rows(scored)
 
-    return tell
+    return listen
 
 
 def _expected(entity: Entity, times: Sequence[int]) -> Rows:

@@ -21,6 +21,7 @@ from vace_ad.live.detector import LiveModel, Rows, journal_matrix
 from vace_ad.live.pending import JournalRow
 from vace_ad.live.records import Record
 from vace_ad.live.score_history import ScoreHistory
+from vace_ad.live.sinks import Scored
 from vace_ad.live.store import Store
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from vace_ad.stream import Stream
 
 log = logging.getLogger("vace_ad.live")
-# Who hears of scored rows: the entity, its rows, their cells, scores, and whether it is in alarm.
-Tell = Callable[["Entity", Sequence[Row], Rows, Sequence[float], Sequence[bool]], None]
+RowListener = Callable[["Entity", Scored], None]  # is called with all rows that were scored
 LEARNING, FITTING, WATCHING = "learning", "fitting", "watching"
 ELSEWHERE = "watched elsewhere"  # its partition moved to another member of the group
 _ACCEPTED = 50  # patterns kept of one entity, the newest ones
@@ -47,10 +47,10 @@ class Entity:
         name: str,
         config: Config,
         model: LiveModel | None,
-        tell: Tell | None = None,
+        listener: RowListener | None = None,
         deploys: Deploys | None = None,
     ) -> None:
-        self.name, self._config, self.model, self._tell = name, config, model, tell
+        self.name, self._config, self.model, self._listener = name, config, model, listener
         self._settling = Settling(name, deploys or Deploys(config.deploys))
         self.aligner = Aligner(config.align)
         self.life = Lifecycle(name, config.alarms)
@@ -193,8 +193,9 @@ class Entity:
             self.start = row.time if self.start is None else self.start
             if self.phase == LEARNING and row.time - self.start >= self.learn:
                 self.phase, self.learned, self.trained = FITTING, self.n_rows, row.time
-        if changes is not None and self._tell is not None:
-            self._tell(self, rows, cells, scores, alarming)
+        if changes is not None and self._listener is not None:
+            times, channels = [row.time for row in rows], tuple(self.channels)
+            self._listener(self, Scored(self.name, channels, times, cells, scores, alarming))
         return messages
 
     def _judged(self, changes: Sequence[Any], score: float, idle: bool, time: int) -> list[Message]:

@@ -13,7 +13,7 @@ from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.config import Config
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import LiveModel
-from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity, Tell
+from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity, RowListener
 from vace_ad.live.entity_state import keep, restore
 from vace_ad.live.models import EntityModels
 from vace_ad.live.store import Store
@@ -30,11 +30,11 @@ class Registry:
         models: EntityModels,
         store: Store,
         checkpoint: Checkpoint,
-        tell: Tell | None = None,
+        listener: RowListener | None = None,
         deploys: Deploys | None = None,
     ) -> None:
         self._config, self._models, self._store = config, models, store
-        self._checkpoint, self._tell, self._deploys = checkpoint, tell, deploys
+        self._checkpoint, self._listener, self._deploys = checkpoint, listener, deploys
         self.entities: dict[str, Entity] = {}  # in memory, the longest idle first
         self.known: dict[str, str] = {}  # every entity and its phase, in words
         self._before: set[str] = set()  # not loaded since the start
@@ -68,7 +68,7 @@ class Registry:
         return entity
 
     def _new(self, name: str, model: LiveModel | None) -> Entity:
-        return Entity(name, self._config, model, self._tell, self._deploys)
+        return Entity(name, self._config, model, self._listener, self._deploys)
 
     def _load(self, name: str) -> Entity:
         try:

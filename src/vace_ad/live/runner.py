@@ -14,7 +14,7 @@ from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.clock import Clock
 from vace_ad.live.config import Config
 from vace_ad.live.database import DamagedError
-from vace_ad.live.delivery import Delivery, teller
+from vace_ad.live.delivery import Delivery, row_listener
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import Detectors
 from vace_ad.live.entity import ELSEWHERE, FITTING, Entity
@@ -68,10 +68,10 @@ class Watch:
         self._checkpoint = Checkpoint(
             config, self.store, self.status, self.deliveries, self._stopping, self.clock
         )
-        tell = teller([delivery.sink for delivery in self.deliveries])
+        listener = row_listener([delivery.sink for delivery in self.deliveries])
         self.deploys = Deploys(config.deploys, self.store.meta("deploys"))
         self.registry = Registry(
-            config, self.models, self.store, self._checkpoint, tell, self.deploys
+            config, self.models, self.store, self._checkpoint, listener, self.deploys
         )
         self._retrainer = Retrainer(config, self.models, self.store, self._checkpoint)
         self.entities, self.known = self.registry.entities, self.registry.known
