@@ -19,7 +19,7 @@ def pushed(tmp_path):
     """A watch that rows are pushed to."""
     data = config(tmp_path, server=SERVER, sink=[{"kind": "prometheus"}])
     from vace_ad.live.config import PluginSection
-    from vace_ad.live.sources.http import HttpSource
+    from vace_ad.live.sources.push import HttpSource
 
     source = PluginSection("http", HttpSource.SETTINGS())
     object.__setattr__(data, "source", source)

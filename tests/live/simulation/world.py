@@ -33,8 +33,7 @@ from vace_ad.live.runner import Watch
 from vace_ad.live.sections import AlarmSettings
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.sources.files import JsonLinesSource
-from vace_ad.live.sources.http import HttpSource
-from vace_ad.live.sources.push import FullError
+from vace_ad.live.sources.push import FullError, HttpSource
 from vace_ad.live.store import Store
 
 LATE = 3  # steps by which records may come late and still find their place

@@ -21,8 +21,7 @@ from vace_ad.live.alarms import iso
 from vace_ad.live.records import BadRecordError, read_time
 from vace_ad.live.server.auth import COOKIE, Attempts, sender_of, session
 from vace_ad.live.server.limits import body_of, finite, known_entity
-from vace_ad.live.sources.http import HttpSource
-from vace_ad.live.sources.push import FullError, PushSource
+from vace_ad.live.sources.push import FullError, HttpSource, PushSource
 
 if TYPE_CHECKING:
     from vace_ad.live.runner import Watch

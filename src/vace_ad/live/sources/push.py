@@ -1,19 +1,25 @@
-"""Shared by push sources: a bounded queue, and an acknowledgement when rows are stored."""
+"""HTTP push: programs send rows to the server, which answers when they are on disk.
+
+`PushSource` is shared by all kinds of push: a bounded queue, and an acknowledgement when rows are
+stored.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from vace_ad.errors import InputError
-from vace_ad.live.records import Record
+from vace_ad.live.records import BadRecordError, Record, from_csv, from_influx, from_json
 from vace_ad.live.settings import Settings, key
-from vace_ad.live.sources import Batch, Source
+from vace_ad.live.sources import Batch, NameSettings, Source
 
 _DRAINED = 20_000  # records of one batch, about
+_UNITS = {"ns": 1, "us": 10**3, "u": 10**3, "ms": 10**6, "s": 10**9}
 
 
 class FullError(InputError):
@@ -89,3 +95,32 @@ class PushSource(Source[P]):
         for done in left:
             if done.set_running_or_notify_cancel():
                 done.set_exception(FullError("the watch is stopping; send again later"))
+
+
+class HttpPushSettings(PushSettings, NameSettings):
+    """Keys of the source."""
+
+
+class HttpSource(PushSource[HttpPushSettings]):
+    """Records in the body of requests, in one of several formats."""
+
+    SETTINGS = HttpPushSettings
+
+    def __init__(self, settings: HttpPushSettings) -> None:
+        super().__init__(settings)
+        self._names = settings.names()
+
+    def parse(self, body: bytes, kind: str, precision: str = "ns") -> list[Record]:
+        """The records of a request by its content type; the first bad one refuses it whole."""
+        try:
+            text = body.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise BadRecordError(f"the body is not UTF-8: {error.reason}") from None
+        now = time.time_ns()
+        if kind == "text/csv":
+            return from_csv(text.splitlines(), self._names)
+        if kind == "text/plain":
+            if precision not in _UNITS:
+                raise BadRecordError(f"precision must be one of {', '.join(_UNITS)}")
+            return from_influx(text, self._names, now, _UNITS[precision])
+        return from_json(text, self._names, now)
