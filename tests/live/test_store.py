@@ -6,7 +6,7 @@ import pytest
 
 from vace_ad.errors import StateError
 from vace_ad.live.alarms import Alarm
-from vace_ad.live.pending import JournalRow, Pending
+from vace_ad.live.database import JournalRow, Pending
 from vace_ad.live.store import Store
 
 

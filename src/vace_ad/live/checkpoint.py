@@ -11,11 +11,11 @@ from typing import Any
 from vace_ad.live.alarms import Message, body
 from vace_ad.live.clock import Clock
 from vace_ad.live.config import Config
+from vace_ad.live.database import Pending
 from vace_ad.live.delivery import Delivery
 from vace_ad.live.entity import Entity
 from vace_ad.live.entity_state import keep
 from vace_ad.live.incidents import Incidents
-from vace_ad.live.pending import Pending
 from vace_ad.live.status import Status
 from vace_ad.live.store import Store
 

@@ -15,9 +15,9 @@ import numpy as np
 
 from vace_ad.errors import StateError
 from vace_ad.live.clock import Clock
+from vace_ad.live.database import Queued
 from vace_ad.live.detector import Rows
 from vace_ad.live.entity import Entity, RowListener
-from vace_ad.live.pending import Queued
 from vace_ad.live.sinks import RowSink, Scored, Sink, SinkRefusedError
 from vace_ad.live.sources import Backoff
 from vace_ad.live.status import Status

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from vace_ad.errors import StateError
+from vace_ad.live.database import Pending
 from vace_ad.live.detector import LiveModel, journal_matrix
 from vace_ad.live.entity import WATCHING, Entity
-from vace_ad.live.pending import Pending
 from vace_ad.live.store import Store
 
 _STATE = {  # key in the stored state: attribute
@@ -20,14 +20,8 @@ _STATE = {  # key in the stored state: attribute
     "accepted": "accepted", "hushed": "_hushed", "blind": "_blind", "idle": "idle",
     "trained": "trained", "model": "model_words",
 }  # fmt: skip
-_LATER = (
-    "accepted",
-    "hushed",
-    "blind",
-    "idle",
-    "trained",
-    "model",
-)  # keys that states of earlier releases lack
+# Keys that states of earlier releases lack.
+_LATER = ("accepted", "hushed", "blind", "idle", "trained", "model")
 
 
 def keep(entity: Entity, pending: Pending, snapshot: bool | None = None) -> None:

@@ -17,6 +17,8 @@ from vace_ad.errors import StateError
 from vace_ad.executors.lock import file_lock  # filelock would be a second kind of lock
 from vace_ad.live.database import (
     VERSION,
+    Pending,
+    Queued,
     checksum,
     make_private,
     open_database,
@@ -24,7 +26,6 @@ from vace_ad.live.database import (
     reports_damage,
     verify,
 )
-from vace_ad.live.pending import Pending, Queued
 
 _IN_USE = "{} is in use by another watch; stop that one first, or start with another [state] path"
 
