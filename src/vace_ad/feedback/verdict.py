@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, Self, cast
 
@@ -20,10 +20,6 @@ from vace_ad.errors import FeedbackError
 NORMAL, FAULT, UNDO = "normal", "fault", "undo"
 What = Literal["normal", "fault", "undo"]
 LONGEST_NOTE = 2_000
-_FIELDS = {
-    "id", "verdict", "start", "end", "rows", "digest", "channels", "note", "who", "when", "of",
-    "pattern",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -77,7 +73,7 @@ class Verdict:
         """The reverse of `to_plain`; refuses what does not hold."""
         if not isinstance(plain, Mapping):
             raise FeedbackError("it is no JSON object")
-        foreign = sorted(set(plain) - _FIELDS)
+        foreign = sorted(set(plain) - {field.name for field in fields(cls)})
         if foreign:
             raise FeedbackError(f"it has a field {foreign[0][:40]!r}, which feedback does not know")
         id, verdict = _text(plain, "id", 64), _text(plain, "verdict", 16)

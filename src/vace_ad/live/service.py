@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -198,15 +198,12 @@ def _aside(config: Config) -> Iterator[Config]:
 def _state_words(path: Path) -> str:
     if not path.exists():
         return "new"
-    store = Store(path)
-    try:
+    with closing(Store(path)) as store:
         return (
             f"goes on with {plural(len(store.roster()), 'entity', 'entities')}, "
             f"{plural(store.n_open(), 'open alarm')}, "
             f"{plural(sum(store.waiting().values()), 'unsent message')}"
         )
-    finally:
-        store.close()
 
 
 def backtest(
@@ -224,9 +221,8 @@ def backtest(
         watch = Watch(config, make(config), source, clock)
         watch.run()
         _check_span(source, watch, span, config.model.learn or 0)
-        store = Store(config.state.path)
-        found = store.alarms(limit=100_000)
-        store.close()
+        with closing(Store(config.state.path)) as store:
+            found = store.alarms(limit=100_000)
     recent = [alarm for alarm in found if read_time(alarm["onset"]) >= source.newest - span]
     return sorted(recent, key=lambda alarm: str(alarm["onset"])), watch
 
