@@ -33,7 +33,7 @@ def test_all_of_a_transaction_or_nothing(store):
     assert store.position == {"n": 1}
     assert store.waiting() == {"hook": 1}
     assert store.roster() == [("p", 1, "watching")]
-    again = store.again()
+    again = store.reopen()
     assert again.journal("p") == [(0, 1, b"x")]
     again.close()
 

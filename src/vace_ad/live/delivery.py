@@ -34,7 +34,7 @@ class Delivery:
         self, name: str, sink: Sink[Any], store: Store, status: Status, clock: Clock | None = None
     ) -> None:
         self.name, self.sink, self._clock = name, sink, clock or Clock()
-        self._store_of, self._status = store, status
+        self._store, self._status = store, status
         self._call, self._stopping = threading.Event(), threading.Event()
         self._backoff = Backoff(first=0.2)
         self._repeated = 0.0
@@ -45,7 +45,7 @@ class Delivery:
         """Start the thread."""
         self._thread.start()
 
-    def call(self) -> None:
+    def wake(self) -> None:
         """Wake the thread: there is something to send."""
         self._call.set()
 
@@ -56,7 +56,7 @@ class Delivery:
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        store = self._store_of.again()
+        store = self._store.reopen()
         try:
             while not self._stopping.is_set():
                 self._call.wait(_PATIENCE)

@@ -204,7 +204,7 @@ class Retrainer:
         if isinstance(found, Exception):
             words = f"a newer model could not be trained: {found}"
         elif found is not None and found is not entity.model:
-            messages = entity.renew(found, self._store)
+            messages = entity.switch_model(found, self._store)
         entity.model_words = words
         log.info("%s: %s", ascii(entity.name), words)
         self._checkpoint.update(entity, messages)

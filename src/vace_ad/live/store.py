@@ -63,7 +63,7 @@ class Store:
                 f"{VERSION}); start with another [state] path"
             )
 
-    def again(self) -> Store:
+    def reopen(self) -> Store:
         """The same file for another thread."""
         return Store(self.path, self._outbox, prepared=True)
 
@@ -131,7 +131,7 @@ class Store:
         return self._queue(pending.outbox)
 
     def _queue(self, messages: Iterable[tuple[str, dict[str, Any], int]]) -> int:
-        """Put messages into the outbox; an unsent update gives way to a newer one."""
+        """Put messages into the outbox; a newer message replaces an unsent update."""
         db, touched = self._db, set()
         for sink, body, came in messages:
             if body["what"] != "open":

@@ -92,17 +92,17 @@ class SparkModels:
 
     def detect(self, df: Any, budget: str | None = None) -> Any:
         """The events of each key's rows, as a DataFrame; keys without a model say so in `error`."""
-        return self._together(df, partial(_events, time=self.time, budget=budget), _EVENT)
+        return self._cogrouped(df, partial(_events, time=self.time, budget=budget), _EVENT)
 
     def score(self, df: Any) -> Any:
         """The score of every row, as a DataFrame of key, time and score."""
-        return self._together(df, partial(_scores, time=self.time), self._scored)
+        return self._cogrouped(df, partial(_scores, time=self.time), self._scored)
 
     @property
     def _scored(self) -> Columns:
         return {self.time: "timestamp", "score": "double", "error": "string"}
 
-    def _together(self, df: Any, work: Any, columns: Columns) -> Any:
+    def _cogrouped(self, df: Any, work: Any, columns: Columns) -> Any:
         """What work finds in each key's rows, beside its model."""
         by = self.by
 
@@ -197,7 +197,7 @@ def _schema(columns: Columns) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A column's name, whatever signs are in it."""
+    """A column's name in backquotes, so that it may contain any character."""
     return "`" + name.replace("`", "``") + "`"
 
 

@@ -297,7 +297,7 @@ def test_an_entity_is_forgotten_with_its_alarms_and_its_state(pushed):
     assert (answer[0], answer[2]) == (200, {"forgotten": "p1"})
     assert [one["name"] for one in ask(f"{url}/api/entities")[2]["entities"]] == ["p2"]
     assert [one["entity"] for one in ask(f"{url}/api/alarms?state=open")[2]] == ["p2"]
-    with closing(watch.store.again()) as store:
+    with closing(watch.store.reopen()) as store:
         assert store.entity("p1") is None
         assert store.journal("p1") == []
         assert store.entity("p2") is not None

@@ -238,7 +238,7 @@ class NoThread:
         self._world, self._delivery = world, delivery
 
     def start(self):
-        self.store = self._delivery._store_of.again()
+        self.store = self._delivery._store_of.reopen()
         self.store._db = Db(self._world, self.store._db)
 
     def join(self, seconds):
@@ -465,7 +465,7 @@ class World:
         delivery._thread = NoThread(self, delivery)
         watch.deliveries.append(delivery)
         if self._keeper is None:
-            self._keeper = watch.store.again()
+            self._keeper = watch.store.reopen()
         watch.store._db = Db(self, watch.store._db)
         self.watch = watch  # from here on it can die
         watch.start()

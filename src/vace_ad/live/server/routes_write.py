@@ -70,7 +70,7 @@ class WriteRoutes:
         now = None if mark == "undo" else datetime.now(UTC).isoformat(timespec="seconds")
 
         def write() -> bool:
-            with closing(self._watch.store.again()) as store:
+            with closing(self._watch.store.reopen()) as store:
                 if mark != "acknowledge":  # one verdict an alarm: the last one counts
                     store.mark(alarm, "fault" if column == "normal" else "normal", None)
                 return store.mark(alarm, column, now)

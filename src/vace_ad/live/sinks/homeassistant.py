@@ -18,7 +18,7 @@ from vace_ad.live.sinks.mqtt import Publisher
 from vace_ad.live.sources.mqtt import BrokerSettings
 from vace_ad.version import __version__
 
-_LONGEST = 255  # signs that a state of Home Assistant may have
+_LONGEST = 255  # characters that a state of Home Assistant may have
 
 
 class HomeAssistantSettings(BrokerSettings):
@@ -87,7 +87,7 @@ class HomeAssistantSink(RowSink[HomeAssistantSettings]):
             self._publish(name)
 
     def _publish(self, entity: str) -> None:
-        """The state of an entity; before the first one, what Home Assistant is to make of it."""
+        """Publish the state of an entity; before the first one, its discovery messages."""
         session = self._publisher.connected()
         if session != self._session:  # the broker may have forgotten what it kept
             self._session, self._told = session, set()
@@ -116,7 +116,7 @@ class HomeAssistantSink(RowSink[HomeAssistantSettings]):
         }
 
     def close(self) -> None:
-        """Say that we are gone, as the broker would if we could not."""
+        """Publish "offline", as the broker does when the connection is lost."""
         self._publisher.close(self._status, "offline")
 
 
@@ -127,7 +127,7 @@ def key_of(entity: str) -> str:
 
 
 def discovery(entity: str, settings: HomeAssistantSettings) -> dict[str, dict[str, Any]]:
-    """What Home Assistant is to make of an entity, by the topic of its configuration."""
+    """The discovery messages of an entity, by topic."""
     slug, prefix = key_of(entity), settings.discovery
     shared = {
         "state_topic": f"{settings.topic}/{slug}/state",

@@ -100,7 +100,7 @@ class RemoteWriteSink(RowSink[RemoteWriteSettings]):
             self._post(samples)
 
     def flush(self) -> bool:
-        """Write what rows told, the oldest first; what the server refuses for good is dropped."""
+        """Write the samples that wait, the oldest first; those refused for good are dropped."""
         sent = False
         while True:
             with self._lock:
@@ -108,7 +108,7 @@ class RemoteWriteSink(RowSink[RemoteWriteSettings]):
             if not some:
                 return sent
             try:
-                self._halves(some, _HALVINGS)
+                self._write_halves(some, _HALVINGS)
             except SinkRefusedError:
                 raise
             except BaseException:
@@ -118,7 +118,7 @@ class RemoteWriteSink(RowSink[RemoteWriteSettings]):
                 raise
             sent = True
 
-    def _halves(self, samples: list[Sample], halvings: int) -> None:
+    def _write_halves(self, samples: list[Sample], halvings: int) -> None:
         """Write samples; of refused ones, the half that is good."""
         try:
             self._post(samples)
@@ -129,8 +129,8 @@ class RemoteWriteSink(RowSink[RemoteWriteSettings]):
             if len(times) == 1:
                 return  # older than what the server has, as after a restart
             middle = times[len(times) // 2]
-            self._halves([one for one in samples if one[1] < middle], halvings - 1)
-            self._halves([one for one in samples if one[1] >= middle], halvings - 1)
+            self._write_halves([one for one in samples if one[1] < middle], halvings - 1)
+            self._write_halves([one for one in samples if one[1] >= middle], halvings - 1)
 
     def _post(self, samples: Sequence[Sample]) -> None:
         series: dict[Labels, list[tuple[int, float]]] = {}

@@ -108,7 +108,7 @@ class _Lines:
         return ([rest], False) if rest.strip() else self._read()
 
     def _following(self) -> Path:
-        """The file after the one at hand: it may have been moved away as well meanwhile."""
+        """The file after the current one; it may itself have been rotated meanwhile."""
         assert self._file is not None
         mine = os.fstat(self._file.fileno())
         later = []

@@ -62,7 +62,7 @@ def channel_of(name: str, labels: Iterable[tuple[str, str]]) -> str:
     return f"{whole[: LONGEST_NAME - 13]}…{digest}"
 
 
-def gathered(cells: Iterable[tuple[str, int, str, float]], several: Several) -> list[Record]:
+def to_records(cells: Iterable[tuple[str, int, str, float]], several: Several) -> list[Record]:
     """Records out of (entity, time, channel, value), a record for each entity and time."""
     rows: dict[tuple[int, str], dict[str, list[float]]] = {}
     for entity, time, channel, value in cells:

@@ -10,7 +10,7 @@ from vace_ad.live import prompb
 from vace_ad.live.records import BadRecordError, Record, read_name, read_number
 from vace_ad.live.settings import Text, Texts, key
 from vace_ad.live.sources.push import PushSettings, PushSource
-from vace_ad.live.sources.rates import COUNTER, Rates, Several, channel_of, gathered
+from vace_ad.live.sources.rates import COUNTER, Rates, Several, channel_of, to_records
 
 _NOT_NAMED = ("__name__", "job")  # labels that are no part of a channel's name
 _BUCKET = "_bucket"
@@ -141,7 +141,7 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
                 found = self._rates.of(counter, time, value)
             if found is not None:
                 cells.append((entity, time, channel, found))
-        return gathered(cells, self.settings.several)
+        return to_records(cells, self.settings.several)
 
     def _position(self) -> dict[str, Any]:
         known = sorted(self._counters.items())
