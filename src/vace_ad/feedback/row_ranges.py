@@ -105,11 +105,8 @@ def merge_matches(found: Sequence[Stretch], named: Sequence[Stretch]) -> list[St
         same = [
             x for x in found if x.pattern == one.pattern and x.start < one.end and x.end > one.start
         ]
-        start, end = (
-            min([one, *same], key=lambda x: x.start),
-            max([one, *same], key=lambda x: x.end),
-        )
-        whole.append(one._replace(start=start.start, end=end.end))
+        start, end = min(x.start for x in (one, *same)), max(x.end for x in (one, *same))
+        whole.append(one._replace(start=start, end=end))
         found = [x for x in found if x not in same]
     return [*found, *whole]
 

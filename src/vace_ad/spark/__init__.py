@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -291,15 +291,3 @@ def framed(by: str, key: Any, columns: dict[str, Any], wanted: Columns) -> Any:
 
 def _number(kind: str) -> bool:
     return kind in _NUMERIC or kind.startswith("decimal")
-
-
-def cells_of(rows: Any, channels: Sequence[str]) -> NDArray[np.float64]:
-    """A key's rows as a matrix (n, n_channels), NaN where a cell is empty."""
-    return np.asarray(rows[list(channels)].to_numpy(dtype=np.float64, na_value=np.nan))
-
-
-def pieces(rows: Iterator[Any]) -> Any:
-    """A key's rows of one micro-batch as one table."""
-    import pandas as pd
-
-    return pd.concat(list(rows), ignore_index=True)
