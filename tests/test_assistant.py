@@ -43,9 +43,9 @@ def test_files_are_those_of_the_folder_and_links_lead_nowhere(desk):
     for name in ("../secret.csv", "link.csv", "/etc/passwd", "a/../../secret.csv"):
         with pytest.raises(InputError, match="not in the folders"):
             desk.detect(name)
-    with pytest.raises(InputError, match="is no file"):
+    with pytest.raises(InputError, match="is not a file"):
         desk.detect("nope.csv")
-    with pytest.raises(ConfigError, match="is no folder"):
+    with pytest.raises(ConfigError, match="is not a folder"):
         Desk([desk._folders[0] / "nope"])
     with pytest.raises(ConfigError, match="no folder"):
         Desk([])

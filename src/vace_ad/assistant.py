@@ -32,17 +32,17 @@ _INSTRUCTIONS = (
 
 
 class Desk:
-    """The answers, within the folders that were named."""
+    """The tools, restricted to the folders that were named."""
 
     def __init__(self, folders: Sequence[Path], states: Sequence[Path] = ()) -> None:
         if not folders:
             raise ConfigError("no folder was named; say which one may be read: --allow data/")
         for folder in folders:
             if not folder.is_dir():
-                raise ConfigError(f"--allow {folder}: is no folder; name one that exists")
+                raise ConfigError(f"--allow {folder}: is not a folder; name one that exists")
         for state in states:
             if not state.is_file():
-                raise ConfigError(f"--state {state}: is no file; name the [state] path of a watch")
+                raise ConfigError(f"--state {state}: is not a file; name the state of a watch")
         self._folders = [folder.resolve() for folder in folders]
         self._states = list(states)
 
@@ -58,7 +58,7 @@ class Desk:
     def _file(self, name: str) -> Path:
         path = self._inside(name)
         if not path.is_file():
-            raise InputError(f"{name!r} is no file; list_files says what there is")
+            raise InputError(f"{name!r} is not a file; list_files says what there is")
         return path
 
     # ----------------------------------------------------------------------- tools
@@ -224,7 +224,7 @@ def _mean(values: Any) -> float | None:
 
 
 def server(desk: Desk, *, write: bool = False) -> Any:
-    """The server with its tools; errors that a person can mend are said, others are not shown."""
+    """The server with its tools; errors of the caller are passed on, others are hidden."""
     with needs("mcp", "mcp", "`vace mcp`"):
         from mcp.server import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError

@@ -88,7 +88,7 @@ def test_what_people_said_outlives_an_update(store):
 def test_foreign_files_are_refused(tmp_path):
     path = tmp_path / "state"
     path.write_bytes(b"not a database at all" * 100)
-    with pytest.raises(StateError, match="no state of vace watch"):
+    with pytest.raises(StateError, match="not a state file of vace watch"):
         Store(path)
     old = tmp_path / "old"
     store = Store(old)

@@ -160,7 +160,7 @@ def _times(what: Any, zone: str | None) -> tuple[np.datetime64 | None, np.dateti
         return None, None
     start, end = (x if isinstance(x, np.datetime64) else moment(str(x), zone) for x in what)
     if np.isnat(start) or np.isnat(end):
-        raise FeedbackError(f"{what!r} are no times; write ('2026-01-31T13:45', …)")
+        raise FeedbackError(f"{what!r} are not times; write ('2026-01-31T13:45', …)")
     return start.astype("datetime64[ns]"), end.astype("datetime64[ns]")
 
 

@@ -1,8 +1,8 @@
 """The lifecycle of alarms: open, update, resolve; an alarm keeps its id over a restart.
 
 `vace_ad.alarms.feed` gives the events of one stream, and what is known of each. An alarm joins the
-events of an entity that follow each other within `resolve_after`, speaks by the strongest of them,
-and also covers missing data and missing scores.
+events of an entity that follow each other within `resolve_after` and is described by the strongest
+of them. There are also alarms for missing data and missing scores.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 NO_SCORE = "no score"
 _CHANNELS = 5  # named in a message
-_READ = 3  # of them, those told with their value and what was expected
+_READ = 3  # of them, how many with value and expected value
 _PATTERNS = 8  # kept of one alarm
 
 
@@ -287,7 +287,7 @@ def iso(time: int) -> str:
 
 
 def _words(event: Event, reason: str | None) -> str:
-    """What there is to say of the strongest event."""
+    """The strongest event in words."""
     blamed = ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:3])
     where = f" in {blamed}" if blamed else ""
     where += f" ({reading_words(event.readings[0])})" if event.readings else ""
@@ -297,7 +297,7 @@ def _words(event: Event, reason: str | None) -> str:
 
 
 def _stronger(known: Event | None, event: Event) -> Event:
-    """The event to speak of: the stronger one, with what only the other tells."""
+    """The event to report: the stronger one, with what only the other one has."""
     event = replace(event, shares=event.shares[:_CHANNELS], readings=event.readings[:_READ])
     if known is None:
         return event

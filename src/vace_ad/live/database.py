@@ -111,7 +111,7 @@ def open_database(path: Path, *, prepared: bool = False) -> sqlite3.Connection:
         if not prepared:
             _prepare(database)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise StateError(f"{path} is no state of vace watch: {error}") from None
+        raise StateError(f"{path} is not a state file of vace watch: {error}") from None
     return database
 
 
@@ -150,7 +150,7 @@ def verify(name: str, total: int | None, *parts: object) -> None:
 
 
 def read_json(text: Any) -> Any:
-    """JSON of a column; what is no text counts as JSON that cannot be read."""
+    """JSON of a column; anything but text counts as JSON that cannot be read."""
     if not isinstance(text, str):
         raise json.JSONDecodeError(f"{type(text).__name__} in place of a text", "", 0)
     return json.loads(text)

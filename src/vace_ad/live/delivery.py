@@ -24,7 +24,7 @@ from vace_ad.live.status import Status
 from vace_ad.live.store import Store
 
 log = logging.getLogger("vace_ad.live")
-_PATIENCE = 0.5  # seconds between looks at the outbox when nobody calls
+_PATIENCE = 0.5  # seconds between polls of the outbox
 
 
 class Delivery:
@@ -38,7 +38,7 @@ class Delivery:
         self._call, self._stopping = threading.Event(), threading.Event()
         self._backoff = Backoff(first=0.2)
         self._repeated = 0.0
-        self.sent = 0  # number of the last message that is done with; the watch takes it out
+        self.sent = 0  # number of the last message handled; the watch deletes them from the outbox
         self._thread = threading.Thread(target=self._run, name=f"sink-{name}", daemon=True)
 
     def start(self) -> None:
@@ -93,7 +93,7 @@ class Delivery:
         if isinstance(self.sink, RowSink):
             try:
                 sent = self.sink.flush()
-            except Exception as error:  # as above
+            except Exception as error:  # a plug-in may fail in any way
                 self._failed(error)
             else:
                 if sent:

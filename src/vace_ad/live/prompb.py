@@ -51,7 +51,7 @@ def _snappy() -> Any:
 
 
 def check_installed() -> None:
-    """Say now, not at the first request, what is missing."""
+    """Raise MissingExtraError now, not at the first request."""
     _request()
     _snappy()
 

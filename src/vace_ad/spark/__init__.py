@@ -5,8 +5,8 @@
     events = models.detect(new)                       # a DataFrame of events
     alarms = models.stream(spark.readStream…)         # a streaming DataFrame of alarms
 
-Every key is worked off by the same code as one table by itself, so scores and events are the same,
-row for row. What goes wrong with a key is its row, in the column `error`, and stops no other.
+Every key is processed by the same code as a single table, so scores and events are the same, row
+for row. An error of one key is a row with the column `error`; the other keys continue.
 """
 
 from __future__ import annotations
@@ -162,7 +162,7 @@ def _numbered(df: Any, by: str, time: str) -> Any:
 
     for name in (by, time):
         if name not in df.columns:
-            raise ConfigError(f"{name!r} is no column; there are {', '.join(df.columns)}")
+            raise ConfigError(f"{name!r} is not a column; there are {', '.join(df.columns)}")
     dotted = next((name for name in df.columns if "." in name), None)
     if dotted is not None:
         plain = dotted.replace(".", "_")

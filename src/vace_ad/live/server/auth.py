@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from vace_ad.live.settings import is_loopback
 
 BURST = 10  # wrong tokens at once
-SECONDS = 6.0  # until one more may come
+SECONDS = 6.0  # until one more is checked
 _ADDRESSES = 10_000  # remembered at most
 COOKIE = "vace_session"
 _KEY = "ocp-apim-subscription-key"  # in which clients of Azure send their token
@@ -100,9 +100,9 @@ class Guard:
             host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
             sender = urlsplit(headers.get("origin", "")).netloc
         except ValueError:  # a bracket without its other half
-            return _refused(400, "the host or the origin is no address")
+            return _refused(400, "the host or the origin is not an address")
         if self._local and not (is_loopback(host) or host == self._link):
-            # a page of another site that had its name point here
+            # DNS rebinding: the name of another site resolves to this address
             return _refused(421, "this address is not ours")
         foreign = "origin" in headers and sender != headers.get("host")
         if scope["method"] not in ("GET", "HEAD") and foreign:

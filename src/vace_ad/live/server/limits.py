@@ -43,7 +43,7 @@ def known_entity(watch: Watch, name: str) -> str:
 
 
 def finite(value: float | None) -> float | None:
-    """The value, or None where it is no finite number."""
+    """The value, or None where it is not a finite number."""
     return value if value is not None and math.isfinite(value) else None
 
 

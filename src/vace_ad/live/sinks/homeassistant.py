@@ -41,7 +41,7 @@ class HomeAssistantSink(RowSink[HomeAssistantSettings]):
         self._status = f"{settings.topic}/status"
         self._publisher = Publisher(settings, "-homeassistant", will=(self._status, "offline"))
         self._lock = threading.Lock()
-        self._told: set[str] = set()  # entities that Home Assistant knows, in this session
+        self._announced: set[str] = set()  # entities that Home Assistant knows, in this session
         self._session = -1
         self._scores: dict[str, float] = {}  # that are not sent yet
         self._open: dict[str, dict[str, Body]] = {}  # open alarms by entity
@@ -74,7 +74,7 @@ class HomeAssistantSink(RowSink[HomeAssistantSettings]):
         return bool(scores)
 
     def send(self, messages: Sequence[Body]) -> None:
-        """Tell what is open now, of each entity that there is news of."""
+        """Publish the open alarms of every entity in these messages."""
         names = []
         for message in messages:
             name = message["entity"] or "source"
@@ -90,12 +90,12 @@ class HomeAssistantSink(RowSink[HomeAssistantSettings]):
         """Publish the state of an entity; before the first one, its discovery messages."""
         session = self._publisher.connected()
         if session != self._session:  # the broker may have forgotten what it kept
-            self._session, self._told = session, set()
+            self._session, self._announced = session, set()
             self._publisher.publish(self._status, "online", retain=True)
-        if entity not in self._told:
+        if entity not in self._announced:
             for topic, config in discovery(entity, self.settings).items():
                 self._publisher.publish(topic, json.dumps(config), retain=True)
-            self._told.add(entity)
+            self._announced.add(entity)
         topic = f"{self.settings.topic}/{key_of(entity)}/state"
         self._publisher.publish(topic, json.dumps(self._state(entity)), retain=True)
 

@@ -23,7 +23,7 @@ class Batch(NamedTuple):
 
     records: list[Record]
     position: Any  # plain values, stored as JSON
-    bad: int = 0  # pieces that were no records
+    bad: int = 0  # items that are not records
     why: str = ""  # what was wrong with the first of them
     end: bool = False  # nothing will follow
 
@@ -66,7 +66,7 @@ class Source(Generic[S]):
         return []
 
     def note(self, words: str) -> None:
-        """Have something logged, once."""
+        """Log a message once."""
         if words not in self._noted and len(self._noted) < _NOTES:
             self._noted.add(words)
             self.notes.append(words)

@@ -64,7 +64,7 @@ class _Lines:
         self.close()
         path = path or self._path
         if path.exists() and not path.is_file():  # opening a pipe might never end
-            self.problem = f'{path} is no file; a pipe is read with path = "-" and < PIPE'
+            self.problem = f'{path} is not a file; a pipe is read with path = "-" and < PIPE'
             return
         try:
             self._file = path.open("rb")

@@ -55,7 +55,7 @@ class Histograms:
     ) -> tuple[Histogram, float] | None:
         """What was observed since the last point, and in how many seconds; None for a first one.
 
-        One that began anew, or that has other buckets, counts from its own start.
+        A histogram that was reset, or whose buckets changed, counts from its own start.
         """
         before = self._last.pop(key, None)
         if before is not None and time <= before[0]:

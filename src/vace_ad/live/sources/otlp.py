@@ -41,7 +41,7 @@ class DataPoint(NamedTuple):
     time: int  # nanoseconds
     name: str
     labels: Labels  # in the channel's name
-    series: Labels  # all of them: what tells a counter from others
+    series: Labels  # all of them, which identify a counter
     kind: str  # "gauge", "delta", "cumulative"
     value: float | Histogram
     start: int = 0  # since when a delta or a histogram counts
@@ -218,7 +218,7 @@ def _percentile(level: float) -> str:
 
 
 def _labels(attributes: Any) -> dict[str, str]:
-    """Attributes as text; lists and maps are no names."""
+    """Attributes as text; lists and maps are left out."""
     found = {}
     for one in attributes:
         which = one.value.WhichOneof("value")

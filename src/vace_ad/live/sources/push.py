@@ -23,7 +23,7 @@ _UNITS = {"ns": 1, "us": 10**3, "u": 10**3, "ms": 10**6, "s": 10**9}
 
 
 class FullError(InputError):
-    """More came than can be kept in memory; the sender must wait."""
+    """The queue is full; the sender must wait."""
 
 
 class PushSettings(Settings):
@@ -48,7 +48,7 @@ class PushSource(Source[P]):
         self._ready = threading.Condition()
 
     def push(self, items: Sequence[Any]) -> Future[None]:
-        """Take items over; the future is done when they are kept."""
+        """Queue items; the future is done when they are stored."""
         done: Future[None] = Future()
         with self._ready:
             if self._pending + len(items) > self.settings.pending and self._pending:
@@ -80,14 +80,14 @@ class PushSource(Source[P]):
         return self._count
 
     def acknowledge(self, position: Any) -> None:
-        """Answer the requests whose records are kept."""
+        """Answer the requests whose records are stored."""
         while self._waiting and self._waiting[0][0] <= position:
             _, done = self._waiting.popleft()
             if done.set_running_or_notify_cancel():
                 done.set_result(None)
 
     def close(self) -> None:
-        """Requests that are not kept get no good answer."""
+        """Answer requests whose records are not stored with an error."""
         with self._ready:
             left = [done for _, done in self._waiting] + [done for _, done in self._queue]
             self._waiting.clear()

@@ -12,7 +12,7 @@ from vace_ad.live.settings import Text, Texts, key
 from vace_ad.live.sources.push import PushSettings, PushSource
 from vace_ad.live.sources.rates import COUNTER, Rates, Several, channel_of, to_records
 
-_NOT_NAMED = ("__name__", "job")  # labels that are no part of a channel's name
+_NOT_NAMED = ("__name__", "job")  # labels that are not part of a channel's name
 _BUCKET = "_bucket"
 _SERIES = 1_000_000  # remembered with their places
 Labels = tuple[tuple[str, str], ...]
@@ -152,5 +152,5 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
         }
 
     def acknowledge(self, position: Any) -> None:
-        """Answer the requests whose records are kept."""
+        """Answer the requests whose records are stored."""
         super().acknowledge(position["count"])

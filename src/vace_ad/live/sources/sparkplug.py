@@ -215,7 +215,7 @@ def rebirth(moment: int) -> bytes:
 
 def _nanoseconds(stamp: int) -> int:
     if stamp >= _LATEST:
-        raise BadRecordError(f"{stamp} is no time in milliseconds")
+        raise BadRecordError(f"{stamp} is not a time in milliseconds")
     return stamp * 10**6
 
 
