@@ -10,10 +10,9 @@ from math import isfinite
 
 from vace_ad.alarms.events import ANOMALY
 from vace_ad.live import prompb
-from vace_ad.live.http_client import HttpClient, HttpSettings
+from vace_ad.live.http_client import HttpSettings
 from vace_ad.live.settings import HttpUrl, Table, Text, key
-from vace_ad.live.sinks import Body, RowSink, Scored, SinkRefusedError
-from vace_ad.live.sinks.webhook import post
+from vace_ad.live.sinks import Body, HttpSink, RowSink, Scored, SinkRefusedError
 
 _TOGETHER = 2_000  # samples of one request, as Prometheus itself sends them
 _HALVINGS = 8  # of a request that was refused: an older sample refuses all that come with it
@@ -37,7 +36,7 @@ class RemoteWriteSettings(HttpSettings):
     )
 
 
-class RemoteWriteSink(RowSink[RemoteWriteSettings]):
+class RemoteWriteSink(HttpSink[RemoteWriteSettings], RowSink[RemoteWriteSettings]):
     """`vace_score`, `vace_value`, `vace_expected`, `vace_lower`, `vace_upper`, `vace_alarm_state`.
 
     Each has the label of the entity, and those of channels `channel`; `vace_alarm_state` has
@@ -51,7 +50,6 @@ class RemoteWriteSink(RowSink[RemoteWriteSettings]):
     def __init__(self, settings: RemoteWriteSettings) -> None:
         super().__init__(settings)
         prompb.check_installed()
-        self._client = HttpClient(settings)
         self._url = settings.url.rstrip("/") + settings.path
         self._samples: deque[Sample] = deque(maxlen=settings.pending)
         self._lock = threading.Lock()
@@ -137,4 +135,4 @@ class RemoteWriteSink(RowSink[RemoteWriteSettings]):
         for labels, at, value in samples:
             series.setdefault(labels, []).append((at, value))
         pairs = ((dict(labels), sorted(points)) for labels, points in series.items())
-        post(self._client, self._url, prompb.encode(pairs), prompb.HEADERS)
+        self.post(self._url, prompb.encode(pairs), prompb.HEADERS)
