@@ -31,7 +31,7 @@ _INSTRUCTIONS = (
 )
 
 
-class Desk:
+class AssistantTools:
     """The tools, restricted to the folders that were named."""
 
     def __init__(self, folders: Sequence[Path], states: Sequence[Path] = ()) -> None:
@@ -223,7 +223,7 @@ def _mean(values: Any) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def server(desk: Desk, *, write: bool = False) -> Any:
+def server(tools: AssistantTools, *, write: bool = False) -> Any:
     """The server with its tools; errors of the caller are passed on, others are hidden."""
     with needs("mcp", "mcp", "`vace mcp`"):
         from mcp.server import MCPServer
@@ -242,12 +242,12 @@ def server(desk: Desk, *, write: bool = False) -> Any:
 
     made = MCPServer("vace-ad", instructions=_INSTRUCTIONS, version=__version__)
     reading = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
-    for tool in (desk.list_files, desk.detect, desk.explain, desk.describe_model,
-                 desk.what_happened):  # fmt: skip
+    for tool in (tools.list_files, tools.detect, tools.explain, tools.describe_model,
+                 tools.what_happened):  # fmt: skip
         made.tool(annotations=reading)(told(tool))
     if write:
         writing = ToolAnnotations(readOnlyHint=False, destructiveHint=False, openWorldHint=False)
-        made.tool(annotations=writing)(told(desk.fit))
+        made.tool(annotations=writing)(told(tools.fit))
     return made
 
 
