@@ -129,7 +129,7 @@ class FakeBand:
 
 
 class FakeModel:
-    reach = DELAY
+    reach, step = DELAY, None
 
     def __init__(self, channels, mean, scale):
         self.channels = tuple(channels)

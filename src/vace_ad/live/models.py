@@ -215,7 +215,7 @@ def check_model(model: LiveModel | None, config: Config, store: Store) -> None:
     """Refuse another step than the model's, and a state of another model; None: no shared one."""
     if model is None:
         return
-    step, wanted = getattr(model, "step", None), config.align.step
+    step, wanted = model.step, config.align.step
     if step and wanted and abs(step - wanted) > TOLERANCE * step:
         raise ConfigError(
             f"the model was fitted on rows every {duration_words(step)}, and align.step is "

@@ -16,6 +16,7 @@ from vace_ad.live.settings import Settings, Text, key
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
 _NOTES = 1000  # that a source may have: names in them come from outside
+_LONGEST_WAIT = 60.0  # seconds between two attempts
 
 
 class Batch(NamedTuple):
@@ -113,13 +114,13 @@ def parse_all(
 class Backoff:
     """Wait longer after each failure, up to a minute, and not at all after a success."""
 
-    def __init__(self, first: float = 0.5, most: float = 60.0) -> None:
-        self._first, self._most, self._failures = first, most, 0
+    def __init__(self, first: float = 0.5) -> None:
+        self._first, self._failures = first, 0
         self.until = 0.0
 
     def failed(self, now: float) -> float:
         """Note a failure; return the seconds to wait."""
-        wait = min(self._most, self._first * 2.0 ** min(self._failures, 20))
+        wait = min(_LONGEST_WAIT, self._first * 2.0 ** min(self._failures, 20))
         self._failures += 1
         self.until = now + wait
         return wait
