@@ -54,7 +54,7 @@ class LineStore(Generic[R]):
         self.folder = Path(folder)
         self.rows: dict[Any, R] = {}
         self._from_json = from_json
-        self._opened = ExitStack()
+        self._opened, self._handle = ExitStack(), -1  # no file is open
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -74,6 +74,7 @@ class LineStore(Generic[R]):
 
     def __exit__(self, *error: object) -> None:
         self._opened.close()
+        self._handle = -1
 
     def append(self, rows: Sequence[R], replace: bool = False) -> None:
         """Add rows, all in one write; when this returns they are on disk.
