@@ -107,11 +107,13 @@ def from_object(data: Any, names: Names, now: int | None = None) -> Record:
     elif now is not None:
         time = now
     else:
-        raise BadRecordError(f"no field {names.time!r} holds the time; there is {_listing(data)}")
+        raise BadRecordError(
+            f"no field {names.time!r} holds the time; the fields are {_listing(data)}"
+        )
     entity = read_name(data[names.entity], "an entity") if names.entity in data else names.fixed
     if entity is None:
         raise BadRecordError(
-            f"no field {names.entity!r} names the entity; there is {_listing(data)}"
+            f"no field {names.entity!r} names the entity; the fields are {_listing(data)}"
         )
     if names.channel in data and names.value in data:
         channel = read_name(data[names.channel], "a channel")
@@ -129,7 +131,7 @@ def from_object(data: Any, names: Names, now: int | None = None) -> Record:
             if not isinstance(cell, str):
                 raise
     if cells and not values:
-        raise BadRecordError(f"no field holds a number; there is {_listing(cells)}")
+        raise BadRecordError(f"no field holds a number; the fields are {_listing(cells)}")
     return Record(entity, time, values)  # text is not a channel
 
 

@@ -218,7 +218,7 @@ class Watch:
         if used:
             self._used = self.clock.monotonic()
             if self.status.problem("clock", None):
-                log.warning("readings fit to the clock again")
+                log.warning("readings match this machine's clock again")
         elif future and (self._used is None or self.clock.monotonic() - self._used > _AHEAD):
             ahead = duration_words(max(record.time for record in batch.records) - now)
             words = (

@@ -103,7 +103,7 @@ class Guard:
             return _refused(400, "the host or the origin is not an address")
         if self._local and not (is_loopback(host) or host == self._link):
             # DNS rebinding: the name of another site resolves to this address
-            return _refused(421, "this address is not ours")
+            return _refused(421, "this host name is refused; allow it with server.link")
         foreign = "origin" in headers and sender != headers.get("host")
         if scope["method"] not in ("GET", "HEAD") and foreign:
             return _refused(403, "requests from other sites are refused")

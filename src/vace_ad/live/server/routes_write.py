@@ -147,7 +147,7 @@ class WriteRoutes:
     def _source(self, kind: str, wanted: type[_Source]) -> _Source:
         source = self._watch.source
         if not isinstance(source, wanted):
-            raise HTTPException(409, f'this is taken with [source] kind = "{kind}"')
+            raise HTTPException(409, f'this needs [source] kind = "{kind}"')
         return source
 
     async def _push(

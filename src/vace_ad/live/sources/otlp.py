@@ -87,7 +87,7 @@ class OtlpSource(PushSource[OtlpSettings]):
     def parse(self, body: bytes, kind: str, packed: str = "") -> list[DataPoint]:
         """The points of a request; what cannot be used is left out and noted."""
         if packed not in ("", "identity", "gzip"):
-            raise BadRecordError(f"content-encoding {packed!r}: gzip or none is understood")
+            raise BadRecordError(f"content-encoding {packed!r}: must be gzip or absent")
         body = _unpacked(body) if packed == "gzip" else body
         request = self._service.ExportMetricsServiceRequest()
         try:
@@ -96,7 +96,7 @@ class OtlpSource(PushSource[OtlpSettings]):
             elif kind == JSON:
                 self._json.Parse(body, request, ignore_unknown_fields=True)
             else:
-                raise BadRecordError(f"content-type {kind!r}: {PROTOBUF} or {JSON} is understood")
+                raise BadRecordError(f"content-type {kind!r}: must be {PROTOBUF} or {JSON}")
         except BadRecordError:
             raise
         except Exception as error:  # protobuf raises its own kinds
