@@ -107,8 +107,7 @@ class SparkModels:
         by = self.by
 
         def found(key: tuple[Any, ...], rows: Any, models: Any) -> Any:
-            values, error = _guarded(key, rows, models, work)
-            return framed(by, key[0], {"error": [error]} if error else values, columns)
+            return framed(by, key[0], _guarded(key, rows, models, work), columns)
 
         models = self.table.select(_quoted(by), "model").groupBy(_quoted(by))
         pairs = _numbered(df, by, self.time).groupBy(_quoted(by)).cogroup(models)
@@ -244,18 +243,19 @@ def stamps_of(column: Any) -> NDArray[np.int64]:
     return found
 
 
-def _guarded(key: tuple[Any, ...], rows: Any, models: Any, work: Any) -> tuple[dict[str, Any], Any]:
-    """What work gives with a key's model, or why it gave nothing."""
+def _guarded(key: tuple[Any, ...], rows: Any, models: Any, work: Any) -> dict[str, Any]:
+    """The columns that work returns with a key's model, or one that says why there are none."""
     if not len(rows):
-        return {}, None
+        return {}
     data = models["model"].iloc[0] if len(models) else None
     if data is None:
-        return {}, f"{key[0]!r} has no model; look at its error in the table of models"
+        return {"error": [f"{key[0]!r} has no model; look at its error in the table of models"]}
     try:
         with threadpool_limits(1):
-            return work(model_of(bytes(data)), rows), None
+            columns: dict[str, Any] = work(model_of(bytes(data)), rows)
+            return columns
     except VaceError as wrong:
-        return {}, str(wrong)
+        return {"error": [str(wrong)]}
 
 
 def _events(model: VACE, rows: Any, time: str, budget: str | None) -> dict[str, Any]:
