@@ -9,7 +9,7 @@ import pytest
 from live import real
 from live.feeds import config, feed, write
 from vace_ad import VACE
-from vace_ad.assistant import Desk, server
+from vace_ad.assistant import AssistantTools, server
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.live.runner import Watch
 
@@ -34,48 +34,48 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture
-def desk(folder):
-    return Desk([folder / "data"])
+def tools(folder):
+    return AssistantTools([folder / "data"])
 
 
-def test_files_are_those_of_the_folder_and_links_lead_nowhere(desk):
-    assert {one["name"] for one in desk.list_files()["files"]} == {"plant.csv", "plant.vace"}
+def test_files_are_those_of_the_folder_and_links_lead_nowhere(tools):
+    assert {one["name"] for one in tools.list_files()["files"]} == {"plant.csv", "plant.vace"}
     for name in ("../secret.csv", "link.csv", "/etc/passwd", "a/../../secret.csv"):
         with pytest.raises(InputError, match="not in the folders"):
-            desk.detect(name)
-    with pytest.raises(InputError, match="is no file"):
-        desk.detect("nope.csv")
-    with pytest.raises(ConfigError, match="is no folder"):
-        Desk([desk._folders[0] / "nope"])
+            tools.detect(name)
+    with pytest.raises(InputError, match="is not a file"):
+        tools.detect("nope.csv")
+    with pytest.raises(ConfigError, match="is not a folder"):
+        AssistantTools([tools._folders[0] / "nope"])
     with pytest.raises(ConfigError, match="no folder"):
-        Desk([])
+        AssistantTools([])
 
 
-def test_detect_with_and_without_a_model(desk):
-    found = desk.detect("plant.csv", model="plant.vace", budget="1 per week")
+def test_detect_with_and_without_a_model(tools):
+    found = tools.detect("plant.csv", model="plant.vace", budget="1 per week")
     hit = [one for one in found["events"] if one["start"] < 1015 and one["end"] > 1000]
     assert hit[0]["severity"] == max(one["severity"] for one in found["events"])
     assert max(hit[0]["shares"], key=hit[0]["shares"].get) == "b"
-    learned = desk.detect("plant.csv", train_share=0.7)
+    learned = tools.detect("plant.csv", train_share=0.7)
     assert learned["trained_on_rows"] == 840
     assert any(one["start"] < 1015 and one["end"] > 1000 for one in learned["events"])
 
 
-def test_explain_says_what_should_have_been(desk):
-    found = desk.explain("plant.csv", "plant.vace", 1000, 1015)
+def test_explain_says_what_should_have_been(tools):
+    found = tools.explain("plant.csv", "plant.vace", 1000, 1015)
     first = found["suspects"][0]
     assert first["channel"] == "b"
     assert first["mean"] > first["upper"] > first["expected"] > first["lower"]
     with pytest.raises(InputError, match="has rows 0 to 1200"):
-        desk.explain("plant.csv", "plant.vace", 10, 5000)
+        tools.explain("plant.csv", "plant.vace", 10, 5000)
 
 
-def test_a_model_is_described_and_a_new_one_replaces_nothing(desk):
-    assert desk.describe_model("plant.vace")["channels"] == ["a", "b", "c"]
+def test_a_model_is_described_and_a_new_one_replaces_nothing(tools):
+    assert tools.describe_model("plant.vace")["channels"] == ["a", "b", "c"]
     with pytest.raises(InputError, match="nothing is replaced"):
-        desk.fit("plant.csv", "plant.vace")
+        tools.fit("plant.csv", "plant.vace")
     with pytest.raises(InputError, match="not in the folders"):
-        desk.fit("plant.csv", "../other.vace")
+        tools.fit("plant.csv", "../other.vace")
 
 
 def test_what_happened_reads_a_watch_and_changes_nothing(folder, tmp_path):
@@ -91,16 +91,16 @@ def test_what_happened_reads_a_watch_and_changes_nothing(folder, tmp_path):
     ).run()  # fmt: skip
     state = tmp_path / "watch.state"
     before = state.read_bytes()
-    desk = Desk([folder / "data"], [state])
+    tools = AssistantTools([folder / "data"], [state])
     age = (datetime.now(UTC).timestamp() - START / 1e9) / 3600 + 1
-    found = desk.what_happened(hours=min(age, 8784))
+    found = tools.what_happened(hours=min(age, 8784))
     assert [one["entity"] for one in found["alarms"]] == ["pump"]
     assert "level" in found["alarms"][0]["summary"]
-    assert desk.what_happened(hours=min(age, 8784), entity="other")["alarms"] == []
-    assert desk.what_happened(hours=0.001)["alarms"] == []
+    assert tools.what_happened(hours=min(age, 8784), entity="other")["alarms"] == []
+    assert tools.what_happened(hours=0.001)["alarms"] == []
     assert state.read_bytes() == before
     with pytest.raises(InputError, match="no watch was named"):
-        Desk([folder / "data"]).what_happened()
+        AssistantTools([folder / "data"]).what_happened()
 
 
 def test_a_client_sees_reading_tools_alone_and_errors_in_words(folder):
@@ -130,9 +130,9 @@ def test_a_client_sees_reading_tools_alone_and_errors_in_words(folder):
 
 def test_writing_is_asked_for():
     pytest.importorskip("mcp", reason="pip install 'vace-ad[mcp]'")
-    desk = Desk([real.__file__ and __import__("pathlib").Path(real.__file__).parent])
+    tools = AssistantTools([real.__file__ and __import__("pathlib").Path(real.__file__).parent])
 
     async def names(**how):
-        return {tool.name for tool in await server(desk, **how).list_tools()}
+        return {tool.name for tool in await server(tools, **how).list_tools()}
 
     assert asyncio.run(names(write=True)) - asyncio.run(names()) == {"fit"}

@@ -31,18 +31,18 @@ _INSTRUCTIONS = (
 )
 
 
-class Desk:
-    """The answers, within the folders that were named."""
+class AssistantTools:
+    """The tools, restricted to the folders that were named."""
 
     def __init__(self, folders: Sequence[Path], states: Sequence[Path] = ()) -> None:
         if not folders:
             raise ConfigError("no folder was named; say which one may be read: --allow data/")
         for folder in folders:
             if not folder.is_dir():
-                raise ConfigError(f"--allow {folder}: is no folder; name one that exists")
+                raise ConfigError(f"--allow {folder}: is not a folder; name one that exists")
         for state in states:
             if not state.is_file():
-                raise ConfigError(f"--state {state}: is no file; name the [state] path of a watch")
+                raise ConfigError(f"--state {state}: is not a file; name the state of a watch")
         self._folders = [folder.resolve() for folder in folders]
         self._states = list(states)
 
@@ -58,7 +58,7 @@ class Desk:
     def _file(self, name: str) -> Path:
         path = self._inside(name)
         if not path.is_file():
-            raise InputError(f"{name!r} is no file; list_files says what there is")
+            raise InputError(f"{name!r} is not a file; list_files says what there is")
         return path
 
     # ----------------------------------------------------------------------- tools
@@ -223,8 +223,8 @@ def _mean(values: Any) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def server(desk: Desk, *, write: bool = False) -> Any:
-    """The server with its tools; errors that a person can mend are said, others are not shown."""
+def server(tools: AssistantTools, *, write: bool = False) -> Any:
+    """The server with its tools; errors of the caller are passed on, others are hidden."""
     with needs("mcp", "mcp", "`vace mcp`"):
         from mcp.server import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError
@@ -242,12 +242,12 @@ def server(desk: Desk, *, write: bool = False) -> Any:
 
     made = MCPServer("vace-ad", instructions=_INSTRUCTIONS, version=__version__)
     reading = ToolAnnotations(readOnlyHint=True, openWorldHint=False)
-    for tool in (desk.list_files, desk.detect, desk.explain, desk.describe_model,
-                 desk.what_happened):  # fmt: skip
+    for tool in (tools.list_files, tools.detect, tools.explain, tools.describe_model,
+                 tools.what_happened):  # fmt: skip
         made.tool(annotations=reading)(told(tool))
     if write:
         writing = ToolAnnotations(readOnlyHint=False, destructiveHint=False, openWorldHint=False)
-        made.tool(annotations=writing)(told(desk.fit))
+        made.tool(annotations=writing)(told(tools.fit))
     return made
 
 

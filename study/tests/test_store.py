@@ -1,5 +1,7 @@
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -106,3 +108,14 @@ def test_a_number_that_json_does_not_have_is_refused(tmp_path):
             store.append([row(0, measures={"VUS-PR": float("nan")})])
         assert not store.rows
     assert read_rows(tmp_path) == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="lists open files as Linux does")
+def test_a_run_that_cannot_be_read_leaves_nothing_open(tmp_path):
+    (tmp_path / "rows.jsonl").write_text("not a row\n")
+    with pytest.raises(InputError, match="not a row of a run"), Store(tmp_path):
+        pass
+    opened = [os.path.realpath(one) for one in Path("/proc/self/fd").iterdir()]
+    assert not [one for one in opened if one.startswith(str(tmp_path))]
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        Store(tmp_path).append([row(0)])

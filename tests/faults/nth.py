@@ -25,7 +25,7 @@ from vace_ad.executors.store import LineStore, read_lines
 from vace_ad.feedback import Feedback, Verdict
 from vace_ad.fleet.results import MachineRow
 from vace_ad.live.alarms import Alarm
-from vace_ad.live.pending import JournalRow, Pending
+from vace_ad.live.database import JournalRow, Pending
 from vace_ad.live.store import Store
 from vace_ad.tensor_file import write
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 from dataclasses import dataclass
@@ -129,17 +130,13 @@ class FakeBand:
 
 
 class FakeModel:
-    reach = DELAY
+    reach, step = DELAY, None
 
     def __init__(self, channels, mean, scale):
         self.channels = tuple(channels)
         self.mean, self.scale = np.asarray(mean, float), np.asarray(scale, float)
-        self.identity = f"{abs(hash((self.channels, tuple(self.mean), tuple(self.scale)))) % 10**8}"
-        if channels:
-            text = json.dumps([self.channels, self.mean.tolist(), self.scale.tolist()])
-            import hashlib
-
-            self.identity = hashlib.sha256(text.encode()).hexdigest()[:8]
+        text = json.dumps([self.channels, self.mean.tolist(), self.scale.tolist()])
+        self.identity = hashlib.sha256(text.encode()).hexdigest()[:8]
 
     def deviations(self, cells):
         """How far each value of one row is from its mean, in scales; 0 for a missing one."""

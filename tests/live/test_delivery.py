@@ -8,7 +8,7 @@ import polars as pl
 from live import real
 from live.feeds import CHANNELS, START, STEP, config
 from live.test_entity import SETUP, records
-from vace_ad.live.delivery import teller
+from vace_ad.live.delivery import row_listener
 from vace_ad.live.detector import LiveModel
 from vace_ad.live.entity import Entity
 from vace_ad.live.records import Record
@@ -34,7 +34,7 @@ def told(given, sizes):
     """What a sink hears of records that come in pieces of these sizes."""
     sink = Bands()
     model = LiveModel(real.detector(), "m", real.BUDGET)
-    entity = Entity("pump", SETUP, model, teller([sink]))
+    entity = Entity("pump", SETUP, model, row_listener([sink]))
     at = 0
     while at < len(given):
         entity.take(given[at : at + sizes[0]], Counter(), None)
@@ -76,4 +76,4 @@ def test_bands_do_not_depend_on_how_many_rows_come_together():
 
 def test_no_sink_wants_rows(tmp_path):
     assert config(tmp_path).sinks == ()
-    assert teller([]) is None
+    assert row_listener([]) is None

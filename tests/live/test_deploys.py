@@ -9,10 +9,10 @@ import pytest
 from live.feeds import CHANNELS, START, STEP, config, feed, write
 from live.real import core, save_model
 from live.test_entity import SETUP, told
+from vace_ad.live.database import Pending
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.entity import Entity
 from vace_ad.live.entity_state import keep, restore
-from vace_ad.live.pending import Pending
 from vace_ad.live.records import Record
 from vace_ad.live.sections import DeploySettings
 from vace_ad.live.store import Store
@@ -95,7 +95,7 @@ def test_lines_of_a_file_are_read_once_and_as_they_come(tmp_path):
     assert deploys.read_file() == []  # not there yet
     path.write_text("time,entity\n2026-01-05T12:00:00Z,p1,v1.2\nyesterday,p1\n2026-01-05T13:0")
     (wrong,) = deploys.read_file()
-    assert "'yesterday' is no time" in wrong
+    assert "'yesterday' is not a time" in wrong
     assert deploys.newest("p1", 0, 2**62) == START
     assert deploys.newest("p2", 0, 2**62) is None
     with path.open("a") as file:

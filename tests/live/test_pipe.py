@@ -12,7 +12,7 @@ from vace_ad.live.records import Names, from_influx
 from vace_ad.live.settings import read_settings
 from vace_ad.live.sinks import Scored
 from vace_ad.live.sinks.influx import InfluxSink
-from vace_ad.live.sources.influx import InfluxSource
+from vace_ad.live.sources.files import InfluxSource
 
 MESSAGE = {
     "id": "a.1", "what": "open", "alarm": "a", "kind": "no data", "entity": "pump 1,x=\\",

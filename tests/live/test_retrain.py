@@ -14,7 +14,7 @@ from vace_ad.errors import ConfigError, TooShortError
 from vace_ad.frames import Table
 from vace_ad.live.config import make_config
 from vace_ad.live.detector import Detectors
-from vace_ad.live.retraining import recent_rows
+from vace_ad.live.models import recent_rows
 from vace_ad.live.runner import Watch
 
 FAULT = (100, 120, 1)

@@ -9,7 +9,7 @@ import pytest
 from live.fakes import FakeCore, FakeModel
 from live.feeds import CHANNELS, START, STEP, Receiver, config, feed, model, write
 from vace_ad.errors import StateError
-from vace_ad.live.pending import Pending
+from vace_ad.live.database import Pending
 from vace_ad.live.runner import Watch
 from vace_ad.live.store import Store
 

@@ -160,5 +160,5 @@ def test_a_pipe_in_place_of_a_file_is_said_and_not_waited_for(tmp_path):
     made = found(read_settings(found.SETTINGS, {"path": str(tmp_path / "pipe")}, "source"))
     made.open(None)
     assert made.read(0.01) is None
-    assert "is no file" in made.problem
+    assert "is not a file" in made.problem
     made.close()

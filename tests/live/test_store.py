@@ -6,7 +6,7 @@ import pytest
 
 from vace_ad.errors import StateError
 from vace_ad.live.alarms import Alarm
-from vace_ad.live.pending import JournalRow, Pending
+from vace_ad.live.database import JournalRow, Pending
 from vace_ad.live.store import Store
 
 
@@ -33,7 +33,7 @@ def test_all_of_a_transaction_or_nothing(store):
     assert store.position == {"n": 1}
     assert store.waiting() == {"hook": 1}
     assert store.roster() == [("p", 1, "watching")]
-    again = store.again()
+    again = store.reopen()
     assert again.journal("p") == [(0, 1, b"x")]
     again.close()
 
@@ -88,7 +88,7 @@ def test_what_people_said_outlives_an_update(store):
 def test_foreign_files_are_refused(tmp_path):
     path = tmp_path / "state"
     path.write_bytes(b"not a database at all" * 100)
-    with pytest.raises(StateError, match="no state of vace watch"):
+    with pytest.raises(StateError, match="not a state file of vace watch"):
         Store(path)
     old = tmp_path / "old"
     store = Store(old)

@@ -15,10 +15,10 @@ from live.feeds import config, feed, write
 from vace_ad import VACE, load
 from vace_ad.alarms.budget import Budget
 from vace_ad.live.config import make_config
+from vace_ad.live.database import Pending
 from vace_ad.live.detector import LiveModel
 from vace_ad.live.entity import WATCHING, Entity
 from vace_ad.live.entity_state import keep, restore
-from vace_ad.live.pending import Pending
 from vace_ad.live.records import Record
 from vace_ad.live.runner import Watch
 from vace_ad.live.store import Store
@@ -66,7 +66,7 @@ class Site:
         self.store.commit(pending)
 
     def normal(self, alarm: str) -> list:
-        told = self.entity.call_normal(alarm, self.store.patterns(alarm))
+        told = self.entity.mark_normal(alarm, self.store.patterns(alarm))
         pending = Pending(alarms=[(message.alarm, {}) for message in told])
         keep(self.entity, pending, snapshot=True)
         self.store.commit(pending)
@@ -97,7 +97,7 @@ def test_a_resolved_alarm_is_called_normal_and_the_next_one_does_not_come(model,
     before = site.counts["accepted"]
     assert alarm_of(site.run(SERVICES[2] - 100), SERVICES[1]) is None
     assert site.counts["accepted"] > before  # counted, not silently dropped
-    site.entity.call_back(alarm)
+    site.entity.undo_normal(alarm)
     assert alarm_of(site.run(SERVICES[2] + 100), SERVICES[2]) is not None
 
 
@@ -119,15 +119,15 @@ def test_a_fault_is_written_beside_the_model_and_taken_back(model, tmp_path) -> 
     here = LiveModel(load(path), "a", Budget())
     entity = Entity("pump", SETUP, here)
     start, end = (int(TIME[TRAIN + n].astype(int)) for n in (100, 130))
-    entity.call_fault("abc", (start, end))
+    entity.mark_fault("abc", (start, end))
     (line,) = load(path).feedback.active
     assert (line.verdict, line.start, line.end) == ("fault", TIME[TRAIN + 100], TIME[TRAIN + 130])
     assert line.note == "pump, alarm abc"
     assert here._detector.feedback.patterns == ()
-    entity.call_fault("abc", (start, end))  # said twice is said once
-    entity.call_fault("other", None)
+    entity.mark_fault("abc", (start, end))  # said twice is said once
+    entity.mark_fault("other", None)
     assert len(load(path).feedback.active) == 1
-    entity.call_fault("abc", None)
+    entity.mark_fault("abc", None)
     assert load(path).feedback.active == ()
 
 
@@ -136,7 +136,7 @@ def test_a_fault_that_cannot_be_written_does_not_end_the_watch(model, tmp_path, 
     model._detector.save(path)
     here = LiveModel(load(path), "a", Budget())
     (tmp_path / "pump.feedback.jsonl").write_text("not a verdict\n")
-    Entity("pump", SETUP, here).call_fault("abc", (0, 1))
+    Entity("pump", SETUP, here).mark_fault("abc", (0, 1))
     assert "the verdict is not stored" in caplog.text
 
 

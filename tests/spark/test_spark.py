@@ -82,7 +82,7 @@ def test_names_of_columns_are_checked(spark):
     import vace_ad.spark
 
     table = spark.createDataFrame(frame(5, keys=1))
-    with pytest.raises(ConfigError, match="'pump' is no column"):
+    with pytest.raises(ConfigError, match="'pump' is not a column"):
         vace_ad.spark.fit(table, by="pump", time="time")
     with pytest.raises(ConfigError, match="no channel"):
         vace_ad.spark.fit(table.select("machine", "time"), by="machine", time="time")

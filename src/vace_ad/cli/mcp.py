@@ -32,6 +32,6 @@ def mcp_command(
 
     Example: vace mcp --allow data/ --state plant.state
     """
-    from vace_ad.assistant import Desk, server
+    from vace_ad.assistant import AssistantTools, server
 
-    server(Desk(allow, state or ()), write=write).run("stdio")
+    server(AssistantTools(allow, state or ()), write=write).run("stdio")

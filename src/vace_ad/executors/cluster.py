@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, TypeVar
 
-from vace_ad.errors import MissingExtraError
+from vace_ad.errors import needs
 from vace_ad.executors.local import worker_environment
 
 T = TypeVar("T")  # a task
@@ -33,11 +33,8 @@ def run_ray(
 
     Without an address a Ray instance on this machine is started and stopped again.
     """
-    try:
+    with needs("ray", "ray", "the engine ray"):
         import ray
-    except ImportError as error:
-        raise MissingExtraError("the engine ray", "ray", "ray") from error
-
     ours = not ray.is_initialized()
     if ours:
         ray.init(address=address, log_to_driver=False, include_dashboard=False)

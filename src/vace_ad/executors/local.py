@@ -31,8 +31,8 @@ _THREAD_VARIABLES = (
     "NUMEXPR_NUM_THREADS",
     "POLARS_MAX_THREADS",
 )
-# Bytes for glibc's allocator. By default it hands arrays back to the system as soon as they are
-# freed; to be given new pages for every array costs a machine about a twentieth of its time.
+# Bytes for glibc's allocator. By default it returns arrays to the system as soon as they are freed;
+# requesting new pages for every array takes about 5 % of the time.
 _KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**22), "MALLOC_TRIM_THRESHOLD_": str(2**26)}
 
 
@@ -120,7 +120,7 @@ class _Worker:
         self.dismiss()
 
     def post_mortem(self) -> str:
-        """What the process died of."""
+        """Why the process ended, in words."""
         self.dismiss()
         code = self.process.exitcode
         cause = f"was ended by signal {-code}" if code and code < 0 else f"ended with status {code}"
@@ -128,7 +128,7 @@ class _Worker:
 
 
 def _serve(pipe: Connection, compute: Callable[[T], R]) -> None:
-    """Do tasks as they come, until the pipe closes."""
+    """Compute tasks until the pipe closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from vace_ad.errors import VaceError
@@ -13,31 +15,21 @@ class BusyError(VaceError, RuntimeError):
     """Another process holds the lock."""
 
 
-class FileLock:
-    """A lock for the length of a `with` block; refuses at once where another process has it."""
+@contextmanager
+def file_lock(path: Path, words: str) -> Iterator[None]:
+    """Hold a lock for the length of a `with` block.
 
-    def __init__(self, path: Path, words: str = "") -> None:
-        self.path = path
-        self._words = words or (
-            f"another process is writing to {path.parent}; wait until it ends, or choose another "
-            "folder"
-        )
-        self._handle: int | None = None
-
-    def __enter__(self) -> FileLock:
-        handle = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o644)  # not inherited by children
+    Raises BusyError with these `words` at once where another process has it.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)  # not inherited by children
+    try:
         try:
             _take(handle)
         except OSError as error:
-            os.close(handle)
-            raise BusyError(self._words) from error
-        self._handle = handle
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        assert self._handle is not None
-        os.close(self._handle)  # closing drops the lock; the file stays, so that no two can exist
-        self._handle = None
+            raise BusyError(words) from error
+        yield
+    finally:
+        os.close(handle)  # this releases the lock; the file stays, so that no two can exist
 
 
 if sys.platform == "win32":

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Hashable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
 from vace_ad.errors import InputError
-from vace_ad.executors.lock import FileLock
+from vace_ad.executors.lock import file_lock
 
 _FILE = "rows.jsonl"
 _LOCK = "rows.lock"
+_BUSY = "another process is writing to {}; wait until it ends, or choose another folder"
 
 
 class ResultLine(Protocol):
@@ -52,31 +54,33 @@ class LineStore(Generic[R]):
         self.folder = Path(folder)
         self.rows: dict[Any, R] = {}
         self._from_json = from_json
-        self._handle: int | None = None
+        self._opened, self._handle = ExitStack(), -1  # no file is open
 
     def __enter__(self) -> Self:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._lock = FileLock(self.folder / _LOCK)
-        self._lock.__enter__()
-        try:
-            self._open()
-        except BaseException:
-            self._lock.__exit__()
-            raise
+        with ExitStack() as opened:
+            opened.enter_context(file_lock(self.folder / _LOCK, _BUSY.format(self.folder)))
+            path = self.folder / _FILE
+            self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+            opened.callback(os.close, self._handle)
+            whole, torn = _split(path.read_bytes())
+            if torn:
+                os.ftruncate(self._handle, len(whole))
+            os.fsync(self._handle)
+            _sync_folder(self.folder)
+            self.rows = _parse(whole, path, self._from_json)
+            self._opened = opened.pop_all()
         return self
 
     def __exit__(self, *error: object) -> None:
-        assert self._handle is not None
-        os.close(self._handle)
-        self._handle = None
-        self._lock.__exit__(*error)
+        self._opened.close()
+        self._handle = -1
 
     def append(self, rows: Sequence[R], replace: bool = False) -> None:
         """Add rows, all in one write; when this returns they are on disk.
 
         A row that is there already is refused, unless it is meant to replace the earlier one.
         """
-        assert self._handle is not None
         for row in rows:
             if row.key in self.rows and not replace:
                 raise InputError(f"the run holds {row.key} already; a row is written once")
@@ -89,17 +93,6 @@ class LineStore(Generic[R]):
             os.ftruncate(self._handle, end)  # the next row must not follow half a line
             raise
         self.rows.update({row.key: row for row in rows})
-
-    def _open(self) -> None:
-        """Read what is there, cut off a line without an end, and go to the end of the file."""
-        path = self.folder / _FILE
-        self._handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
-        whole, torn = _split(path.read_bytes())
-        if torn:
-            os.ftruncate(self._handle, len(whole))
-        os.fsync(self._handle)
-        _sync_folder(self.folder)
-        self.rows = _parse(whole, path, self._from_json)
 
 
 def _split(content: bytes) -> tuple[bytes, bytes]:

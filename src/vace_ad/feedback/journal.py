@@ -47,12 +47,12 @@ class Feedback:
 
     @property
     def patterns(self) -> tuple[Pattern, ...]:
-        """What does not alarm again."""
+        """Patterns that raise no alarm again."""
         normal = (line for line in self.active if line.verdict == NORMAL)
         return tuple(line.pattern for line in normal if line.pattern is not None)
 
     def add(self, line: Verdict) -> None:
-        """Say something; a file is written whole or not at all, with what others said meanwhile."""
+        """Add a line; the file is replaced atomically, with lines that others added meanwhile."""
         if self.path is not None:
             said = _read(self.path) or self.lines
             _write(self.path, [*said, line])
@@ -111,7 +111,7 @@ def _read(path: Path) -> list[Verdict]:
             found.append(Verdict.from_plain(json.loads(line)))
         except (ValueError, RecursionError) as error:  # a FeedbackError is a ValueError
             raise FeedbackError(
-                f"{path}, line {number}, is no feedback: {error}; correct or remove it"
+                f"{path}, line {number}, is not feedback: {error}; correct or remove it"
             ) from error
     return found
 

@@ -105,11 +105,8 @@ def merge_matches(found: Sequence[Stretch], named: Sequence[Stretch]) -> list[St
         same = [
             x for x in found if x.pattern == one.pattern and x.start < one.end and x.end > one.start
         ]
-        start, end = (
-            min([one, *same], key=lambda x: x.start),
-            max([one, *same], key=lambda x: x.end),
-        )
-        whole.append(one._replace(start=start.start, end=end.end))
+        start, end = min(x.start for x in (one, *same)), max(x.end for x in (one, *same))
+        whole.append(one._replace(start=start, end=end))
         found = [x for x in found if x not in same]
     return [*found, *whole]
 
@@ -163,7 +160,7 @@ def _times(what: Any, zone: str | None) -> tuple[np.datetime64 | None, np.dateti
         return None, None
     start, end = (x if isinstance(x, np.datetime64) else moment(str(x), zone) for x in what)
     if np.isnat(start) or np.isnat(end):
-        raise FeedbackError(f"{what!r} are no times; write ('2026-01-31T13:45', …)")
+        raise FeedbackError(f"{what!r} are not times; write ('2026-01-31T13:45', …)")
     return start.astype("datetime64[ns]"), end.astype("datetime64[ns]")
 
 

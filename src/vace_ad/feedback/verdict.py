@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from typing import Any, Literal, Self, cast
 
@@ -20,15 +20,11 @@ from vace_ad.errors import FeedbackError
 NORMAL, FAULT, UNDO = "normal", "fault", "undo"
 What = Literal["normal", "fault", "undo"]
 LONGEST_NOTE = 2_000
-_FIELDS = {
-    "id", "verdict", "start", "end", "rows", "digest", "channels", "note", "who", "when", "of",
-    "pattern",
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a person said of one stretch."""
+    """A person's verdict on one stretch of rows."""
 
     id: str
     verdict: What
@@ -45,7 +41,7 @@ class Verdict:
 
     @classmethod
     def new(cls, verdict: What, **fields: Any) -> Self:
-        """A verdict of now, checked; the same words of the same stretch have the same id."""
+        """A new, validated verdict; the same verdict on the same stretch has the same id."""
         now = datetime.now(UTC).isoformat(timespec="seconds")
         draft = cls("0" * 8, verdict, when=now, **fields)
         told = {k: v for k, v in draft.to_plain().items() if k not in ("id", "when", "note", "who")}
@@ -74,10 +70,10 @@ class Verdict:
 
     @classmethod
     def from_plain(cls, plain: Any) -> Self:
-        """The reverse of `to_plain`; refuses what does not hold."""
+        """The reverse of `to_plain`; raises FeedbackError for what is not valid."""
         if not isinstance(plain, Mapping):
             raise FeedbackError("it is no JSON object")
-        foreign = sorted(set(plain) - _FIELDS)
+        foreign = sorted(set(plain) - {field.name for field in fields(cls)})
         if foreign:
             raise FeedbackError(f"it has a field {foreign[0][:40]!r}, which feedback does not know")
         id, verdict = _text(plain, "id", 64), _text(plain, "verdict", 16)
@@ -143,12 +139,12 @@ def _moment(plain: Mapping[str, Any], key: str) -> np.datetime64 | None:
         exact = np.datetime64(text, "ns") if moment.tzinfo is None else None
     except ValueError:
         raise FeedbackError(
-            f"its {key} is no time: {text[:40]!r}; write 2026-01-31T13:45"
+            f"its {key} is not a time: {text[:40]!r}; write 2026-01-31T13:45"
         ) from None
     if exact is None:
         exact = np.datetime64(moment.astimezone(UTC).replace(tzinfo=None), "ns")
     if np.isnat(exact):
-        raise FeedbackError(f"its {key} is no time")
+        raise FeedbackError(f"its {key} is not a time")
     return exact
 
 

@@ -1,8 +1,8 @@
 """The lifecycle of alarms: open, update, resolve; an alarm keeps its id over a restart.
 
 `vace_ad.alarms.feed` gives the events of one stream, and what is known of each. An alarm joins the
-events of an entity that follow each other within `resolve_after`, speaks by the strongest of them,
-and also covers missing data and missing scores.
+events of an entity that follow each other within `resolve_after` and is described by the strongest
+of them. There are also alarms for missing data and missing scores.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 NO_SCORE = "no score"
 _CHANNELS = 5  # named in a message
-_READ = 3  # of them, those told with their value and what was expected
+_READ = 3  # of them, how many with value and expected value
 _PATTERNS = 8  # kept of one alarm
 
 
@@ -67,9 +67,9 @@ class Alarm:
             event=_event({**body, "shares": shares, "readings": readings}),
         )  # fmt: skip
 
-    def gist(self) -> tuple[Any, ...]:
-        """What makes an update when it changes."""
-        severity, signal, shares = (_facts(self.event)[name] for name in _GIST)
+    def headline(self) -> tuple[Any, ...]:
+        """The part of an alarm whose change is worth an update message."""
+        severity, signal, shares = (_facts(self.event)[name] for name in _HEADLINE)
         return severity and round(severity), signal, shares and shares[0][0]
 
 
@@ -102,7 +102,7 @@ class Lifecycle:
             if change.what == "accepted":
                 continue  # like an event that was called normal: no alarm
             alarm = self.anomaly
-            gist = alarm.gist() if alarm else None
+            headline = alarm.headline() if alarm else None
             if alarm is None:
                 if change.what not in ("open", "wake") or settling:
                     continue  # of an alarm that a person or a longer silence has closed
@@ -127,9 +127,9 @@ class Lifecycle:
             elif event.id not in alarm.events:
                 alarm.events.append(event.id)
                 alarm.quiet = None
-            if gist is None:
+            if headline is None:
                 messages.append(self._message(alarm, "open", now))
-            elif gist != alarm.gist() and now - alarm.sent >= self._rules.update_every:
+            elif headline != alarm.headline() and now - alarm.sent >= self._rules.update_every:
                 messages.append(self._message(alarm, "update", now))
         return messages + self.tick(now)
 
@@ -138,8 +138,8 @@ class Lifecycle:
         """The open anomaly."""
         return self.open.get((ANOMALY, ""))
 
-    def settled(self, now: int) -> None:
-        """Events begin anew here: an anomaly that is open has none left."""
+    def detach_events(self, now: int) -> None:
+        """The stream starts new events here: those of an open anomaly have ended."""
         alarm = self.anomaly
         if alarm is not None and alarm.events:
             alarm.events, alarm.quiet = [], now
@@ -149,7 +149,7 @@ class Lifecycle:
         alarm = self.anomaly
         return [self._resolve(alarm, now)] if alarm is not None and alarm.id == id else []
 
-    def leave(self, now: int) -> list[Message]:
+    def resolve_all(self, now: int) -> list[Message]:
         """Resolve all: the entity is removed, or another process watches it."""
         return [self._resolve(alarm, now) for alarm in list(self.open.values())]
 
@@ -198,7 +198,7 @@ class Lifecycle:
         return messages
 
     @property
-    def blind(self) -> str | None:
+    def no_score_reason(self) -> str | None:
         """Why no row has a score; None while rows have."""
         alarm = self.open.get((NO_SCORE, ""))
         return None if alarm is None else alarm.reason
@@ -287,7 +287,7 @@ def iso(time: int) -> str:
 
 
 def _words(event: Event, reason: str | None) -> str:
-    """What there is to say of the strongest event."""
+    """The strongest event in words."""
     blamed = ", ".join(f"{name} {share:.0%}" for name, share in event.shares[:3])
     where = f" in {blamed}" if blamed else ""
     where += f" ({reading_words(event.readings[0])})" if event.readings else ""
@@ -297,7 +297,7 @@ def _words(event: Event, reason: str | None) -> str:
 
 
 def _stronger(known: Event | None, event: Event) -> Event:
-    """The event to speak of: the stronger one, with what only the other tells."""
+    """The event to report: the stronger one, with what only the other one has."""
     event = replace(event, shares=event.shares[:_CHANNELS], readings=event.readings[:_READ])
     if known is None:
         return event
@@ -314,19 +314,19 @@ def _stronger(known: Event | None, event: Event) -> Event:
 
 # Of an event, what messages tell and states keep.
 _NUMBERS = ("severity", "score", "probability")
-_GIST = ("severity", "signal", "shares")  # what makes an update when it changes
+_HEADLINE = ("severity", "signal", "shares")
 _FACTS = (*_NUMBERS, "signal", "normal_rows", "shares", "readings", "partner", "lasting")
 
 
 def _facts(event: Event | None) -> dict[str, Any]:
-    """What is told of an event, as plain values; None for a number that is not known."""
+    """The fields of an event for messages and states; None for a number that is not known."""
     facts = {name: getattr(event or Event(0, 0, 0), name) for name in _FACTS}
     numbers = {name: float(facts[name]) for name in _NUMBERS if math.isfinite(facts[name])}
     return {**facts, **dict.fromkeys(_NUMBERS), **numbers}
 
 
 def _event(facts: Mapping[str, Any]) -> Event | None:
-    """The reverse of `_facts`; None where nothing was told."""
+    """The reverse of `_facts`; None where nothing is known."""
     known: dict[str, Any] = {name: facts.get(name) for name in _FACTS}
     if known["severity"] is None and not known["shares"]:
         return None

@@ -11,11 +11,11 @@ from typing import Any
 from vace_ad.live.alarms import Message, body
 from vace_ad.live.clock import Clock
 from vace_ad.live.config import Config
+from vace_ad.live.database import Pending
 from vace_ad.live.delivery import Delivery
 from vace_ad.live.entity import Entity
 from vace_ad.live.entity_state import keep
 from vace_ad.live.incidents import Incidents
-from vace_ad.live.pending import Pending
 from vace_ad.live.status import Status
 from vace_ad.live.store import Store
 
@@ -42,12 +42,12 @@ class Checkpoint:
         self._deliveries, self._stopping, self._clock = deliveries, stopping, clock
         self.pending = Pending()
         self.dirty: dict[str, Entity] = {}  # entities that have changed
-        self._taken_out: dict[str, int] = {}  # of the outbox, by sink
+        self._removed: dict[str, int] = {}  # last message deleted from the outbox, by sink
         self._arrival: int | None = None  # clock of the first record that is not written yet
         self._batch: int | None = None  # clock when the current batch came
-        self._alarmed: float | None = None  # when the first alarm that waits was raised
+        self._alarm_since: float | None = None  # when the first alarm that waits was raised
         self._began = self._written = self._clock.monotonic()
-        self._took = 0.0  # seconds, the last checkpoint
+        self._seconds = 0.0  # duration of the last checkpoint
         self._incidents = Incidents(config.alarms.group, store.incident_of)
         self._incidents.restore(store.meta("incidents"))
 
@@ -70,9 +70,9 @@ class Checkpoint:
         entity drops the records that it has: it knows them by their time.
         """
         now = self._clock.monotonic()
-        if self._alarmed is not None:
-            return now - self._alarmed >= max(_TOGETHER, _SHARE * self._took)
-        return now - max(self._began, self._written) >= max(_WORK, _SHARE * self._took)
+        if self._alarm_since is not None:
+            return now - self._alarm_since >= max(_TOGETHER, _SHARE * self._seconds)
+        return now - max(self._began, self._written) >= max(_WORK, _SHARE * self._seconds)
 
     def due(self, eager: bool) -> bool:
         """Whether to write between two batches; `eager` if a sender waits."""
@@ -87,7 +87,7 @@ class Checkpoint:
         if not messages:
             return
         arrival = self._batch or self._clock.time_ns()
-        self._alarmed = self._alarmed or self._clock.monotonic()
+        self._alarm_since = self._alarm_since or self._clock.monotonic()
         for message in messages:
             text = body(message, self._config.link) | self._incidents.facts(message)
             self.pending.alarms.append((message.alarm, text))
@@ -109,7 +109,7 @@ class Checkpoint:
     def sent(self) -> dict[str, int]:
         """The last message that each sink has delivered since the last checkpoint."""
         marks = {one.name: one.sent for one in self._deliveries}
-        return {name: mark for name, mark in marks.items() if mark > self._taken_out.get(name, 0)}
+        return {name: mark for name, mark in marks.items() if mark > self._removed.get(name, 0)}
 
     def write(self) -> Any:
         """Write everything in one transaction; returns the position that is on disk now, if any."""
@@ -121,7 +121,7 @@ class Checkpoint:
         pending.sent = self.sent()
         if not self._commit(pending):
             return None
-        self._taken_out |= pending.sent
+        self._removed |= pending.sent
         self.pending, self.dirty = Pending(), {}
         self._publish(pending, dirty, started)
         return pending.position
@@ -150,16 +150,16 @@ class Checkpoint:
     def _publish(self, pending: Pending, dirty: Iterable[Entity], started: float) -> None:
         """Count, wake the sinks, inform the page."""
         status, now = self._status, self._clock.monotonic()
-        self._written, self._took, self._alarmed = now, now - started, None
+        self._written, self._seconds, self._alarm_since = now, now - started, None
         status.checkpoint = self._clock.time_ns() / 1e9
         status.counts["checkpoints"] += 1
-        status.checkpoint_seconds.observe(self._took)
+        status.checkpoint_seconds.observe(self._seconds)
         if self._arrival is not None:
             status.row_seconds.observe(max(0, self._clock.time_ns() - self._arrival) / 1e9)
             self._arrival = self._batch  # the rest of a batch came with it
         if pending.outbox:
             for delivery in self._deliveries:
-                delivery.call()
+                delivery.wake()
         for _, text in pending.alarms:
             status.tell("alarm", text)
         for entity in dirty:

@@ -1,4 +1,4 @@
-"""The SQLite file of a watch: its schema, how it is opened, and how damage shows."""
+"""The SQLite file of a watch: its schema, what a transaction writes, and how damage shows."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from zlib import crc32
 
 from vace_ad.errors import StateError
+from vace_ad.live.alarms import Alarm
 
 log = logging.getLogger("vace_ad.live")
 VERSION = 1
@@ -49,6 +51,42 @@ class DamagedError(StateError):
     """What was stored of one entity is not what was written."""
 
 
+class JournalRow(NamedTuple):
+    """A row of an entity since its snapshot."""
+
+    name: str
+    row: int
+    time: int
+    cells: bytes  # float64 by channel
+
+
+class Queued(NamedTuple):
+    """A message in the outbox."""
+
+    seq: int
+    body: dict[str, Any]
+    came: int
+
+
+@dataclass
+class Pending:
+    """Everything that one transaction writes."""
+
+    position: Any = None
+    entities: dict[str, tuple[int, str, str]] = field(default_factory=dict)  # seen, phase, small
+    journal: list[JournalRow] = field(default_factory=list)
+    snapshots: dict[str, tuple[int, str, bytes]] = field(default_factory=dict)
+    forgotten: dict[str, int] = field(default_factory=dict)  # journal rows below, by entity
+    needed: dict[str, int] = field(default_factory=dict)  # time from which on rows are kept
+    alarms: list[tuple[Alarm, dict[str, Any]]] = field(default_factory=list)
+    outbox: list[tuple[str, dict[str, Any], int]] = field(default_factory=list)
+    sent: dict[str, int] = field(default_factory=dict)  # messages up to here are, by sink
+    applied: list[int] = field(default_factory=list)  # verdicts
+    meta: dict[str, str] = field(default_factory=dict)
+    set_aside: list[str] = field(default_factory=list)  # damaged entities, which start again
+    gone: list[str] = field(default_factory=list)  # entities that a person wants forgotten
+
+
 @contextmanager
 def reports_damage(path: Path) -> Iterator[None]:
     """Raise StateError if a file is damaged; errors of the disk pass through."""
@@ -73,7 +111,7 @@ def open_database(path: Path, *, prepared: bool = False) -> sqlite3.Connection:
         if not prepared:
             _prepare(database)
     except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-        raise StateError(f"{path} is no state of vace watch: {error}") from None
+        raise StateError(f"{path} is not a state file of vace watch: {error}") from None
     return database
 
 
@@ -112,7 +150,7 @@ def verify(name: str, total: int | None, *parts: object) -> None:
 
 
 def read_json(text: Any) -> Any:
-    """JSON of a column; what is no text counts as JSON that cannot be read."""
+    """JSON of a column; anything but text counts as JSON that cannot be read."""
     if not isinstance(text, str):
         raise json.JSONDecodeError(f"{type(text).__name__} in place of a text", "", 0)
     return json.loads(text)

@@ -14,18 +14,17 @@ from typing import Any
 import numpy as np
 
 from vace_ad.errors import StateError
-from vace_ad.live.align import Row
 from vace_ad.live.clock import Clock
+from vace_ad.live.database import Queued
 from vace_ad.live.detector import Rows
-from vace_ad.live.entity import Entity, Tell
-from vace_ad.live.pending import Queued
+from vace_ad.live.entity import Entity, RowListener
 from vace_ad.live.sinks import RowSink, Scored, Sink, SinkRefusedError
 from vace_ad.live.sources import Backoff
 from vace_ad.live.status import Status
 from vace_ad.live.store import Store
 
 log = logging.getLogger("vace_ad.live")
-_PATIENCE = 0.5  # seconds between looks at the outbox when nobody calls
+_PATIENCE = 0.5  # seconds between polls of the outbox
 
 
 class Delivery:
@@ -35,18 +34,18 @@ class Delivery:
         self, name: str, sink: Sink[Any], store: Store, status: Status, clock: Clock | None = None
     ) -> None:
         self.name, self.sink, self._clock = name, sink, clock or Clock()
-        self._store_of, self._status = store, status
+        self._store, self._status = store, status
         self._call, self._stopping = threading.Event(), threading.Event()
         self._backoff = Backoff(first=0.2)
         self._repeated = 0.0
-        self.sent = 0  # number of the last message that is done with; the watch takes it out
+        self.sent = 0  # number of the last message handled; the watch deletes them from the outbox
         self._thread = threading.Thread(target=self._run, name=f"sink-{name}", daemon=True)
 
     def start(self) -> None:
         """Start the thread."""
         self._thread.start()
 
-    def call(self) -> None:
+    def wake(self) -> None:
         """Wake the thread: there is something to send."""
         self._call.set()
 
@@ -57,7 +56,7 @@ class Delivery:
         self._thread.join(seconds)
 
     def _run(self) -> None:
-        store = self._store_of.again()
+        store = self._store.reopen()
         try:
             while not self._stopping.is_set():
                 self._call.wait(_PATIENCE)
@@ -94,7 +93,7 @@ class Delivery:
         if isinstance(self.sink, RowSink):
             try:
                 sent = self.sink.flush()
-            except Exception as error:  # as above
+            except Exception as error:  # a plug-in may fail in any way
                 self._failed(error)
             else:
                 if sent:
@@ -150,30 +149,21 @@ class Delivery:
             self._failed(error)
 
 
-def teller(sinks: Sequence[Sink[Any]]) -> Tell | None:
-    """Who tells these sinks of scored rows; None where none of them wants to hear."""
-    wanting = [sink for sink in sinks if isinstance(sink, RowSink)]
-    if not wanting:
+def row_listener(sinks: Sequence[Sink[Any]]) -> RowListener | None:
+    """A function that passes scored rows to the sinks that take them; None where none does."""
+    taking = [sink for sink in sinks if isinstance(sink, RowSink)]
+    if not taking:
         return None
-    bands = any(sink.bands for sink in wanting)
+    bands = any(sink.bands for sink in taking)
 
-    def tell(
-        entity: Entity,
-        rows: Sequence[Row],
-        cells: Rows,
-        scores: Sequence[float],
-        alarming: Sequence[bool],
-    ) -> None:
-        times = [row.time for row in rows]
-        channels = tuple(entity.channels)
-        scored = Scored(entity.name, channels, times, cells, list(scores), list(alarming))
+    def listen(entity: Entity, scored: Scored) -> None:
         if bands:
-            lower, upper = _expected(entity, times)
+            lower, upper = _expected(entity, scored.times)
             scored = scored._replace(expected=(lower + upper) / 2, lower=lower, upper=upper)
-        for sink in wanting:
+        for sink in taking:
             sink.rows(scored)
 
-    return tell
+    return listen
 
 
 def _expected(entity: Entity, times: Sequence[int]) -> Rows:

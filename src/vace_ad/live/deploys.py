@@ -1,4 +1,4 @@
-"""Deploys: times after which levels may change, told by a file, an HTTP call or a reading."""
+"""Deploys: times after which levels may change, from a file, an HTTP call or a reading."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Settling:
     def __init__(self, entity: str, deploys: Deploys) -> None:
         self._entity, self._deploys = entity, deploys
         self.channel = deploys.channel
-        self.last = 0  # time of the last deploy that was heeded
+        self.last = 0  # time of the last deploy that was applied
         self.version: float | None = None  # the last reading whose change is a deploy
         self.until: int | None = None  # when it has settled; None: nothing settles
         self.rows: list[int] = []  # the last rows from which a new level was normal
@@ -120,8 +120,11 @@ class Settling:
             self._deploys.add(record.time, self._entity)
         self.version = value
 
-    def heed(self, now: int, origin: int) -> bool:
-        """Whether a deploy has settled before the row of this time; `origin` is the stream's."""
+    def has_settled(self, now: int, origin: int) -> bool:
+        """Note deploys before the row of this time; True once, when the newest one has settled.
+
+        `origin` is the time of the stream's first row: earlier deploys are over.
+        """
         deploy = self._deploys.newest(self._entity, self.last, now)
         if deploy is not None:
             self.last = deploy
@@ -137,7 +140,7 @@ class Settling:
         """The level is normal from a row on."""
         self.rows = [*self.rows, row][-_ROWS:]
 
-    def before_next(self, rows: Sequence[Row]) -> int:
+    def rows_before_next(self, rows: Sequence[Row]) -> int:
         """How many of these rows, at least one, come before something settles or is deployed."""
         edges = (self.until, self._deploys.next(self._entity, max(rows[0].time, self.last)))
         edge = min((time for time in edges if time is not None), default=None)

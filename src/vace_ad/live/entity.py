@@ -16,11 +16,12 @@ from vace_ad.errors import VaceError
 from vace_ad.live.alarms import NO_SCORE, Lifecycle, Message
 from vace_ad.live.align import Aligner, Row
 from vace_ad.live.config import Config
+from vace_ad.live.database import JournalRow
 from vace_ad.live.deploys import Deploys, Settling
 from vace_ad.live.detector import LiveModel, Rows, journal_matrix
-from vace_ad.live.pending import JournalRow
 from vace_ad.live.records import Record
 from vace_ad.live.score_history import ScoreHistory
+from vace_ad.live.sinks import Scored
 from vace_ad.live.store import Store
 
 if TYPE_CHECKING:
@@ -28,8 +29,7 @@ if TYPE_CHECKING:
     from vace_ad.stream import Stream
 
 log = logging.getLogger("vace_ad.live")
-# Who hears of scored rows: the entity, its rows, their cells, scores, and whether it is in alarm.
-Tell = Callable[["Entity", Sequence[Row], Rows, Sequence[float], Sequence[bool]], None]
+RowListener = Callable[["Entity", Scored], None]  # is called with all rows that were scored
 LEARNING, FITTING, WATCHING = "learning", "fitting", "watching"
 ELSEWHERE = "watched elsewhere"  # its partition moved to another member of the group
 _ACCEPTED = 50  # patterns kept of one entity, the newest ones
@@ -47,10 +47,10 @@ class Entity:
         name: str,
         config: Config,
         model: LiveModel | None,
-        tell: Tell | None = None,
+        listener: RowListener | None = None,
         deploys: Deploys | None = None,
     ) -> None:
-        self.name, self._config, self.model, self._tell = name, config, model, tell
+        self.name, self._config, self.model, self._listener = name, config, model, listener
         self._settling = Settling(name, deploys or Deploys(config.deploys))
         self.aligner = Aligner(config.align)
         self.life = Lifecycle(name, config.alarms)
@@ -62,20 +62,20 @@ class Entity:
         self.learn = config.model.learn or 0  # grows after a fit that failed
         self.learned = 0  # rows [0, learned) are trained on
         self.stream: Stream | None = None
-        self._looking = threading.Lock()  # held while rows are added, or read by another thread
+        self._stream_lock = threading.Lock()  # held while rows are added, or read by another thread
         self._kept = -(crc32(name.encode()) % config.state.snapshot_rows)  # spread over time
         self.scores = ScoreHistory()
         self.newest: dict[str, float] = {}
         self._heard: dict[str, int] = {}  # time of the last row with a reading, by channel
         self._journal: list[JournalRow] = []
-        self.accepted: list[tuple[str, Any]] = []  # the alarm and how it looked, called normal
-        self._hushed: str | None = None  # the alarm whose event is still going on, called normal
-        self.n_accepted = 0  # stretches that looked like something accepted
+        self.accepted: list[tuple[str, Any]] = []  # alarms called normal, and their patterns
+        self._suppressed: str | None = None  # an alarm called normal while its event is open
+        self.n_accepted = 0  # events that matched an accepted pattern
         self.trained = 0  # time of the row at which a model was last trained, or of the first row
         self.model_words = ""  # what became of the last retraining
         self.idle = False  # whether the last row is off or under maintenance
-        self._blind = [0, 0]  # last rows without a score: how many, time of the first
-        self._again: int | None = None  # after a restart: records up to this time may come again
+        self._unscored = [0, 0]  # last rows without a score: how many, time of the first
+        self._replay_until: int | None = None  # after a restart, older records may come again
 
     def _set_channels(self, channels: Sequence[str]) -> None:
         self.channels = list(channels)
@@ -94,26 +94,26 @@ class Entity:
                 channel: value
                 for channel, value in record.values.items()
                 if channel != self._settling.channel
-                and (channel in self._place or self._meet(channel, counts))
+                and (channel in self._place or self._use_channel(channel, counts))
             }
             if values or not record.values:
-                rows += self._place_in(record._replace(values=values), counts, now)
+                rows += self._align(record._replace(values=values), counts, now)
         return self._work(rows, counts) if rows else []
 
-    def _place_in(self, record: Record, counts: Counter[str], now: int | None) -> list[Row]:
-        if self._again is None:
+    def _align(self, record: Record, counts: Counter[str], now: int | None) -> list[Row]:
+        if self._replay_until is None:
             return self.aligner.add(record, counts, now)
         own: Counter[str] = Counter()
         rows = self.aligner.add(record, own, now)
         own["replayed"] = own.pop("late", 0) + own.pop("twice", 0)
         counts.update(own)
-        if record.time > self._again:
-            self._again = None
+        if record.time > self._replay_until:
+            self._replay_until = None
         return rows
 
-    def expect_again(self) -> None:
+    def expect_replay(self) -> None:
         """After a restart: count records that the source sends again, until a newer one comes."""
-        self._again = self.aligner.newest
+        self._replay_until = self.aligner.newest
 
     def finish(self, counts: Counter[str]) -> list[Message]:
         """The series ends here: close all rows and finish the stream."""
@@ -123,7 +123,7 @@ class Entity:
             self.stream, self._base = None, self.n_rows  # later rows are another series
         return messages
 
-    def _meet(self, channel: str, counts: Counter[str]) -> bool:
+    def _use_channel(self, channel: str, counts: Counter[str]) -> bool:
         """Whether to use a new channel: only while training rows are collected."""
         if self.phase != LEARNING:
             counts["unknown_channel"] += 1
@@ -140,8 +140,8 @@ class Entity:
         messages: list[Message] = []
         at = 0
         while at < len(rows):
-            n = min(len(rows) - at, _BLOCK) if self._many else 1
-            n = self._heed_deploys(rows[at : at + n])
+            n = min(len(rows) - at, _BLOCK) if self._in_blocks else 1
+            n = self._apply_deploys(rows[at : at + n])
             messages += self._block(rows[at : at + n], counts)
             at += n
         counts["rows"] += len(rows)
@@ -149,19 +149,19 @@ class Entity:
         self.n_accepted = 0
         return messages
 
-    def _heed_deploys(self, rows: Sequence[Row]) -> int:
-        """End the settling of a deploy; how many rows there are before the next one."""
+    def _apply_deploys(self, rows: Sequence[Row]) -> int:
+        """Accept the new level after a deploy; returns the number of rows before the next one."""
         if self.stream is None:
             return len(rows)
-        if self._settling.heed(rows[0].time, self.origin):
-            with self._looking:
+        if self._settling.has_settled(rows[0].time, self.origin):
+            with self._stream_lock:
                 self.stream.judge_afresh(new_level=True)
             self._settling.settled(self.n_rows)
-            self.life.settled(rows[0].time)
-        return self._settling.before_next(rows)
+            self.life.detach_events(rows[0].time)
+        return self._settling.rows_before_next(rows)
 
     @property
-    def _many(self) -> bool:
+    def _in_blocks(self) -> bool:
         """Whether rows can be scored in blocks, which takes a tenth of the time or less."""
         return self.phase == WATCHING and self.stream is not None and self.stream.tells_rows
 
@@ -178,8 +178,7 @@ class Entity:
         messages: list[Message] = []
         alarming: list[bool] = []
         for i, row in enumerate(rows):
-            line = JournalRow(self.name, self.n_rows, row.time, cells[i].tobytes())
-            self._journal.append(line)
+            self._journal.append(JournalRow(self.name, self.n_rows, row.time, cells[i].tobytes()))
             self.n_rows += 1
             self.seen, self.newest = row.time, row.values
             messages += self.life.heard(row.time)
@@ -187,38 +186,39 @@ class Entity:
             messages += self.life.channels(row.time, row.read, self._heard, off=off)
             if changes is not None:
                 self.trained = self.trained or row.time
-                messages += self._judged(changes[i], scores[i], off, row.time)
+                messages += self._scored(changes[i], scores[i], off, row.time)
                 alarming.append(self.life.anomaly is not None)
                 continue
             self.start = row.time if self.start is None else self.start
             if self.phase == LEARNING and row.time - self.start >= self.learn:
                 self.phase, self.learned, self.trained = FITTING, self.n_rows, row.time
-        if changes is not None and self._tell is not None:
-            self._tell(self, rows, cells, scores, alarming)
+        if changes is not None and self._listener is not None:
+            times, channels = [row.time for row in rows], tuple(self.channels)
+            self._listener(self, Scored(self.name, channels, times, cells, scores, alarming))
         return messages
 
-    def _judged(self, changes: Sequence[Any], score: float, idle: bool, time: int) -> list[Message]:
+    def _scored(self, changes: Sequence[Any], score: float, idle: bool, time: int) -> list[Message]:
         """What a scored row changes in the alarms."""
         self._count_accepted(changes)
         settling = self._settling.until is not None
         messages = self.life.changes(changes, time, self.origin, settling=settling)
-        return messages + self._watched(score, idle, time)
+        return messages + self._check_score(score, idle, time)
 
-    def _watched(self, score: float, idle: bool, time: int) -> list[Message]:
+    def _check_score(self, score: float, idle: bool, time: int) -> list[Message]:
         """Raise an alarm when none of many rows has a score though they should."""
         if idle or not math.isnan(score):
-            self._blind = [0, 0]
+            self._unscored = [0, 0]
             return self.life.heard(time, kind=NO_SCORE)
-        rows, since = self._blind
-        self._blind = [rows + 1, since if rows else time]
+        rows, since = self._unscored
+        self._unscored = [rows + 1, since if rows else time]
         assert self.model is not None
-        if self._blind[0] < BLIND * self.model.reach or self.stream is None:
+        if self._unscored[0] < BLIND * self.model.reach or self.stream is None:
             return []
         reason = self.stream.trouble or (
             f"too many channels are missing, or rows come in stretches of fewer than "
             f"{self.model.reach} rows; check what the source sends"
         )
-        return self.life.silent(self._blind[1], time, reason=reason)
+        return self.life.silent(self._unscored[1], time, reason=reason)
 
     def _score(
         self, cells: Rows, times: Sequence[int], number: int
@@ -232,7 +232,7 @@ class Entity:
             self.stream, self._base, self.origin = self.model.stream(), number, times[0]
             if self.accepted:
                 self.model.accept(self.stream, self.accepted)
-        with self._looking:
+        with self._stream_lock:
             added = self.stream.add(cells, np.array(times, "datetime64[ns]"))
         scores: list[float] = added.provisional.tolist()
         self.scores.extend(times, scores)
@@ -246,37 +246,37 @@ class Entity:
         return changes, scores, idle
 
     def latest(self, n: int) -> Latest | None:
-        """The last n rows with what was expected, for those who look from another thread."""
-        with self._looking:
+        """The last n rows with their expected ranges; may be called from another thread."""
+        with self._stream_lock:
             return None if self.stream is None else self.stream.latest(n)
 
     def _count_accepted(self, changes: Sequence[Any]) -> None:
         """Count events like accepted ones; learn the pattern of one accepted while it was open."""
         for change in (one for one in changes if one.what == "accepted"):
             self.n_accepted += 1
-            if change.pattern is not None and self._hushed is not None:
-                self._learn(self._hushed, [change.pattern.to_plain()])
-                self._hushed = None
+            if change.pattern is not None and self._suppressed is not None:
+                self._learn(self._suppressed, [change.pattern.to_plain()])
+                self._suppressed = None
 
-    def call_normal(self, alarm: str, patterns: Sequence[Any]) -> list[Message]:
-        """Apply the verdict "normal": alarms like this one are suppressed."""
+    def mark_normal(self, alarm: str, patterns: Sequence[Any]) -> list[Message]:
+        """Apply the verdict "normal": suppress alarms that match this one."""
         if any(name == alarm for name, _ in self.accepted):
             return []
         running = self.life.anomaly
         if running is not None and running.id == alarm:
             patterns = running.patterns
-            self._hushed = alarm if running.events else None
+            self._suppressed = alarm if running.events else None
         messages = self.life.normal(alarm, self.seen)
-        self._learn(alarm, patterns, suppress=self._hushed == alarm)
+        self._learn(alarm, patterns, suppress=self._suppressed == alarm)
         return messages
 
-    def call_back(self, alarm: str) -> None:
+    def undo_normal(self, alarm: str) -> None:
         """Take the verdict "normal" back."""
         self.accepted = [(name, one) for name, one in self.accepted if name != alarm]
-        self._hushed = None if self._hushed == alarm else self._hushed
+        self._suppressed = None if self._suppressed == alarm else self._suppressed
         self._learn(alarm, [])
 
-    def call_fault(self, alarm: str, stretch: tuple[int, int] | None) -> None:
+    def mark_fault(self, alarm: str, stretch: tuple[int, int] | None) -> None:
         """Store the verdict "fault" with its time span beside the model; None takes it back."""
         try:
             if self.model is not None:
@@ -309,7 +309,7 @@ class Entity:
         messages = []
         for i, time in enumerate(times.astype(np.int64).tolist()):
             (changes,), (score,), (idle,) = self._score(cells[i : i + 1], [time], self.learned + i)
-            messages += self._judged(changes, score, idle, time)
+            messages += self._scored(changes, score, idle, time)
         return messages
 
     @property
@@ -317,8 +317,8 @@ class Entity:
         """Whether it has a model and its rows are scored."""
         return self.phase == WATCHING
 
-    def renew(self, model: LiveModel, store: Store) -> list[Message]:
-        """Go on with a newer model, whose stream has seen the last rows; open events end."""
+    def switch_model(self, model: LiveModel, store: Store) -> list[Message]:
+        """Continue with a newer model, whose stream gets the last rows first; open events end."""
         messages: list[Message] = []
         if self.stream is not None:
             messages = self.life.changes(self.stream.finish().changes, self.seen, self.origin)
@@ -333,7 +333,7 @@ class Entity:
             stream.judge_afresh()
         if self.accepted:
             model.accept(stream, self.accepted)
-        with self._looking:
+        with self._stream_lock:
             self.stream = stream
         self._kept = min(self._kept, self.n_rows - 1)  # the snapshot is of the model before
         return messages

@@ -1,4 +1,4 @@
-"""The state of an entity: what a checkpoint keeps of it, and how it goes on from there."""
+"""The state of an entity: what a checkpoint stores of it, and how it is restored."""
 
 from __future__ import annotations
 
@@ -9,25 +9,19 @@ from typing import Any
 import numpy as np
 
 from vace_ad.errors import StateError
+from vace_ad.live.database import Pending
 from vace_ad.live.detector import LiveModel, journal_matrix
 from vace_ad.live.entity import WATCHING, Entity
-from vace_ad.live.pending import Pending
 from vace_ad.live.store import Store
 
 _STATE = {  # key in the stored state: attribute
     "phase": "phase", "n_rows": "n_rows", "base": "_base", "origin": "origin", "seen": "seen",
     "start": "start", "learn": "learn", "learned": "learned", "heard": "_heard",
-    "accepted": "accepted", "hushed": "_hushed", "blind": "_blind", "idle": "idle",
+    "accepted": "accepted", "hushed": "_suppressed", "blind": "_unscored", "idle": "idle",
     "trained": "trained", "model": "model_words",
 }  # fmt: skip
-_LATER = (
-    "accepted",
-    "hushed",
-    "blind",
-    "idle",
-    "trained",
-    "model",
-)  # keys that states of earlier releases lack
+# Keys that states of earlier releases lack.
+_LATER = ("accepted", "hushed", "blind", "idle", "trained", "model")
 
 
 def keep(entity: Entity, pending: Pending, snapshot: bool | None = None) -> None:

@@ -1,4 +1,7 @@
-"""The model of an entity: one for all, a file for each, or one trained on its rows."""
+"""The model of an entity: one for all, a file for each, or one trained on its rows.
+
+Models that are trained here can be retrained on a schedule, on the recent rows of their entity.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,22 @@ import logging
 import queue
 import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from vace_ad.alarms.events import ANOMALY
 from vace_ad.errors import ConfigError, StateError
 from vace_ad.frames.sampling import TOLERANCE
 from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import identity
+from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.config import Config
-from vace_ad.live.detector import Detectors, LiveModel, journal_matrix
+from vace_ad.live.database import Pending
+from vace_ad.live.detector import Detectors, LiveModel, Rows, Times, journal_matrix
 from vace_ad.live.entity import Entity
-from vace_ad.live.pending import Pending
-from vace_ad.live.retraining import Retraining
+from vace_ad.live.entity_state import keep
 from vace_ad.live.store import Store
 
 log = logging.getLogger("vace_ad.live")
@@ -123,13 +128,13 @@ class EntityModels:
         log.info("%s: training on %d rows of %d channels", entity.name, len(rows), len(channels))
         self._start(entity.name, lambda: (self._detectors.fit(rows, channels, time, path), ""))
 
-    def retrain(self, entity: Entity, recent: Callable[[Entity], Retraining]) -> None:
-        """Start to train a newer model in the background, judged against the present one."""
+    def retrain(self, entity: Entity, store: Store, kept: int) -> None:
+        """Start to train a newer model in the background, on the last `kept` nanoseconds."""
         path, model = self._path(entity.name), entity.model
         if entity.name in self._fits or path is None or model is None:
             return
         entity.trained = entity.seen
-        rows, time, *known = recent(entity)
+        rows, time, *known = recent_rows(entity, store, kept)
         log.info("%s: training a newer model on %d rows", ascii(entity.name), len(rows))
         self._start(entity.name, lambda: self._detectors.retrain(model, rows, time, path, *known))
 
@@ -152,11 +157,65 @@ class EntityModels:
             yield name, model, words
 
 
+class Retraining(NamedTuple):
+    """Rows to train and evaluate a newer model on; spans are (start, end) in nanoseconds."""
+
+    rows: Rows
+    time: Times
+    faults: list[tuple[int, int]]  # confirmed by a person
+    doubtful: list[tuple[int, int]]  # alarms without a verdict: left out of training
+
+
+def recent_rows(entity: Entity, store: Store, kept: int) -> Retraining:
+    """The rows of the last `kept` nanoseconds, and the alarms in them."""
+    since = entity.seen - kept
+    rows = [row for row in store.journal(entity.name) if row[1] >= since]
+    found = Retraining(*journal_matrix(rows, len(entity.channels)), [], [])
+    for start, resolved, fault in store.stretches(entity.name, ANOMALY):
+        end = entity.seen if resolved is None else resolved
+        if end >= since:
+            (found.faults if fault else found.doubtful).append((start, end))
+    return found
+
+
+class Retrainer:
+    """Starts trainings that are due, and switches to models that are not worse."""
+
+    def __init__(
+        self, config: Config, models: EntityModels, store: Store, checkpoint: Checkpoint
+    ) -> None:
+        self._every, self._kept = config.retrain.every, config.retrain.kept
+        self._models, self._store, self._checkpoint = models, store, checkpoint
+
+    def start(self, entities: Iterable[Entity], write: Callable[[], None]) -> None:
+        """Start the trainings that are due; `write` brings all rows into the store first."""
+        every = self._every
+        if every is None:
+            return
+        due = [one for one in entities if one.watching and one.seen - one.trained >= every]
+        if due:
+            write()
+        for entity in due:
+            self._models.retrain(entity, self._store, self._kept)
+
+    def take(self, entity: Entity, found: LiveModel | Exception | None, words: str) -> None:
+        """A training has ended: switch to the newer model where there is one, and log it."""
+        messages = []
+        if isinstance(found, Exception):
+            words = f"a newer model could not be trained: {found}"
+        elif found is not None and found is not entity.model:
+            messages = entity.switch_model(found, self._store)
+        entity.model_words = words
+        log.info("%s: %s", ascii(entity.name), words)
+        self._checkpoint.update(entity, messages)
+        keep(entity, self._checkpoint.pending, snapshot=True)
+
+
 def check_model(model: LiveModel | None, config: Config, store: Store) -> None:
     """Refuse another step than the model's, and a state of another model; None: no shared one."""
     if model is None:
         return
-    step, wanted = getattr(model, "step", None), config.align.step
+    step, wanted = model.step, config.align.step
     if step and wanted and abs(step - wanted) > TOLERANCE * step:
         raise ConfigError(
             f"the model was fitted on rows every {duration_words(step)}, and align.step is "

@@ -26,7 +26,7 @@ _BUILT_IN = {
     "source": {
         "csv": "files:CsvSource",
         "jsonl": "files:JsonLinesSource",
-        "http": "http:HttpSource",
+        "http": "push:HttpSource",
         "mqtt": "mqtt:MqttSource",
         "sparkplug": "sparkplug:SparkplugSource",
         "prometheus": "prometheus:PrometheusSource",
@@ -34,7 +34,7 @@ _BUILT_IN = {
         "remote-write": "remote_write:RemoteWriteSource",
         "otlp": "otlp:OtlpSource",
         "opcua": "opcua:OpcUaSource",
-        "influx": "influx:InfluxSource",
+        "influx": "files:InfluxSource",
     },
     "sink": {
         "stdout": "stdout:StdoutSink",

@@ -51,7 +51,7 @@ def _snappy() -> Any:
 
 
 def check_installed() -> None:
-    """Say now, not at the first request, what is missing."""
+    """Raise MissingExtraError now, not at the first request."""
     _request()
     _snappy()
 
@@ -59,7 +59,7 @@ def check_installed() -> None:
 def decode(body: bytes) -> Written:
     """The series of a request; a body that is none is a BadRecordError."""
     try:
-        size = _length(body)
+        size = _snappy().decompress_raw_len(body)
         if size > _LARGEST:
             raise BadRecordError(f"the request is {size:,} bytes unpacked, more than {_LARGEST:,}")
         plain = bytes(_snappy().decompress_raw(body))
@@ -78,17 +78,6 @@ def decode(body: bytes) -> Written:
         ],
         {one.metric_family_name: one.type == _COUNTER_TYPE for one in request.metadata},
     )
-
-
-def _length(body: bytes) -> int:
-    """The length that a snappy block announces: a number in groups of seven bits."""
-    size = shift = 0
-    for byte in body[:5]:
-        size |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            return size
-        shift += 7
-    raise BadRecordError("not a remote write request in snappy: it does not begin with a length")
 
 
 def encode(series: Iterable[tuple[Mapping[str, str], Iterable[tuple[int, float]]]]) -> bytes:

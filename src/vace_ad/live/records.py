@@ -15,7 +15,7 @@ from vace_ad.frames.line_protocol import field_value, parse_point
 from vace_ad.frames.timestamps import EPOCHS
 
 LONGEST_NAME = 200
-# Control signs, those that are not seen, and halves of pairs, which no file can hold.
+# Control and invisible characters, and lone surrogates, which no file can hold.
 _CONTROL = re.compile(
     r"[\x00-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2060-\u2069\ud800-\udfff\ufeff]"
 )
@@ -30,7 +30,7 @@ class Record(NamedTuple):
 
 
 class BadRecordError(ValueError):
-    """Input that is no record; the text says why."""
+    """Input that is not a record; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -58,12 +58,12 @@ def read_time(value: Any) -> int:
         try:
             exact, number = 0, float(value)
         except (TypeError, ValueError, OverflowError):
-            raise BadRecordError(f"{_short(value)} is no time") from None
+            raise BadRecordError(f"{_short(value)} is not a time") from None
     for low, high, unit in EPOCHS:
         if low <= number < high:
             # int() cuts a fraction off, and float() the last digits of nanoseconds
             return exact * unit if abs(number - exact) < 1e-9 or unit == 1 else round(number * unit)
-    raise BadRecordError(f"{_short(value)} is no time: a count since 1970 is expected, or ISO 8601")
+    raise BadRecordError(f"{_short(value)} is not a time; write ISO 8601 or a count since 1970")
 
 
 def nanoseconds(moment: datetime) -> int:
@@ -80,9 +80,9 @@ def read_number(value: Any) -> float:
         try:
             number = float(value)
         except (ValueError, OverflowError):
-            raise BadRecordError(f"{_short(value)} is no number") from None
+            raise BadRecordError(f"{_short(value)} is not a number") from None
         return number if math.isfinite(number) else math.nan
-    raise BadRecordError(f"{_short(value)} is no number")
+    raise BadRecordError(f"{_short(value)} is not a number")
 
 
 def read_name(value: Any, what: str) -> str:
@@ -90,7 +90,7 @@ def read_name(value: Any, what: str) -> str:
     name = value if isinstance(value, str) else str(value) if isinstance(value, int) else ""
     if not name or len(name) > LONGEST_NAME or _CONTROL.search(name):
         raise BadRecordError(
-            f"{_short(value)} is no name of {what}: 1 to {LONGEST_NAME} printable characters"
+            f"{_short(value)} is not a name of {what}: 1 to {LONGEST_NAME} printable characters"
         )
     return name
 
@@ -107,11 +107,13 @@ def from_object(data: Any, names: Names, now: int | None = None) -> Record:
     elif now is not None:
         time = now
     else:
-        raise BadRecordError(f"no field {names.time!r} holds the time; there is {_listing(data)}")
+        raise BadRecordError(
+            f"no field {names.time!r} holds the time; the fields are {_listing(data)}"
+        )
     entity = read_name(data[names.entity], "an entity") if names.entity in data else names.fixed
     if entity is None:
         raise BadRecordError(
-            f"no field {names.entity!r} names the entity; there is {_listing(data)}"
+            f"no field {names.entity!r} names the entity; the fields are {_listing(data)}"
         )
     if names.channel in data and names.value in data:
         channel = read_name(data[names.channel], "a channel")
@@ -129,8 +131,8 @@ def from_object(data: Any, names: Names, now: int | None = None) -> Record:
             if not isinstance(cell, str):
                 raise
     if cells and not values:
-        raise BadRecordError(f"no field holds a number; there is {_listing(cells)}")
-    return Record(entity, time, values)  # text is no channel
+        raise BadRecordError(f"no field holds a number; the fields are {_listing(cells)}")
+    return Record(entity, time, values)  # text is not a channel
 
 
 def from_json(text: str | bytes, names: Names, now: int | None = None) -> list[Record]:
@@ -197,7 +199,7 @@ def _from_point(line: str, names: Names, now: int, unit: int) -> Record:
     values = {
         read_name(prefix + key, "a channel"): read_number(field_value(text))
         for key, text in point.fields
-        if not text.startswith('"')  # text is no channel
+        if not text.startswith('"')  # text is not a channel
     }
     return Record(entity, now if point.time is None else point.time * unit, values)
 

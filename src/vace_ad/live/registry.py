@@ -13,7 +13,7 @@ from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.config import Config
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import LiveModel
-from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity, Tell
+from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity, RowListener
 from vace_ad.live.entity_state import keep, restore
 from vace_ad.live.models import EntityModels
 from vace_ad.live.store import Store
@@ -30,11 +30,11 @@ class Registry:
         models: EntityModels,
         store: Store,
         checkpoint: Checkpoint,
-        tell: Tell | None = None,
+        listener: RowListener | None = None,
         deploys: Deploys | None = None,
     ) -> None:
         self._config, self._models, self._store = config, models, store
-        self._checkpoint, self._tell, self._deploys = checkpoint, tell, deploys
+        self._checkpoint, self._listener, self._deploys = checkpoint, listener, deploys
         self.entities: dict[str, Entity] = {}  # in memory, the longest idle first
         self.known: dict[str, str] = {}  # every entity and its phase, in words
         self._before: set[str] = set()  # not loaded since the start
@@ -68,7 +68,7 @@ class Registry:
         return entity
 
     def _new(self, name: str, model: LiveModel | None) -> Entity:
-        return Entity(name, self._config, model, self._tell, self._deploys)
+        return Entity(name, self._config, model, self._listener, self._deploys)
 
     def _load(self, name: str) -> Entity:
         try:
@@ -76,10 +76,10 @@ class Registry:
         except (sqlite3.Error, OSError, MemoryError):
             raise  # the machine, not the entity
         except Exception as error:  # damage shows in any way; it costs this entity alone
-            return self.renew(name, error)
+            return self.restart(name, error)
         if name in self._before:
             self._before.discard(name)
-            entity.expect_again()
+            entity.expect_replay()
         self.entities[name] = entity
         return entity
 
@@ -93,7 +93,7 @@ class Registry:
         restore(entity, small, self._store)
         return entity
 
-    def renew(self, name: str, error: Exception) -> Entity:
+    def restart(self, name: str, error: Exception) -> Entity:
         """Start an entity again whose state cannot be used; its alarms are resolved."""
         entity = self._new(name, self._usable_model(name))
         log.error(
@@ -103,7 +103,7 @@ class Registry:
         alarms = [Alarm.from_body(body) for body in self._store.open_alarms(name)]
         entity.life.open.update({(one.kind, one.channel): one for one in alarms})
         last = max((one.sent for one in alarms), default=0)
-        self._checkpoint.update(entity, entity.life.leave(last))
+        self._checkpoint.update(entity, entity.life.resolve_all(last))
         self._checkpoint.pending.set_aside.append(name)
         self._checkpoint.count("damaged")
         self.known[name] = entity.words
@@ -124,16 +124,16 @@ class Registry:
             raise ModelFileError(f"the model of {name!r} is gone; put its file back")
         return model
 
-    def _leave(self, name: str) -> Entity:
+    def _unload(self, name: str) -> Entity:
         """Resolve the alarms of an entity and take it out of memory."""
         entity = self.get(name)
-        self._checkpoint.alarm(entity.life.leave(entity.seen))
+        self._checkpoint.alarm(entity.life.resolve_all(entity.seen))
         self._checkpoint.dirty.pop(name, None)
         return self.entities.pop(name)
 
     def hand_over(self, name: str) -> None:
         """Keep the state of an entity that another member watches from now on."""
-        entity, pending = self._leave(name), self._checkpoint.pending
+        entity, pending = self._unload(name), self._checkpoint.pending
         keep(entity, pending, snapshot=True)
         seen, _, small = pending.entities[name]
         pending.entities[name] = seen, ELSEWHERE, small
@@ -141,7 +141,7 @@ class Registry:
 
     def remove(self, name: str) -> None:
         """Remove an entity; further readings of it make a new one."""
-        self._leave(name)
+        self._unload(name)
         pending = self._checkpoint.pending
         pending.journal = [row for row in pending.journal if row.name != name]
         for kept in (pending.entities, pending.snapshots, pending.forgotten):

@@ -51,7 +51,7 @@ class Replay(Source[Settings]):
 
     def _part(self) -> list[Record]:
         part: list[Record] = []
-        until: int | None = None  # the time at which somebody was heard again
+        until: int | None = None  # time at which a silent entity sends again
         while self._waiting:
             record = self._waiting[0]
             if until is not None and record.time > until:
@@ -97,5 +97,5 @@ class Replay(Source[Settings]):
         self.newest = max(self.newest, record.time)
 
     def close(self) -> None:
-        """Let go of the source."""
+        """Close the source."""
         self._source.close()

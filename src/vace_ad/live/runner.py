@@ -14,15 +14,14 @@ from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.clock import Clock
 from vace_ad.live.config import Config
 from vace_ad.live.database import DamagedError
-from vace_ad.live.delivery import Delivery, teller
+from vace_ad.live.delivery import Delivery, row_listener
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import Detectors
 from vace_ad.live.entity import ELSEWHERE, FITTING, Entity
-from vace_ad.live.models import EntityModels, check_model
+from vace_ad.live.models import EntityModels, Retrainer, check_model
 from vace_ad.live.plugins import make_sink, make_source
 from vace_ad.live.records import Record
 from vace_ad.live.registry import Registry
-from vace_ad.live.retraining import Retrainer
 from vace_ad.live.silence import Silence
 from vace_ad.live.sources import Batch, Source
 from vace_ad.live.status import Status
@@ -69,12 +68,12 @@ class Watch:
         self._checkpoint = Checkpoint(
             config, self.store, self.status, self.deliveries, self._stopping, self.clock
         )
-        tell = teller([delivery.sink for delivery in self.deliveries])
+        listener = row_listener([delivery.sink for delivery in self.deliveries])
         self.deploys = Deploys(config.deploys, self.store.meta("deploys"))
         self.registry = Registry(
-            config, self.models, self.store, self._checkpoint, tell, self.deploys
+            config, self.models, self.store, self._checkpoint, listener, self.deploys
         )
-        self._retrainer = Retrainer(config.retrain, self.models, self.store, self._checkpoint)
+        self._retrainer = Retrainer(config, self.models, self.store, self._checkpoint)
         self.entities, self.known = self.registry.entities, self.registry.known
         self._no_score: dict[str, str] = {}  # entities, and why
         self._to_fit: set[str] = set()  # entities with all training rows
@@ -119,10 +118,10 @@ class Watch:
     def step(self) -> bool:
         """Read one batch and process it; False when the source has ended."""
         batch = self.source.read(_WAIT)
-        self._let_go(_taken(self.source.lost))
+        self._release(_drained(self.source.lost))
         if batch is not None and not self._take(batch):
             return True  # a stop came before its end
-        self._died(_taken(self.source.silent))
+        self._report_silent(_drained(self.source.silent))
         self.verdicts.apply(self.checkpoint)
         self._forget()
         self._learn()
@@ -200,12 +199,12 @@ class Watch:
 
     def _check_scores(self, entity: Entity) -> None:
         """Report when an entity can have no score, and when it has scores again."""
-        reason = entity.life.blind
+        reason = entity.life.no_score_reason
         if (entity.name in self._no_score) == (reason is None):
-            self._blind(entity.name, reason)
+            self._set_no_score(entity.name, reason)
             log.warning("%s: %s", ascii(entity.name), reason or "has scores again")
 
-    def _blind(self, name: str, reason: str | None) -> None:
+    def _set_no_score(self, name: str, reason: str | None) -> None:
         """Set or clear why an entity has no score: the watch is not ready then."""
         self._no_score.pop(name, None)
         if reason is not None:
@@ -219,7 +218,7 @@ class Watch:
         if used:
             self._used = self.clock.monotonic()
             if self.status.problem("clock", None):
-                log.warning("readings fit to the clock again")
+                log.warning("readings match this machine's clock again")
         elif future and (self._used is None or self.clock.monotonic() - self._used > _AHEAD):
             ahead = duration_words(max(record.time for record in batch.records) - now)
             words = (
@@ -245,7 +244,7 @@ class Watch:
                 try:
                     self.models.fit(self.registry.get(name), self.store)
                 except DamagedError as error:
-                    self.registry.renew(name, error)
+                    self.registry.restart(name, error)
         for name, found, words in self.models.done():
             self.checkpoint()
             entity = self.registry.get(name)
@@ -262,7 +261,7 @@ class Watch:
                     messages = entity.begin(found, self.store)
                     log.info("%s: the model is trained, alarms start", ascii(name))
                 except DamagedError as error:
-                    entity = self.registry.renew(name, error)
+                    entity = self.registry.restart(name, error)
             self._checkpoint.update(entity, messages)
 
     # --------------------------------------------------------------------- rounds
@@ -273,7 +272,7 @@ class Watch:
         status.counts["rounds"] += 1
         self.verdicts.recheck()
         self._read_deploys()
-        for note in _taken(self.source.notes):
+        for note in _drained(self.source.notes):
             log.warning("source: %s", note)
         problem = self.source.problem
         if status.problem("source", problem):
@@ -294,13 +293,13 @@ class Watch:
         status.tell("status", None)
 
     def _read_deploys(self) -> None:
-        """New lines of the file; what was told is kept with the next checkpoint."""
+        """Read new lines of the file of deploys; the next checkpoint stores them."""
         for wrong in self.deploys.read_file():
             log.warning("%s", wrong)
         if self.deploys.changed:
             self._checkpoint.pending.meta["deploys"] = self.deploys.state()
 
-    def _let_go(self, names: Sequence[str]) -> None:
+    def _release(self, names: Sequence[str]) -> None:
         """Release entities that another member watches now: their alarms are resolved here."""
         for name in [name for name in names if name in self.known]:
             self.registry.hand_over(name)
@@ -324,18 +323,18 @@ class Watch:
     def _drop(self, name: str) -> None:
         """An entity is no longer expected to send, to have scores or to be trained."""
         self._silence.forget(name)
-        self._blind(name, None)
+        self._set_no_score(name, None)
         self._to_fit.discard(name)
 
     def _silent(self, problem: str | None) -> None:
         now = self.clock.time_ns()
         silent, messages = self._silence.tick(self.clock.monotonic_ns(), problem, now)
         self._checkpoint.alarm(messages)
-        self._died(silent)
+        self._report_silent(silent)
         if messages:
             self._checkpoint.pending.meta["silence"] = self._silence.state()
 
-    def _died(self, names: Sequence[str]) -> None:
+    def _report_silent(self, names: Sequence[str]) -> None:
         """Alarms of entities without data, found by the clock or reported by themselves."""
         if self.config.alarms.silence_after is None:
             return
@@ -344,6 +343,6 @@ class Watch:
             self._checkpoint.update(entity, entity.life.silent(entity.seen or now, now))
 
 
-def _taken(names: list[str]) -> list[str]:
+def _drained(names: list[str]) -> list[str]:
     """What a source has listed; the list is emptied."""
     return [names.pop(0) for _ in range(len(names))]

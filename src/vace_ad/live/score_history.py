@@ -9,12 +9,12 @@ SHOWN = 360
 
 
 class ScoreHistory:
-    """The newest pairs of time (nanoseconds) and score. One thread adds, others may look."""
+    """The newest pairs of time (nanoseconds) and score. One thread adds, others may read."""
 
     __slots__ = ("_pairs",)
 
     def __init__(self) -> None:
-        # replaced, never changed: who looks has all of the old or all of the new
+        # replaced, never changed: a reader sees all of the old or all of the new
         self._pairs = (array("q"), array("d"))
 
     def extend(self, times: Sequence[int], scores: Sequence[float]) -> None:

@@ -31,15 +31,8 @@ class Align(Settings):
     gap: int = key(1000, "longest gap, in rows, that is filled with empty rows", low=1, high=10**6)
 
 
-LEARNED = (
-    "off",
-    "run_up",
-    "run_down",
-    "context",
-    "watch",
-    "calendar",
-    "components",
-)  # of models trained here
+# Settings of models that are trained here.
+LEARNED = ("off", "run_up", "run_down", "context", "watch", "calendar", "components")
 
 
 class ModelSettings(Settings):

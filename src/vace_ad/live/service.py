@@ -8,7 +8,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
@@ -148,19 +148,19 @@ def plan(config: Config, make: MakeDetectors = make_detectors) -> list[str]:
         lines.append(f"sends   {part.name}: {shown(part.settings) or 'standard output'}")
     if not config.sinks:
         lines.append("sends   nothing: there is no [[sink]]")
-    lines += _tried(config, make, source)
+    lines += _first_rows(config, make, source)
     lines.append(f"state   {config.state.path}: {_state_words(config.state.path)}")
     lines.append(f"serves  {config.link or 'nothing: [server] has no address'}")
     return lines
 
 
-def _tried(config: Config, make: MakeDetectors, source: Source[Any]) -> list[str]:
+def _first_rows(config: Config, make: MakeDetectors, source: Source[Any]) -> list[str]:
     """The first rows of a file through the real stream."""
     if config.model.learn is not None:
         return []
     if not source.rereadable:
         return [f"tries   nothing: {config.source.kind} gives its rows to a watch that runs only"]
-    with _aside(config) as alone:
+    with _without_effects(config) as alone:
         watch = Watch(alone, make(alone), source.look_back(0, 0))
         watch.start()
         try:
@@ -186,7 +186,7 @@ def _unused(counts: Counter[str]) -> list[str]:
 
 
 @contextmanager
-def _aside(config: Config) -> Iterator[Config]:
+def _without_effects(config: Config) -> Iterator[Config]:
     """The same watch with a temporary state, without sinks and server."""
     with tempfile.TemporaryDirectory() as folder:
         state = config.state.model_copy(update={"path": Path(folder) / "state"})
@@ -198,15 +198,12 @@ def _aside(config: Config) -> Iterator[Config]:
 def _state_words(path: Path) -> str:
     if not path.exists():
         return "new"
-    store = Store(path)
-    try:
+    with closing(Store(path)) as store:
         return (
             f"goes on with {plural(len(store.roster()), 'entity', 'entities')}, "
             f"{plural(store.n_open(), 'open alarm')}, "
             f"{plural(sum(store.waiting().values()), 'unsent message')}"
         )
-    finally:
-        store.close()
 
 
 def backtest(
@@ -216,7 +213,7 @@ def backtest(
 
     The clock follows the records, so that missing data is found as in live operation.
     """
-    with _aside(config) as config:
+    with _without_effects(config) as config:
         clock = SetClock()
         end = now or time.time_ns()
         past = make_source(config).look_back(end - span - (config.model.learn or 0), end)
@@ -224,9 +221,8 @@ def backtest(
         watch = Watch(config, make(config), source, clock)
         watch.run()
         _check_span(source, watch, span, config.model.learn or 0)
-        store = Store(config.state.path)
-        found = store.alarms(limit=100_000)
-        store.close()
+        with closing(Store(config.state.path)) as store:
+            found = store.alarms(limit=100_000)
     recent = [alarm for alarm in found if read_time(alarm["onset"]) >= source.newest - span]
     return sorted(recent, key=lambda alarm: str(alarm["onset"])), watch
 

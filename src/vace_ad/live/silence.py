@@ -23,7 +23,7 @@ class Silence:
     def begin(self, names: Iterable[str], state: str | None, now: int = 0) -> None:
         """After a start, the time without data counts from `now` or from the first tick.
 
-        Every `now` here is of a monotonic clock: a clock set forward is no missing data.
+        Every `now` here is of a monotonic clock, so that setting the clock causes no alarm.
         """
         self._last = dict.fromkeys(names, now)
         if state is not None:

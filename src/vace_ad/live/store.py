@@ -9,13 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from vace_ad.errors import StateError
-from vace_ad.executors.lock import FileLock  # filelock would be a second kind of lock beside it
+from vace_ad.executors.lock import file_lock  # filelock would be a second kind of lock
 from vace_ad.live.database import (
     VERSION,
+    Pending,
+    Queued,
     checksum,
     make_private,
     open_database,
@@ -23,7 +26,6 @@ from vace_ad.live.database import (
     reports_damage,
     verify,
 )
-from vace_ad.live.pending import Pending, Queued
 
 _IN_USE = "{} is in use by another watch; stop that one first, or start with another [state] path"
 
@@ -36,22 +38,20 @@ class Store:
     ) -> None:
         """Open a file, for one watch if `alone`; a `prepared` one has this version's tables."""
         self.path, self._outbox = path, outbox
-        self._lock: FileLock | None = None
-        try:
-            if alone or not path.exists():
-                make_private(path)
-            if alone:
-                lock = FileLock(path.with_name(path.name + ".lock"), _IN_USE.format(path))
-                self._lock = lock.__enter__()
-        except OSError as error:
-            raise StateError(f"{path} cannot be written: {error.strerror}") from None
-        try:
+        with ExitStack() as opened:
+            try:
+                if alone or not path.exists():
+                    make_private(path)
+                if alone:
+                    lock = path.with_name(path.name + ".lock")
+                    opened.enter_context(file_lock(lock, _IN_USE.format(path)))
+            except OSError as error:
+                raise StateError(f"{path} cannot be written: {error.strerror}") from None
             self._db = open_database(path, prepared=prepared)
+            opened.callback(self._db.close)
             if not prepared:
                 self._check_version()
-        except BaseException:
-            self.close()
-            raise
+            self._opened = opened.pop_all()
 
     def _check_version(self) -> None:
         version = self.meta("version")
@@ -63,17 +63,13 @@ class Store:
                 f"{VERSION}); start with another [state] path"
             )
 
-    def again(self) -> Store:
+    def reopen(self) -> Store:
         """The same file for another thread."""
         return Store(self.path, self._outbox, prepared=True)
 
     def close(self) -> None:
-        """Close the file."""
-        if hasattr(self, "_db"):
-            self._db.close()
-        if self._lock is not None:
-            self._lock.__exit__(None, None, None)
-            self._lock = None
+        """Close the file, then release its lock."""
+        self._opened.close()
 
     # ------------------------------------------------------------------ writing
 
@@ -135,7 +131,7 @@ class Store:
         return self._queue(pending.outbox)
 
     def _queue(self, messages: Iterable[tuple[str, dict[str, Any], int]]) -> int:
-        """Put messages into the outbox; an unsent update gives way to a newer one."""
+        """Put messages into the outbox; a newer message replaces an unsent update."""
         db, touched = self._db, set()
         for sink, body, came in messages:
             if body["what"] != "open":

@@ -27,7 +27,7 @@ class Verdicts:
 
     def submit(self, alarm: str, what: str) -> None:
         """Queue that an alarm was "normal", a "fault", or neither ("undo"); from any thread."""
-        with closing(self._store.again()) as store:
+        with closing(self._store.reopen()) as store:
             store.submit(alarm, what)
         self._new.set()
 
@@ -60,10 +60,10 @@ class Verdicts:
     def _apply(self, alarm: str, what: str, name: str) -> None:
         entity = self._registry.get(name)
         if what == "normal":
-            self._checkpoint.alarm(entity.call_normal(alarm, self._store.patterns(alarm)))
+            self._checkpoint.alarm(entity.mark_normal(alarm, self._store.patterns(alarm)))
         else:
-            entity.call_back(alarm)
-        entity.call_fault(alarm, self._store.span(alarm) if what == "fault" else None)
+            entity.undo_normal(alarm)
+        entity.mark_fault(alarm, self._store.span(alarm) if what == "fault" else None)
         log.info("%s: alarm %s: %s", ascii(name), alarm, what)
         self._checkpoint.dirty.pop(name, None)
         keep(entity, self._checkpoint.pending, snapshot=True)

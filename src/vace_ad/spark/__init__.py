@@ -5,16 +5,16 @@
     events = models.detect(new)                       # a DataFrame of events
     alarms = models.stream(spark.readStream…)         # a streaming DataFrame of alarms
 
-Every key is worked off by the same code as one table by itself, so scores and events are the same,
-row for row. What goes wrong with a key is its row, in the column `error`, and stops no other.
+Every key is processed by the same code as a single table, so scores and events are the same, row
+for row. An error of one key is a row with the column `error`; the other keys continue.
 """
 
 from __future__ import annotations
 
 import hashlib
 import tempfile
-from collections.abc import Iterator, Sequence
-from functools import lru_cache, partial
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -46,6 +46,7 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 _NO_TIME = np.iinfo(np.int64).min
 _NUMERIC = ("double", "float", "int", "bigint", "smallint", "tinyint", "boolean")
 _KNOWN = 256  # models that a worker keeps ready
+_models: dict[bytes, VACE] = {}  # by the digest of their bytes, the least recently used first
 
 
 def fit(df: Any, by: str, time: str, **settings: Any) -> SparkModels:
@@ -91,23 +92,22 @@ class SparkModels:
 
     def detect(self, df: Any, budget: str | None = None) -> Any:
         """The events of each key's rows, as a DataFrame; keys without a model say so in `error`."""
-        return self._together(df, partial(_events, time=self.time, budget=budget), _EVENT)
+        return self._cogrouped(df, partial(_events, time=self.time, budget=budget), _EVENT)
 
     def score(self, df: Any) -> Any:
         """The score of every row, as a DataFrame of key, time and score."""
-        return self._together(df, partial(_scores, time=self.time), self._scored)
+        return self._cogrouped(df, partial(_scores, time=self.time), self._scored)
 
     @property
     def _scored(self) -> Columns:
         return {self.time: "timestamp", "score": "double", "error": "string"}
 
-    def _together(self, df: Any, work: Any, columns: Columns) -> Any:
+    def _cogrouped(self, df: Any, work: Any, columns: Columns) -> Any:
         """What work finds in each key's rows, beside its model."""
         by = self.by
 
         def found(key: tuple[Any, ...], rows: Any, models: Any) -> Any:
-            values, error = _guarded(key, rows, models, work)
-            return framed(by, key[0], {"error": [error]} if error else values, columns)
+            return framed(by, key[0], _guarded(key, rows, models, work), columns)
 
         models = self.table.select(_quoted(by), "model").groupBy(_quoted(by))
         pairs = _numbered(df, by, self.time).groupBy(_quoted(by)).cogroup(models)
@@ -161,7 +161,7 @@ def _numbered(df: Any, by: str, time: str) -> Any:
 
     for name in (by, time):
         if name not in df.columns:
-            raise ConfigError(f"{name!r} is no column; there are {', '.join(df.columns)}")
+            raise ConfigError(f"{name!r} is not a column; there are {', '.join(df.columns)}")
     dotted = next((name for name in df.columns if "." in name), None)
     if dotted is not None:
         plain = dotted.replace(".", "_")
@@ -196,7 +196,7 @@ def _schema(columns: Columns) -> str:
 
 
 def _quoted(name: str) -> str:
-    """A column's name, whatever signs are in it."""
+    """A column's name in backquotes, so that it may contain any character."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -205,31 +205,19 @@ def _quoted(name: str) -> str:
 
 def model_of(data: bytes) -> VACE:
     """The detector of a table's bytes; a worker keeps the last ones ready."""
-    return _model_of(hashlib.sha256(data).digest(), _Bytes(data))
-
-
-class _Bytes:
-    """Bytes that a cache knows by their digest alone."""
-
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _Bytes)
-
-    def __hash__(self) -> int:
-        return 0
-
-
-@lru_cache(_KNOWN)
-def _model_of(digest: bytes, held: _Bytes) -> VACE:
     from vace_ad import load
 
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "key.vace"
-        path.write_bytes(held.data)
-        held.data = b""  # the cache need not keep them twice
-        return load(path)
+    digest = hashlib.sha256(data).digest()
+    model = _models.pop(digest, None)
+    if model is None:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "key.vace"
+            path.write_bytes(data)
+            model = load(path)
+    _models[digest] = model  # at the end: the last to go
+    if len(_models) > _KNOWN:
+        del _models[next(iter(_models))]
+    return model
 
 
 def _fitted(rows: Any, settings: dict[str, Any]) -> bytes:
@@ -255,18 +243,19 @@ def stamps_of(column: Any) -> NDArray[np.int64]:
     return found
 
 
-def _guarded(key: tuple[Any, ...], rows: Any, models: Any, work: Any) -> tuple[dict[str, Any], Any]:
-    """What work gives with a key's model, or why it gave nothing."""
+def _guarded(key: tuple[Any, ...], rows: Any, models: Any, work: Any) -> dict[str, Any]:
+    """The columns that work returns with a key's model, or one that says why there are none."""
     if not len(rows):
-        return {}, None
+        return {}
     data = models["model"].iloc[0] if len(models) else None
     if data is None:
-        return {}, f"{key[0]!r} has no model; look at its error in the table of models"
+        return {"error": [f"{key[0]!r} has no model; look at its error in the table of models"]}
     try:
         with threadpool_limits(1):
-            return work(model_of(bytes(data)), rows), None
+            columns: dict[str, Any] = work(model_of(bytes(data)), rows)
+            return columns
     except VaceError as wrong:
-        return {}, str(wrong)
+        return {"error": [str(wrong)]}
 
 
 def _events(model: VACE, rows: Any, time: str, budget: str | None) -> dict[str, Any]:
@@ -302,15 +291,3 @@ def framed(by: str, key: Any, columns: dict[str, Any], wanted: Columns) -> Any:
 
 def _number(kind: str) -> bool:
     return kind in _NUMERIC or kind.startswith("decimal")
-
-
-def cells_of(rows: Any, channels: Sequence[str]) -> NDArray[np.float64]:
-    """A key's rows as a matrix (n, n_channels), NaN where a cell is empty."""
-    return np.asarray(rows[list(channels)].to_numpy(dtype=np.float64, na_value=np.nan))
-
-
-def pieces(rows: Iterator[Any]) -> Any:
-    """A key's rows of one micro-batch as one table."""
-    import pandas as pd
-
-    return pd.concat(list(rows), ignore_index=True)

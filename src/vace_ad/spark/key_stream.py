@@ -6,11 +6,12 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from pyspark.sql.streaming import StatefulProcessor
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
 from vace_ad.errors import VaceError
-from vace_ad.spark import Columns, cells_of, framed, model_of, pieces, stamps_of
+from vace_ad.spark import Columns, framed, model_of, stamps_of
 from vace_ad.stream import Stream
 
 
@@ -37,7 +38,7 @@ class KeyStream(StatefulProcessor):  # type: ignore[misc]
 
     def handleInputRows(self, key: Any, rows: Iterator[Any], timerValues: Any) -> Iterator[Any]:  # noqa: N802
         """The next rows of a key."""
-        table = pieces(rows)
+        table = pd.concat(list(rows), ignore_index=True)  # of one micro-batch
         if not self._model.exists():
             yield self._failed(key, f"{key[0]!r} has no model; its rows are not scored")
             return
@@ -59,7 +60,8 @@ class KeyStream(StatefulProcessor):  # type: ignore[misc]
             stream, held = detector.stream(budget=self._budget), np.empty(0, np.int64)
             last = np.iinfo(np.int64).min  # not a time: rows without one are dropped
         fresh = (stamps > last) & np.r_[True, stamps[1:] > stamps[:-1]]
-        cells, stamps = cells_of(table, detector.channels_)[fresh], stamps[fresh]
+        cells = table[list(detector.channels_)].to_numpy(dtype=np.float64, na_value=np.nan)[fresh]
+        stamps = stamps[fresh]
         if not len(stamps):
             return {}
         times = stamps.view("datetime64[us]")

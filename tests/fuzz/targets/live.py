@@ -19,7 +19,7 @@ from live.fakes import FakeCore
 from live.feeds import CHANNELS, START, STEP, feed, settings
 from vace_ad.live.alarms import Alarm
 from vace_ad.live.config import load_config, make_config, template
-from vace_ad.live.pending import JournalRow, Pending
+from vace_ad.live.database import JournalRow, Pending
 from vace_ad.live.records import BadRecordError
 from vace_ad.live.runner import Watch
 from vace_ad.live.server.serve import Server

@@ -14,7 +14,7 @@ import pytest
 from live.feeds import START, config, write
 from live.running import ask, running, until
 from vace_ad.live.config import PluginSection
-from vace_ad.live.sources.http import HttpSource
+from vace_ad.live.sources.push import HttpSource
 
 ROUNDS = 6  # requests of each operation and content type
 WORDS = (

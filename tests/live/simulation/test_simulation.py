@@ -6,7 +6,9 @@ from itertools import count
 
 import pytest
 
-from live.simulation.world import BrokenError, SimClock, World
+from live.simulation.machine import SimClock
+from live.simulation.truth import BrokenError
+from live.simulation.world import World
 from vace_ad.live.align import Aligner
 from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.delivery import Delivery

@@ -12,283 +12,23 @@ import os
 import random
 import shutil
 import sqlite3
-import tempfile
+from bisect import bisect_right
 from collections import Counter
-from functools import cache, partial
-from pathlib import Path
-from queue import SimpleQueue
 
 import numpy as np
 
 from live.fakes import FakeCore, FakeModel
 from live.feeds import CHANNELS, START, STEP
-from live.naive_align import naive_rows
-from vace_ad.live.alarms import Lifecycle, body
-from vace_ad.live.clock import Clock
-from vace_ad.live.config import Config, make_config
+from live.simulation.machine import Db, Jobs, Killed, NoThread, SimClock, new_folder, watch_config
+from live.simulation.sources import FileSource, LogSource, PushSource, SimSink
+from live.simulation.truth import LATE, LEARN, SECOND, BrokenError, check
 from vace_ad.live.delivery import Delivery
-from vace_ad.live.models import Worker
 from vace_ad.live.records import Record
 from vace_ad.live.runner import Watch
-from vace_ad.live.sections import AlarmSettings
-from vace_ad.live.sources import Batch, Source
-from vace_ad.live.sources.files import JsonLinesSource
-from vace_ad.live.sources.http import HttpSource
-from vace_ad.live.sources.push import FullError
 from vace_ad.live.store import Store
 
-LATE = 3  # steps by which records may come late and still find their place
-SECOND = 10**9
-LATENESS = LATE * STEP
-LEARN = 10  # rows, in worlds that learn
-RESOLVE_AFTER = 60 * SECOND
-_JUMPS = (5.0, 15.0, 40.0)  # seconds that pass until a source answers
 _TROUBLE = 250  # points from one trouble to the next, on average
 _LONGEST = 4_000  # turns of a world, after which it is stuck
-_MEMORY = Path("/dev/shm") if Path("/dev/shm").is_dir() else None
-
-
-class Killed(BaseException):
-    """The process is gone, from one instruction to the next."""
-
-
-class BrokenError(AssertionError):
-    """An invariant does not hold."""
-
-
-class SimClock(Clock):
-    """Time passes when somebody waits; the wall clock may be set, the other one not."""
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-        self.seconds, self.offset = 1000.0, 0
-
-    def time_ns(self) -> int:
-        self._world.point()
-        return self.true_ns() + self.offset
-
-    def true_ns(self) -> int:
-        return START + round((self.seconds - 1000.0) * SECOND)
-
-    def monotonic_ns(self) -> int:
-        self._world.point()
-        return round(self.seconds * SECOND)
-
-    def wait(self, event, seconds):
-        self._world.while_waiting()
-        self.seconds += seconds
-        self._world.point()
-        return event.is_set()
-
-
-class Db:
-    """A connection on which every statement is a point, and the disk may be full."""
-
-    def __init__(self, world: World, db: sqlite3.Connection) -> None:
-        self._world, self._db = world, db
-
-    def execute(self, sql, *args):
-        self._world.point()
-        word = sql.split(None, 1)[0]
-        if word in ("commit", "insert") and self._world.full():
-            raise sqlite3.OperationalError("database or disk is full")
-        found = self._db.execute(sql, *args)
-        if word == "commit":
-            self._world.committed()
-        return found
-
-    def executemany(self, sql, rows):
-        self._world.point()
-        if self._world.full():
-            raise sqlite3.OperationalError("disk I/O error")
-        return self._db.executemany(sql, rows)
-
-    def __getattr__(self, name):
-        return getattr(self._db, name)
-
-
-class LogSource(Source):
-    """A source that keeps its records, such as a file or a topic: positions are places in it."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(self.SETTINGS())
-        self._world, self._at = world, 0
-
-    def open(self, position):
-        self._at = 0 if position is None else position["at"]
-        self._world.acknowledged = max(self._world.acknowledged, self._at)
-
-    def read(self, timeout):
-        world = self._world
-        world.point()
-        world.clock.seconds += world.rng.choice((timeout, *_JUMPS))
-        if world.stalled():
-            self.problem = "no connection"
-            return None
-        if self.problem:
-            self.problem, self._at = None, world.acknowledged  # a reconnect begins there again
-        ready = world.arrived()
-        if self._at >= ready:
-            return None
-        n = world.rng.randint(1, 40)
-        records = world.log[self._at : min(ready, self._at + n)]
-        self._at += len(records)
-        return Batch(list(records), {"at": self._at})
-
-    def acknowledge(self, position):
-        self._world.point()
-        self._world.check_acknowledged(position["at"])
-
-    def close(self):
-        pass
-
-    @property
-    def over(self):
-        return self._world.acknowledged >= len(self._world.log)
-
-
-class PushSource(HttpSource):
-    """The source of HTTP push, and the program that sends: again, until it is answered."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(self.SETTINGS(pending=60))
-        self._world, self._next = world, world.acknowledged
-
-    def read(self, timeout):
-        world = self._world
-        world.point()
-        world.clock.seconds += world.rng.choice((timeout, *_JUMPS))
-        if world.rng.random() < 0.05:
-            self._next = world.acknowledged  # no answer in time: sent again
-        ready = world.arrived()
-        while self._next < ready and not world.stalled() and world.rng.random() < 0.8:
-            end = min(ready, self._next + world.rng.randint(1, 30))
-            try:
-                answer = self.push(world.log[self._next : end])
-            except FullError:
-                break
-            answer.add_done_callback(partial(self._answered, end))
-            self._next = end
-        return super().read(0.0)
-
-    def _answered(self, end, answer):
-        if answer.exception() is None:
-            self._world.check_acknowledged(end, positions=False)
-
-    @property
-    def over(self):
-        return self._world.acknowledged >= len(self._world.log)
-
-
-class FileSource(JsonLinesSource):
-    """The source of growing files, and the program that writes them and moves them away."""
-
-    def __init__(self, world: World) -> None:
-        super().__init__(self.SETTINGS(path=world.folder / "feed.jsonl"))
-        self._world, self._quiet = world, 0
-
-    def read(self, timeout):
-        world = self._world
-        world.point()
-        world.clock.seconds += world.rng.choice((timeout, *_JUMPS))
-        world.grow()
-        batch = None if world.stalled() else super().read(0.0)
-        self._quiet = self._quiet + 1 if batch is None and not world.stalled() else 0
-        return batch
-
-    @property
-    def over(self):
-        return self._world.written == len(self._world.log) and self._quiet > 1
-
-
-class SimSink:
-    """A receiver that hangs, refuses, or takes a message and does not say so."""
-
-    repeat, repeat_acknowledged = None, False
-
-    def __init__(self, world: World) -> None:
-        self._world = world
-
-    def send(self, messages):
-        world = self._world
-        world.point()
-        trouble = world.rng.random() if world.wild and world.sink_trouble else 1.0
-        if trouble < 0.15:
-            raise OSError("connection refused")
-        if trouble < 0.2:
-            world.clock.seconds += 4
-            raise TimeoutError("no answer")
-        for message in messages:
-            world.got.append(message)
-            if message["kind"] == "no data" and world.clock.seconds < world.last + 550:
-                world.false_silences.add(message["alarm"])
-        world.point()  # taken, and perhaps nobody hears of it
-        if trouble < 0.3:
-            raise OSError("connection reset")
-        for message in messages:
-            world.confirm(message["id"])
-
-    def close(self):
-        pass
-
-
-class NoThread:
-    """Stands in for the thread of a delivery: its rounds are made by the world."""
-
-    def __init__(self, world: World, delivery: Delivery) -> None:
-        self._world, self._delivery = world, delivery
-
-    def start(self):
-        self.store = self._delivery._store_of.again()
-        self.store._db = Db(self._world, self.store._db)
-
-    def join(self, seconds):
-        self._delivery._backoff.worked()
-        self._world.deliver()  # one round at a time, as in one thread
-        self.store.close()
-        del self.store
-
-    def is_alive(self):
-        return False
-
-
-class Jobs(Worker):
-    """Fits that wait until the world lets them run."""
-
-    def __init__(self) -> None:
-        self._jobs = SimpleQueue()
-
-
-@cache
-def _memory() -> tempfile.TemporaryDirectory[str]:
-    """A disk in memory, for the worlds of this process."""
-    return tempfile.TemporaryDirectory(prefix="worlds-", dir=_MEMORY)
-
-
-def _folder() -> Path:
-    """An empty folder, of the same name for every world: configurations can be used again."""
-    folder = Path(_memory().name) / "world"
-    folder.mkdir()
-    return folder
-
-
-@cache
-def _config(
-    folder: Path, learns: bool, checkpoint: str, snapshot_rows: int, active: int, idle: str
-) -> Config:
-    model = {"learn": f"{10 * LEARN}s"} if learns else {"file": str(folder / "model.json")}
-    return make_config(
-        {
-            "source": {"kind": "jsonl", "path": "unused"},
-            "align": {"step": "10s", "lateness": f"{10 * LATE}s", "future": "30d"},
-            "model": model,
-            "alarms": {"resolve_after": "1min", "silence_after": "10min", "group": "0s"},
-            "state": {
-                "path": str(folder / "state"), "checkpoint": checkpoint,
-                "snapshot_rows": snapshot_rows, "active": active, "idle": idle,
-            },
-        }
-    )  # fmt: skip
 
 
 class World:
@@ -365,15 +105,7 @@ class World:
 
     def arrived(self) -> int:
         """How many records of the log have come by now."""
-        if self.clock.seconds >= self.last:
-            return len(self.log)
-        low, high = 0, len(self._times)
-        while low < high:
-            middle = (low + high) // 2
-            low, high = (
-                (middle + 1, high) if self._times[middle] <= self.clock.seconds else (low, middle)
-            )
-        return low
+        return bisect_right(self._times, self.clock.seconds)
 
     def grow(self) -> None:
         """Another program writes what has come by now: whole lines or not, to a new file or not."""
@@ -450,23 +182,21 @@ class World:
 
     # ----------------------------------------------------------------- the process
 
-    def _config(self) -> Config:
-        choose = self.rng.choice
-        return _config(
-            self.folder, self.learns, choose(("100ms", "1s", "30s")), choose((1, 7, 40)),
-            choose((1, 100)), choose(("1min", "60min")),
-        )  # fmt: skip
-
     def _begin(self) -> None:
         self._dead = False
         self.source = self.kind(self)
-        watch = Watch(self._config(), FakeCore(), self.source, self.clock)
+        choose = self.rng.choice
+        config = watch_config(
+            self.folder, self.learns, choose(("100ms", "1s", "30s")), choose((1, 7, 40)),
+            choose((1, 100)), choose(("1min", "60min")),
+        )  # fmt: skip
+        watch = Watch(config, FakeCore(), self.source, self.clock)
         watch.models._worker = Jobs()
         delivery = Delivery("sim", SimSink(self), watch.store, watch.status, self.clock)
         delivery._thread = NoThread(self, delivery)
         watch.deliveries.append(delivery)
         if self._keeper is None:
-            self._keeper = watch.store.again()
+            self._keeper = watch.store.reopen()
         watch.store._db = Db(self, watch.store._db)
         self.watch = watch  # from here on it can die
         watch.start()
@@ -478,9 +208,7 @@ class World:
         for delivery in watch.deliveries:
             if hasattr(delivery._thread, "store"):
                 delivery._thread.store._db._db.close()
-        store = watch.store
-        store._db._db.close()
-        store._lock.__exit__(None, None, None)
+        watch.store.close()
         if isinstance(self.source, FileSource):
             self.source.close()
         self._points_left = self._life_time()
@@ -568,11 +296,11 @@ class World:
     # ------------------------------------------------------------------------- run
 
     def run(self) -> None:
-        self.folder = _folder()
+        self.folder = new_folder()
         FakeModel(CHANNELS, [0.0] * 3, [1.0] * 3).save(self.folder / "model.json")
         try:
             self._run()
-            self._check()
+            check(self)
         finally:
             if self.watch is not None:
                 self._die()
@@ -626,108 +354,3 @@ class World:
             and not watch.store.waiting()
             and not watch._checkpoint.due(eager=False)
         )
-
-    # --------------------------------------------------------------------- the truth
-
-    def _rows(self, name: str) -> tuple[np.ndarray, np.ndarray]:
-        """The closed rows of an entity and their times, by the book; what came too late is not."""
-        newest, kept = None, []
-        for record in self.log:
-            if record.entity != name or record.time > START + 10**5 * STEP:
-                continue
-            if newest is not None and record.time // STEP <= (newest - LATENESS) // STEP - 1:
-                continue
-            newest = record.time if newest is None else max(newest, record.time)
-            kept += [(record.time, channel, value) for channel, value in record.values.items()]
-        rows = naive_rows(kept, STEP)
-        rows = [row for row in rows if row[0] // STEP <= (newest - LATENESS) // STEP - 1]
-        while rows and not rows[-1][1]:
-            rows.pop()  # an empty row is written with the next one
-        cells = [[values.get(c, np.nan) for c in self.channels[name]] for _, values in rows]
-        return np.array(cells), np.array([time for time, _ in rows], np.int64)
-
-    def _expected(self, name: str, trained: bool = False):
-        """The messages and the stream of an entity, by one pass over its rows.
-
-        Where its model was `trained` before them, they are scored from the first row on.
-        """
-        rows, times = self._rows(name)
-        start, model = 0, FakeModel(CHANNELS, [0.0] * 3, [1.0] * 3)
-        if not len(rows):
-            return [], None
-        if self.learns:
-            enough = np.flatnonzero(times - times[0] >= LEARN * STEP)
-            if not len(enough):
-                return [], None
-            start = int(enough[0]) + 1
-            learned = rows[:start]
-            scale = np.nanstd(learned, axis=0) + 1e-9
-            model = FakeModel(self.channels[name], np.nanmean(learned, axis=0), scale)
-            start = 0 if trained else start
-        stream, life, messages = (
-            model.stream(),
-            Lifecycle(name, AlarmSettings(resolve_after=RESOLVE_AFTER)),
-            [],
-        )
-        for i in range(start, len(rows)):
-            added = stream.add(rows[i : i + 1], times[i : i + 1].view("datetime64[ns]"))
-            messages += life.changes(added.changes, int(times[i]), int(times[start]))
-        return [body(message, None) for message in messages], stream if len(rows) > start else None
-
-    def _check(self) -> None:
-        watch = self.watch
-        self.channels = {name: watch.registry.get(name).channels for name in self.truth}
-        told: dict[str, dict] = {}
-        order: dict[str, list[int]] = {}
-        for message in self.got:
-            alarm, _, revision = message["id"].rpartition(".")
-            before = told.setdefault(message["id"], message)
-            if _facts(before) != _facts(message):
-                raise BrokenError(f"{message['id']} was told in two ways")
-            seen = order.setdefault(alarm, [])
-            if int(revision) not in seen:
-                seen.append(int(revision))
-        for alarm, revisions in order.items():
-            if revisions != sorted(revisions) and not self.lies:
-                raise BrokenError(f"alarm {alarm} was told out of order: {revisions}")
-        anomalies = {key: one for key, one in told.items() if one["kind"] == "anomaly"}
-        expected: dict[str, dict] = {}
-        early: set[str] = set()  # told before the disk forgot
-        for name in self.truth:
-            messages, stream = self._expected(name)
-            if self.learns and self.lies and self._differs(name, stream):
-                # A disk that forgot the state may have kept the model, and that one is used.
-                early |= {message["id"] for message in messages}
-                messages, stream = self._expected(name, trained=True)
-            expected |= {message["id"]: message for message in messages}
-            self._check_stream(name, stream)
-        for key, message in expected.items():
-            if key in anomalies:
-                if _facts(anomalies[key]) != _facts(message):
-                    raise BrokenError(f"{key} says {_facts(anomalies[key])}, not {_facts(message)}")
-            elif message["what"] != "update":  # an update gives way to a newer message
-                raise BrokenError(f"{message['what']} of {message['entity']} was lost: {key}")
-        surplus = set(anomalies) - set(expected) - early
-        if surplus:
-            raise BrokenError(f"told, and never was: {sorted(surplus)}")
-        if self.false_silences:
-            raise BrokenError(
-                f"{len(self.false_silences)} alarms of silence, and nobody was silent"
-            )
-
-    def _differs(self, name: str, stream) -> bool:
-        found = self.watch.registry.get(name).stream
-        return stream is not None and (found is None or found.to_bytes() != stream.to_bytes())
-
-    def _check_stream(self, name: str, stream) -> None:
-        if self._differs(name, stream):
-            found = self.watch.registry.get(name).stream
-            raise BrokenError(
-                f"the stream of {name} is not that of its table: "
-                f"{found and found.to_bytes()}, {stream.to_bytes()}"
-            )
-
-
-def _facts(message: dict) -> tuple:
-    keys = ("id", "what", "alarm", "kind", "entity", "onset", "resolved", "score", "severity")
-    return tuple(message[key] for key in keys)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import hmac
 import time
 from collections.abc import Mapping
-from http.cookies import CookieError, SimpleCookie
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import urlsplit
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
+from starlette.requests import HTTPConnection
 from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from vace_ad.live.settings import is_loopback
 
 BURST = 10  # wrong tokens at once
-SECONDS = 6.0  # until one more may come
+SECONDS = 6.0  # until one more is checked
 _ADDRESSES = 10_000  # remembered at most
 COOKIE = "vace_session"
 _KEY = "ocp-apim-subscription-key"  # in which clients of Azure send their token
@@ -91,22 +91,23 @@ class Guard:
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        refusal = self._refusal(scope, Headers(scope=scope))
+        refusal = self._refusal(HTTPConnection(scope))
         await (refusal or self._app)(scope, receive, with_headers)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+    def _refusal(self, request: HTTPConnection) -> Response | None:
+        scope, headers = request.scope, request.headers
         try:
             host = urlsplit(f"//{headers.get('host', '')}").hostname or ""
             sender = urlsplit(headers.get("origin", "")).netloc
         except ValueError:  # a bracket without its other half
-            return _refused(400, "the host or the origin is no address")
+            return _refused(400, "the host or the origin is not an address")
         if self._local and not (is_loopback(host) or host == self._link):
-            # a page of another site that had its name point here
-            return _refused(421, "this address is not ours")
+            # DNS rebinding: the name of another site resolves to this address
+            return _refused(421, "this host name is refused; allow it with server.link")
         foreign = "origin" in headers and sender != headers.get("host")
         if scope["method"] not in ("GET", "HEAD") and foreign:
             return _refused(403, "requests from other sites are refused")
-        if self._token is None or scope["path"] in _OPEN or self._has_session(headers):
+        if self._token is None or scope["path"] in _OPEN or self._has_session(request):
             return None
         kind, _, given = headers.get("authorization", "").partition(" ")
         given = given if kind.lower() == "bearer" else headers.get(_KEY, "")
@@ -122,16 +123,11 @@ class Guard:
             return HTMLResponse(_LOGIN, 401, _BEARER)
         return _refused(401, "a token is needed: Authorization: Bearer TOKEN", _BEARER)
 
-    def _has_session(self, headers: Headers) -> bool:
+    def _has_session(self, request: HTTPConnection) -> bool:
         """Whether a browser logged in before; its cookie is too long to be guessed."""
         assert self._token is not None
-        try:
-            cookie = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-        except CookieError:
-            return False
-        return cookie is not None and hmac.compare_digest(
-            cookie.value.encode(), session(self._token).encode()
-        )
+        given = request.cookies.get(COOKIE, "")
+        return hmac.compare_digest(given.encode(), session(self._token).encode())
 
 
 def sender_of(scope: Scope) -> str:

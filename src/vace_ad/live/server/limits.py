@@ -18,20 +18,21 @@ _BODY_SECONDS = 30.0
 async def body_of(request: Request, most: int) -> bytes:
     """The body, up to a bound."""
     length = request.headers.get("content-length", "")
+    too_large = HTTPException(413, f"the body has more than {most:,} bytes")
     if number(length, 0, 0, most + 1) > most:
-        raise HTTPException(413, f"a body of at most {most:,} bytes is taken")
+        raise too_large
     parts, size = [], 0
     try:
         async with asyncio.timeout(_BODY_SECONDS):
             async for part in request.stream():
                 size += len(part)
                 if size > most:
-                    raise HTTPException(413, f"a body of at most {most:,} bytes is taken")
+                    raise too_large
                 parts.append(part)
     except TimeoutError:
-        raise HTTPException(408, f"the body did not come in {_BODY_SECONDS:.0f} s") from None
+        raise HTTPException(408, f"the body did not arrive within {_BODY_SECONDS:.0f} s") from None
     except ClientDisconnect:
-        raise HTTPException(400, "the body did not come whole") from None
+        raise HTTPException(400, "the connection closed before the whole body arrived") from None
     return b"".join(parts)
 
 
@@ -43,7 +44,7 @@ def known_entity(watch: Watch, name: str) -> str:
 
 
 def finite(value: float | None) -> float | None:
-    """The value, or None where it is no finite number."""
+    """The value, or None where it is not a finite number."""
     return value if value is not None and math.isfinite(value) else None
 
 

@@ -53,7 +53,7 @@ class Multivariate:
             known = self._read(file.stem)
             if known["modelInfo"]["status"] in (CREATED, RUNNING):
                 self._end(known, "Interrupted", "the service stopped meanwhile; train again")
-        self._work = Worker("multivariate")
+        self._worker = Worker("multivariate")
 
     def routes(self) -> list[Route]:
         """The seven operations."""
@@ -67,8 +67,11 @@ class Multivariate:
         found = []
         for name, handler in handlers.items():
             method, path = name.split()
-            found.append(Route(BASE + path, _worded(handler), methods=[method]))
+            found.append(Route(BASE + path, _with_errors(handler), methods=[method]))
         return found
+
+    def _start(self, job: Callable[[], None]) -> None:
+        self._worker.submit(job).add_done_callback(_report)
 
     # ------------------------------------------------------------------- models
 
@@ -83,7 +86,7 @@ class Multivariate:
         known = {"modelId": name, "createdTime": now, "lastUpdatedTime": now,
                  "modelInfo": {**plain, "status": CREATED, "errors": []}}  # fmt: skip
         self._write(known)
-        self._work.submit(lambda: self._train(known, info, place)).add_done_callback(_report)
+        self._start(lambda: self._train(known, info, place))
         return JSONResponse(known, 201, {"location": f"{_base(request)}/models/{name}"})
 
     def _train(self, known: dict[str, Any], info: mvad.TrainRequest, place: Path) -> None:
@@ -146,9 +149,7 @@ class Multivariate:
         self._results[name] = result
         while len(self._results) > KEPT:
             del self._results[next(iter(self._results))]
-        self._work.submit(lambda: self._detect(result, known, wanted, place)).add_done_callback(
-            _report
-        )
+        self._start(lambda: self._detect(result, known, wanted, place))
         where = f"{_base(request)}/detect-batch/{name}"
         return JSONResponse(result, 202, {"operation-id": name, "operation-location": where})
 
@@ -227,19 +228,18 @@ class Multivariate:
             raise ServiceError(400, "InvalidParameter", f"{place}: {first['msg']}") from None
 
 
-def _worded(handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
-    """The handler, its refusals in the words of the interface."""
+def _with_errors(handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
+    """A handler that answers its errors as the interface does."""
 
     async def answer(request: Request) -> Response:
         try:
             found: Response = await handler(request)
+            return found
         except ServiceError as error:
-            body = {"code": error.code, "message": str(error)}
-            return JSONResponse(body, error.status, {"x-ms-error-code": error.code})
+            status, code, message = error.status, error.code, str(error)
         except VaceError as error:
-            body = {"code": "InvalidParameter", "message": str(error)}
-            return JSONResponse(body, 400, {"x-ms-error-code": "InvalidParameter"})
-        return found
+            status, code, message = 400, "InvalidParameter", str(error)
+        return JSONResponse({"code": code, "message": message}, status, {"x-ms-error-code": code})
 
     return answer
 

@@ -90,7 +90,7 @@ class ReadRoutes:
         limit = number(request.query_params.get("limit"), 200, 1, 5000)
 
         def read() -> list[dict[str, Any]]:
-            with closing(self._watch.store.again()) as store:
+            with closing(self._watch.store.reopen()) as store:
                 return store.alarms(state, limit)
 
         return JSONResponse(await run_in_threadpool(read))

@@ -21,8 +21,7 @@ from vace_ad.live.alarms import iso
 from vace_ad.live.records import BadRecordError, read_time
 from vace_ad.live.server.auth import COOKIE, Attempts, sender_of, session
 from vace_ad.live.server.limits import body_of, finite, known_entity
-from vace_ad.live.sources.http import HttpSource
-from vace_ad.live.sources.push import FullError, PushSource
+from vace_ad.live.sources.push import FullError, HttpSource, PushSource
 
 if TYPE_CHECKING:
     from vace_ad.live.runner import Watch
@@ -71,7 +70,7 @@ class WriteRoutes:
         now = None if mark == "undo" else datetime.now(UTC).isoformat(timespec="seconds")
 
         def write() -> bool:
-            with closing(self._watch.store.again()) as store:
+            with closing(self._watch.store.reopen()) as store:
                 if mark != "acknowledge":  # one verdict an alarm: the last one counts
                     store.mark(alarm, "fault" if column == "normal" else "normal", None)
                 return store.mark(alarm, column, now)
@@ -148,7 +147,7 @@ class WriteRoutes:
     def _source(self, kind: str, wanted: type[_Source]) -> _Source:
         source = self._watch.source
         if not isinstance(source, wanted):
-            raise HTTPException(409, f'this is taken with [source] kind = "{kind}"')
+            raise HTTPException(409, f'this needs [source] kind = "{kind}"')
         return source
 
     async def _push(

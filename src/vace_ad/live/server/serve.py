@@ -6,7 +6,7 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from vace_ad.errors import ConfigError, MissingExtraError
+from vace_ad.errors import ConfigError, needs
 
 if TYPE_CHECKING:
     from vace_ad.live.runner import Watch
@@ -16,13 +16,10 @@ class Server:
     """Serves a watch until `stop`."""
 
     def __init__(self, watch: Watch) -> None:
-        try:
+        with needs("starlette, uvicorn and prometheus-client", "live", "the server of vace watch"):
             import uvicorn
 
             from vace_ad.live.server.app import Routes
-        except ImportError as error:
-            name = "starlette, uvicorn and prometheus-client"
-            raise MissingExtraError("the server of vace watch", name, "live") from error
         from vace_ad.live.server.auth import Attempts, Guard
         from vace_ad.live.server.connections import Connection
 

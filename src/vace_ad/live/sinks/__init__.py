@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from vace_ad.errors import VaceError
 from vace_ad.live.detector import Rows
-from vace_ad.live.settings import Settings
+from vace_ad.live.http_client import HttpClient, HttpSettings, RequestError
+from vace_ad.live.settings import Settings, host_of
 
+_TEMPORARY = (408, 425, 429)  # status codes below 500 after which to try again
 Body = Mapping[str, Any]  # as `vace_ad.live.alarms.body` makes it
 S = TypeVar("S", bound=Settings)
+H = TypeVar("H", bound=HttpSettings)
 
 
 class SinkError(VaceError):
@@ -37,6 +41,23 @@ class Sink(Generic[S]):
 
     def close(self) -> None:
         """Release sockets and threads."""
+
+
+class HttpSink(Sink[H]):
+    """A sink that posts to a server."""
+
+    def __init__(self, settings: H) -> None:
+        super().__init__(settings)
+        self._client = HttpClient(settings)
+
+    def post(self, url: str, data: Any, headers: Mapping[str, str]) -> None:
+        """POST JSON, or bytes as they are; status 4xx is final, any other failure may pass."""
+        body = data if isinstance(data, bytes) else json.dumps(data).encode()
+        try:
+            self._client.send(url, body, headers)
+        except RequestError as error:
+            final = error.status and 400 <= error.status < 500 and error.status not in _TEMPORARY
+            raise (SinkRefusedError if final else SinkError)(f"{host_of(url)} {error}") from None
 
 
 class Scored(NamedTuple):

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from vace_ad.live.alarms import iso
-from vace_ad.live.http_client import HttpClient, HttpSettings
+from vace_ad.live.http_client import HttpSettings
 from vace_ad.live.settings import Duration, HttpUrl, Table, key
-from vace_ad.live.sinks import Body, Sink
-from vace_ad.live.sinks.webhook import post
+from vace_ad.live.sinks import Body, HttpSink
 
 _NAMES = {"anomaly": "VaceAnomaly", "no data": "VaceNoData", "no score": "VaceNoScore"}  # by kind
 _ALIVE = 4  # repeats that may fail before an alert counts as resolved
@@ -24,7 +23,7 @@ class AlertmanagerSettings(HttpSettings):
     labels: Table | None = key(None, "labels added to each alert", '{ site = "north" }')
 
 
-class AlertmanagerSink(Sink[AlertmanagerSettings]):
+class AlertmanagerSink(HttpSink[AlertmanagerSettings]):
     """The API v2 of Alertmanager."""
 
     SETTINGS = AlertmanagerSettings
@@ -32,14 +31,14 @@ class AlertmanagerSink(Sink[AlertmanagerSettings]):
 
     def __init__(self, settings: AlertmanagerSettings) -> None:
         super().__init__(settings)
-        self._client, self.repeat = HttpClient(settings), settings.repeat
+        self.repeat = settings.repeat
 
     def send(self, messages: Sequence[Body]) -> None:
         """Post them together; of each alarm only the newest."""
         newest = {message["alarm"]: message for message in messages}
         url = f"{self.settings.url.rstrip('/')}/api/v2/alerts"
         alerts = [self._alert(message) for message in newest.values()]
-        post(self._client, url, alerts, {"Content-Type": "application/json"})
+        self.post(url, alerts, {"Content-Type": "application/json"})
 
     def _alert(self, message: Body) -> dict[str, Any]:
         until = time.time_ns() + _ALIVE * self.settings.repeat

@@ -18,7 +18,7 @@ from vace_ad.live.sinks.mqtt import Publisher
 from vace_ad.live.sources.mqtt import BrokerSettings
 from vace_ad.version import __version__
 
-_LONGEST = 255  # signs that a state of Home Assistant may have
+_LONGEST = 255  # characters that a state of Home Assistant may have
 
 
 class HomeAssistantSettings(BrokerSettings):
@@ -41,7 +41,7 @@ class HomeAssistantSink(RowSink[HomeAssistantSettings]):
         self._status = f"{settings.topic}/status"
         self._publisher = Publisher(settings, "-homeassistant", will=(self._status, "offline"))
         self._lock = threading.Lock()
-        self._told: set[str] = set()  # entities that Home Assistant knows, in this session
+        self._announced: set[str] = set()  # entities that Home Assistant knows, in this session
         self._session = -1
         self._scores: dict[str, float] = {}  # that are not sent yet
         self._open: dict[str, dict[str, Body]] = {}  # open alarms by entity
@@ -74,7 +74,7 @@ class HomeAssistantSink(RowSink[HomeAssistantSettings]):
         return bool(scores)
 
     def send(self, messages: Sequence[Body]) -> None:
-        """Tell what is open now, of each entity that there is news of."""
+        """Publish the open alarms of every entity in these messages."""
         names = []
         for message in messages:
             name = message["entity"] or "source"
@@ -87,15 +87,15 @@ class HomeAssistantSink(RowSink[HomeAssistantSettings]):
             self._publish(name)
 
     def _publish(self, entity: str) -> None:
-        """The state of an entity; before the first one, what Home Assistant is to make of it."""
+        """Publish the state of an entity; before the first one, its discovery messages."""
         session = self._publisher.connected()
         if session != self._session:  # the broker may have forgotten what it kept
-            self._session, self._told = session, set()
+            self._session, self._announced = session, set()
             self._publisher.publish(self._status, "online", retain=True)
-        if entity not in self._told:
+        if entity not in self._announced:
             for topic, config in discovery(entity, self.settings).items():
                 self._publisher.publish(topic, json.dumps(config), retain=True)
-            self._told.add(entity)
+            self._announced.add(entity)
         topic = f"{self.settings.topic}/{key_of(entity)}/state"
         self._publisher.publish(topic, json.dumps(self._state(entity)), retain=True)
 
@@ -116,7 +116,7 @@ class HomeAssistantSink(RowSink[HomeAssistantSettings]):
         }
 
     def close(self) -> None:
-        """Say that we are gone, as the broker would if we could not."""
+        """Publish "offline", as the broker does when the connection is lost."""
         self._publisher.close(self._status, "offline")
 
 
@@ -127,7 +127,7 @@ def key_of(entity: str) -> str:
 
 
 def discovery(entity: str, settings: HomeAssistantSettings) -> dict[str, dict[str, Any]]:
-    """What Home Assistant is to make of an entity, by the topic of its configuration."""
+    """The discovery messages of an entity, by topic."""
     slug, prefix = key_of(entity), settings.discovery
     shared = {
         "state_topic": f"{settings.topic}/{slug}/state",

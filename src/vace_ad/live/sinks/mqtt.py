@@ -49,7 +49,7 @@ class Publisher:
         try:
             sent.wait_for_publish(_SECONDS)
         except (RuntimeError, ValueError) as error:
-            raise SinkError(f"{host_of(self._settings.url)} took no message: {error}") from None
+            raise SinkError(f"{host_of(self._settings.url)} refused a message: {error}") from None
         if not sent.is_published():
             raise SinkError(f"{host_of(self._settings.url)} did not confirm within {_SECONDS:g} s")
 

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from vace_ad.errors import needs
-from vace_ad.live.http_client import HttpClient, HttpSettings
+from vace_ad.live.http_client import HttpSettings
 from vace_ad.live.records import read_time
 from vace_ad.live.settings import DurationOrOff, HttpUrl, Text, key
-from vace_ad.live.sinks import Body, Sink
-from vace_ad.live.sinks.webhook import post
+from vace_ad.live.sinks import Body, HttpSink
 
 _SEVERITY = {"open": (13, "WARN"), "update": (13, "WARN"), "resolve": (9, "INFO")}
 _ATTRIBUTES = ("alarm", "what", "kind", "entity", "channel", "severity", "score", "signal",
@@ -25,7 +24,7 @@ class OtlpSettings(HttpSettings):
     repeat: DurationOrOff = key("off", 'time between repeats until acknowledged, such as "1h"')
 
 
-class OtlpSink(Sink[OtlpSettings]):
+class OtlpSink(HttpSink[OtlpSettings]):
     """One log record for each message, posted to `/v1/logs`."""
 
     SETTINGS = OtlpSettings
@@ -34,8 +33,7 @@ class OtlpSink(Sink[OtlpSettings]):
         super().__init__(settings)
         with needs("opentelemetry-proto", "otlp", "OTLP"):
             from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
-        self._service = logs_service_pb2
-        self._client, self.repeat = HttpClient(settings), settings.repeat
+        self._service, self.repeat = logs_service_pb2, settings.repeat
         self._url = f"{settings.url.rstrip('/')}/v1/logs"
 
     def send(self, messages: Sequence[Body]) -> None:
@@ -49,7 +47,7 @@ class OtlpSink(Sink[OtlpSettings]):
         for message in messages:
             self._fill(scope.log_records.add(), message)
         headers = {"Content-Type": "application/x-protobuf"}
-        post(self._client, self._url, request.SerializeToString(), headers)
+        self.post(self._url, request.SerializeToString(), headers)
 
     def _fill(self, record: Any, message: Body) -> None:
         record.time_unix_nano = read_time(message["time"])

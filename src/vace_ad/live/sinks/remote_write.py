@@ -10,10 +10,9 @@ from math import isfinite
 
 from vace_ad.alarms.events import ANOMALY
 from vace_ad.live import prompb
-from vace_ad.live.http_client import HttpClient, HttpSettings
+from vace_ad.live.http_client import HttpSettings
 from vace_ad.live.settings import HttpUrl, Table, Text, key
-from vace_ad.live.sinks import Body, RowSink, Scored, SinkRefusedError
-from vace_ad.live.sinks.webhook import post
+from vace_ad.live.sinks import Body, HttpSink, RowSink, Scored, SinkRefusedError
 
 _TOGETHER = 2_000  # samples of one request, as Prometheus itself sends them
 _HALVINGS = 8  # of a request that was refused: an older sample refuses all that come with it
@@ -37,7 +36,7 @@ class RemoteWriteSettings(HttpSettings):
     )
 
 
-class RemoteWriteSink(RowSink[RemoteWriteSettings]):
+class RemoteWriteSink(HttpSink[RemoteWriteSettings], RowSink[RemoteWriteSettings]):
     """`vace_score`, `vace_value`, `vace_expected`, `vace_lower`, `vace_upper`, `vace_alarm_state`.
 
     Each has the label of the entity, and those of channels `channel`; `vace_alarm_state` has
@@ -51,7 +50,6 @@ class RemoteWriteSink(RowSink[RemoteWriteSettings]):
     def __init__(self, settings: RemoteWriteSettings) -> None:
         super().__init__(settings)
         prompb.check_installed()
-        self._client = HttpClient(settings)
         self._url = settings.url.rstrip("/") + settings.path
         self._samples: deque[Sample] = deque(maxlen=settings.pending)
         self._lock = threading.Lock()
@@ -100,7 +98,7 @@ class RemoteWriteSink(RowSink[RemoteWriteSettings]):
             self._post(samples)
 
     def flush(self) -> bool:
-        """Write what rows told, the oldest first; what the server refuses for good is dropped."""
+        """Write the samples that wait, the oldest first; those refused for good are dropped."""
         sent = False
         while True:
             with self._lock:
@@ -108,7 +106,7 @@ class RemoteWriteSink(RowSink[RemoteWriteSettings]):
             if not some:
                 return sent
             try:
-                self._halves(some, _HALVINGS)
+                self._write_halves(some, _HALVINGS)
             except SinkRefusedError:
                 raise
             except BaseException:
@@ -118,7 +116,7 @@ class RemoteWriteSink(RowSink[RemoteWriteSettings]):
                 raise
             sent = True
 
-    def _halves(self, samples: list[Sample], halvings: int) -> None:
+    def _write_halves(self, samples: list[Sample], halvings: int) -> None:
         """Write samples; of refused ones, the half that is good."""
         try:
             self._post(samples)
@@ -129,12 +127,12 @@ class RemoteWriteSink(RowSink[RemoteWriteSettings]):
             if len(times) == 1:
                 return  # older than what the server has, as after a restart
             middle = times[len(times) // 2]
-            self._halves([one for one in samples if one[1] < middle], halvings - 1)
-            self._halves([one for one in samples if one[1] >= middle], halvings - 1)
+            self._write_halves([one for one in samples if one[1] < middle], halvings - 1)
+            self._write_halves([one for one in samples if one[1] >= middle], halvings - 1)
 
     def _post(self, samples: Sequence[Sample]) -> None:
         series: dict[Labels, list[tuple[int, float]]] = {}
         for labels, at, value in samples:
             series.setdefault(labels, []).append((at, value))
         pairs = ((dict(labels), sorted(points)) for labels, points in series.items())
-        post(self._client, self._url, prompb.encode(pairs), prompb.HEADERS)
+        self.post(self._url, prompb.encode(pairs), prompb.HEADERS)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from vace_ad.live.http_client import HttpClient, HttpSettings, RequestError
+from vace_ad.live.http_client import HttpSettings
 from vace_ad.live.incidents import merged
-from vace_ad.live.settings import DurationOrOff, HttpUrl, Text, host_of, key
-from vace_ad.live.sinks import Body, Sink, SinkError, SinkRefusedError
-
-_TEMPORARY = (408, 425, 429)  # status codes below 500 after which to try again
+from vace_ad.live.settings import DurationOrOff, HttpUrl, Text, key
+from vace_ad.live.sinks import Body, HttpSink
 
 
 class WebhookSettings(HttpSettings):
@@ -22,21 +19,20 @@ class WebhookSettings(HttpSettings):
     repeat: DurationOrOff = key("off", 'time between repeats until acknowledged, such as "1h"')
 
 
-class WebhookSink(Sink[WebhookSettings]):
+class WebhookSink(HttpSink[WebhookSettings]):
     """One POST for each message; messages of one incident that come together are one."""
 
     SETTINGS = WebhookSettings
 
     def __init__(self, settings: WebhookSettings) -> None:
         super().__init__(settings)
-        self._client, self.repeat = HttpClient(settings), settings.repeat
+        self.repeat = settings.repeat
 
     def send(self, messages: Sequence[Body]) -> None:
         """Post messages."""
         headers = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
         for message in merged(messages):
-            event = cloud_event(message, self.settings.source)
-            post(self._client, self.settings.url, event, headers)
+            self.post(self.settings.url, cloud_event(message, self.settings.source), headers)
 
 
 def cloud_event(message: Body, source: str) -> dict[str, Any]:
@@ -52,13 +48,3 @@ def cloud_event(message: Body, source: str) -> dict[str, Any]:
         "datacontenttype": "application/json",
         "data": dict(message),
     }
-
-
-def post(client: HttpClient, url: str, data: Any, headers: Mapping[str, str]) -> None:
-    """POST JSON, or bytes as they are; status 4xx is final, any other failure may pass."""
-    body = data if isinstance(data, bytes) else json.dumps(data).encode()
-    try:
-        client.send(url, body, headers)
-    except RequestError as error:
-        final = error.status and 400 <= error.status < 500 and error.status not in _TEMPORARY
-        raise (SinkRefusedError if final else SinkError)(f"{host_of(url)} {error}") from None

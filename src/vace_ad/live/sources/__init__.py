@@ -16,6 +16,7 @@ from vace_ad.live.settings import Settings, Text, key
 S = TypeVar("S", bound=Settings)
 T = TypeVar("T")
 _NOTES = 1000  # that a source may have: names in them come from outside
+_LONGEST_WAIT = 60.0  # seconds between two attempts
 
 
 class Batch(NamedTuple):
@@ -23,7 +24,7 @@ class Batch(NamedTuple):
 
     records: list[Record]
     position: Any  # plain values, stored as JSON
-    bad: int = 0  # pieces that were no records
+    bad: int = 0  # items that are not records
     why: str = ""  # what was wrong with the first of them
     end: bool = False  # nothing will follow
 
@@ -66,7 +67,7 @@ class Source(Generic[S]):
         return []
 
     def note(self, words: str) -> None:
-        """Have something logged, once."""
+        """Log a message once."""
         if words not in self._noted and len(self._noted) < _NOTES:
             self._noted.add(words)
             self.notes.append(words)
@@ -113,13 +114,13 @@ def parse_all(
 class Backoff:
     """Wait longer after each failure, up to a minute, and not at all after a success."""
 
-    def __init__(self, first: float = 0.5, most: float = 60.0) -> None:
-        self._first, self._most, self._failures = first, most, 0
+    def __init__(self, first: float = 0.5) -> None:
+        self._first, self._failures = first, 0
         self.until = 0.0
 
     def failed(self, now: float) -> float:
         """Note a failure; return the seconds to wait."""
-        wait = min(self._most, self._first * 2.0 ** min(self._failures, 20))
+        wait = min(_LONGEST_WAIT, self._first * 2.0 ** min(self._failures, 20))
         self._failures += 1
         self.until = now + wait
         return wait

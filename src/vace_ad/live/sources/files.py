@@ -1,4 +1,4 @@
-"""Standard input and growing files, as CSV or JSON lines; handles rotation and truncation."""
+"""Standard input and growing files: CSV, JSON lines, Influx line protocol; rotation, truncation."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import hashlib
 import os
 import select
 import sys
-import time as clock
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from vace_ad.live.records import CsvRecords, Names, Record, from_json
-from vace_ad.live.settings import FilePath, Settings, key
+from vace_ad.live.records import CsvRecords, Names, Record, from_influx, from_json
+from vace_ad.live.settings import FilePath, Settings, Text, key
 from vace_ad.live.sources import Batch, NameSettings, Source, parse_all
 
 _PIECE = 1 << 18  # bytes at a time
@@ -64,7 +64,7 @@ class _Lines:
         self.close()
         path = path or self._path
         if path.exists() and not path.is_file():  # opening a pipe might never end
-            self.problem = f'{path} is no file; a pipe is read with path = "-" and < PIPE'
+            self.problem = f'{path} is not a file; a pipe is read with path = "-" and < PIPE'
             return
         try:
             self._file = path.open("rb")
@@ -78,7 +78,7 @@ class _Lines:
         """The lines that are there now, and whether the file is over for good."""
         lines, end = self._read()
         if timeout and not lines and not end:
-            clock.sleep(min(timeout, 0.1))
+            time.sleep(min(timeout, 0.1))
         return lines, end
 
     def _read(self) -> tuple[list[bytes], bool]:
@@ -108,7 +108,7 @@ class _Lines:
         return ([rest], False) if rest.strip() else self._read()
 
     def _following(self) -> Path:
-        """The file after the one at hand: it may have been moved away as well meanwhile."""
+        """The file after the current one; it may itself have been rotated meanwhile."""
         assert self._file is not None
         mine = os.fstat(self._file.fileno())
         later = []
@@ -289,3 +289,28 @@ class JsonLinesSource(LineSource[FileSettings]):
 
     def _records(self, line: str) -> list[Record]:
         return from_json(line, self._names) if line.strip() else []
+
+
+class InfluxSettings(LineSettings):
+    """Keys of the source."""
+
+    entity: Text = key("host", "the tag that names the entity")
+    name: Text | None = key(None, "the entity of points without this tag", '"pump"')
+    echo: bool = key(False, "also write each line to standard output, for a processor")
+
+    def names(self, default: str | None = None) -> Names:
+        """The same for the parser."""
+        return Names(entity=self.entity, fixed=self.name or default)
+
+
+class InfluxSource(LineSource[InfluxSettings]):
+    """One point of Influx line protocol on each line, as Telegraf's execd writes it."""
+
+    SETTINGS = InfluxSettings
+    needs_step = True
+
+    def _records(self, line: str) -> list[Record]:
+        if self.settings.echo and line.strip():
+            sys.stdout.write(f"{line.rstrip()}\n")
+            sys.stdout.flush()
+        return from_influx(line, self._names, time.time_ns())

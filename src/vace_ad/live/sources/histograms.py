@@ -55,7 +55,7 @@ class Histograms:
     ) -> tuple[Histogram, float] | None:
         """What was observed since the last point, and in how many seconds; None for a first one.
 
-        One that began anew, or that has other buckets, counts from its own start.
+        A histogram that was reset, or whose buckets changed, counts from its own start.
         """
         before = self._last.pop(key, None)
         if before is not None and time <= before[0]:
@@ -71,10 +71,10 @@ class Histograms:
         if other or since != start or whole.count < old.count:
             begun = max(start, then) if since != start else then
             return whole, (time - begun) / 1e9
-        return _less(whole, old), (time - then) / 1e9
+        return _difference(whole, old), (time - then) / 1e9
 
 
-def _less(new: Histogram, old: Histogram) -> Histogram:
+def _difference(new: Histogram, old: Histogram) -> Histogram:
     """The difference of two, at the coarser of two scales."""
     if new.scale is not None and old.scale is not None:
         scale = min(new.scale, old.scale)

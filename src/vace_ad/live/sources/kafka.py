@@ -72,14 +72,14 @@ class KafkaSource(Source[KafkaSettings]):
         self.problem = str(error)
 
     def open(self, position: Any) -> None:
-        """Subscribe; partitions that come to us go on where we kept them."""
+        """Subscribe; assigned partitions continue from the stored offsets."""
         self._next = {topic: dict(offsets) for topic, offsets in (position or {}).items()}
         self._consumer.subscribe(
             list(self.settings.topics), on_assign=self._assigned, on_revoke=self._revoked
         )
 
     def _assigned(self, consumer: Any, partitions: list[Any]) -> None:
-        """Go on from what we kept, unless another member of the group went further."""
+        """Continue from the stored offsets, unless another member of the group went further."""
         from confluent_kafka import KafkaException
 
         try:
@@ -100,7 +100,7 @@ class KafkaSource(Source[KafkaSettings]):
         self.problem = None
 
     def _revoked(self, consumer: Any, partitions: list[Any]) -> None:
-        """Partitions go, perhaps only until all are dealt out again: no offsets until then."""
+        """Partitions are revoked, perhaps only during a rebalance: commit no offsets of them."""
         self._ours -= {(one.topic, one.partition) for one in partitions}
 
     def read(self, timeout: float) -> Batch | None:

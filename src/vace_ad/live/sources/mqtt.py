@@ -1,4 +1,4 @@
-"""MQTT: at-least-once, acknowledged by hand, in a session that outlives the connection."""
+"""MQTT: at least once, with manual acknowledgement, in a session that outlives the connection."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from vace_ad.live.sources import Backoff, Batch, Source
 _MOST = 100_000  # readings that wait; the server's queue holds the rest
 _BATCH = 10_000
 _SECONDS = 30.0  # for a request: a server of many variables, or a busy one, takes long to answer
-_FAREWELL = 4.0  # seconds
+_CLOSE_SECONDS = 4.0  # seconds
 
 
 def _deadband(value: Any) -> float:
@@ -68,7 +68,7 @@ class OpcUaSource(Source[OpcUaSettings]):
             import asyncua  # noqa: F401
         if (settings.folder is None) == (settings.nodes is None):
             raise ConfigError('[source] needs one of folder = "ns=2;s=Plant" and [source.nodes]')
-        logging.getLogger("asyncua").setLevel(logging.ERROR)  # its own words; `problem` has ours
+        logging.getLogger("asyncua").setLevel(logging.ERROR)  # `problem` says it in our words
         self._inbox: queue.Queue[Record] = queue.Queue(_MOST)
         self._stop = threading.Event()
         self._thread: threading.Thread | None = None
@@ -105,13 +105,13 @@ class OpcUaSource(Source[OpcUaSettings]):
             await asyncio.sleep(0.05)
 
     async def _session(self, backoff: Backoff) -> None:
-        """One connection, from its begin to its loss."""
+        """One connection, from its start to its loss."""
         client, self._ended = await self._client(), ""
         try:
             async with client:
                 await self._subscribed(client, backoff)
         finally:
-            client.disconnect_socket()  # also where the server is gone in the middle of a farewell
+            client.disconnect_socket()  # also when the server vanishes during the disconnect
             await asyncio.sleep(0)
 
     async def _subscribed(self, client: Any, backoff: Backoff) -> None:
@@ -194,7 +194,7 @@ class OpcUaSource(Source[OpcUaSettings]):
                 value = read_number(data.Value.Value)
             except BadRecordError:
                 self._last.pop(node, None)
-                return  # text and structures are no channels
+                return  # text and structures are not channels
         self._last[node] = (*place, value)
         moment = data.SourceTimestamp or data.ServerTimestamp
         self._put(*place, time.time_ns() if moment is None else nanoseconds(moment), value)
@@ -204,7 +204,7 @@ class OpcUaSource(Source[OpcUaSettings]):
         self._ended = f"ended the subscription: {getattr(status, 'Status', status)}"
 
     def _repeat(self, now: int) -> None:
-        """A subscription that lives and says nothing says that nothing has changed."""
+        """Repeat the last values: a live subscription without notifications means no change."""
         for entity, channel, value in list(self._last.values()):
             self._put(entity, channel, now, value)
 
@@ -234,7 +234,7 @@ class OpcUaSource(Source[OpcUaSettings]):
         return Batch(records, self._count, lost, why if lost else "") if records else None
 
     def close(self) -> None:
-        """Leave."""
+        """Disconnect."""
         self._stop.set()
         if self._thread is not None:
-            self._thread.join(_FAREWELL)
+            self._thread.join(_CLOSE_SECONDS)

@@ -14,7 +14,7 @@ from vace_ad.live.records import BadRecordError, Record, read_name, read_number
 from vace_ad.live.settings import Texts, key
 from vace_ad.live.sources.histograms import Histogram, Histograms, explicit, exponential, quantile
 from vace_ad.live.sources.push import PushSettings, PushSource
-from vace_ad.live.sources.rates import Rates, Several, channel_of, gathered
+from vace_ad.live.sources.rates import Rates, Several, channel_of, to_records
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 _DELTA, _CUMULATIVE = 1, 2  # how the values of a sum relate to time
@@ -41,7 +41,7 @@ class DataPoint(NamedTuple):
     time: int  # nanoseconds
     name: str
     labels: Labels  # in the channel's name
-    series: Labels  # all of them: what tells a counter from others
+    series: Labels  # all of them, which identify a counter
     kind: str  # "gauge", "delta", "cumulative"
     value: float | Histogram
     start: int = 0  # since when a delta or a histogram counts
@@ -87,7 +87,7 @@ class OtlpSource(PushSource[OtlpSettings]):
     def parse(self, body: bytes, kind: str, packed: str = "") -> list[DataPoint]:
         """The points of a request; what cannot be used is left out and noted."""
         if packed not in ("", "identity", "gzip"):
-            raise BadRecordError(f"content-encoding {packed!r}: gzip or none is understood")
+            raise BadRecordError(f"content-encoding {packed!r}: must be gzip or absent")
         body = _unpacked(body) if packed == "gzip" else body
         request = self._service.ExportMetricsServiceRequest()
         try:
@@ -96,7 +96,7 @@ class OtlpSource(PushSource[OtlpSettings]):
             elif kind == JSON:
                 self._json.Parse(body, request, ignore_unknown_fields=True)
             else:
-                raise BadRecordError(f"content-type {kind!r}: {PROTOBUF} or {JSON} is understood")
+                raise BadRecordError(f"content-type {kind!r}: must be {PROTOBUF} or {JSON}")
         except BadRecordError:
             raise
         except Exception as error:  # protobuf raises its own kinds
@@ -153,7 +153,7 @@ class OtlpSource(PushSource[OtlpSettings]):
                 count = nan if ended else float(point.count)
                 yield DataPoint(entity, time, f"{metric.name}.count", *both, "cumulative", count)
                 for one in point.quantile_values:
-                    level = _p(one.quantile)
+                    level = _percentile(one.quantile)
                     value = nan if ended else read_number(one.value)
                     yield DataPoint(entity, time, f"{metric.name}.{level}", *both, "gauge", value)
             elif not ended:
@@ -176,13 +176,13 @@ class OtlpSource(PushSource[OtlpSettings]):
                     self.note(f"a metric is left out: {error}")
                     continue
                 cells.append((point.entity, point.time, channel, value))
-        return gathered(cells, self.settings.several)
+        return to_records(cells, self.settings.several)
 
     def _cells(self, point: DataPoint) -> Iterator[tuple[str, float]]:
         """What a point says of its time: a value, a rate, or a rate and quantiles."""
         value = point.value
         if isinstance(value, Histogram):
-            yield from self._spread(point, value)
+            yield from self._histogram_cells(point, value)
         elif point.kind == "gauge":
             yield point.name, value
         elif point.kind == "delta":
@@ -195,7 +195,7 @@ class OtlpSource(PushSource[OtlpSettings]):
             if rate is not None:
                 yield point.name, rate
 
-    def _spread(self, point: DataPoint, whole: Histogram) -> Iterator[tuple[str, float]]:
+    def _histogram_cells(self, point: DataPoint, whole: Histogram) -> Iterator[tuple[str, float]]:
         """The rate of a histogram's observations, and their quantiles since the last point."""
         new, seconds = whole, (point.time - point.start) / 1e9
         if point.kind == "cumulative":
@@ -210,15 +210,15 @@ class OtlpSource(PushSource[OtlpSettings]):
         for level in self.settings.quantiles:
             value = quantile(new, level)
             if isfinite(value):
-                yield f"{point.name}.{_p(level)}", value
+                yield f"{point.name}.{_percentile(level)}", value
 
 
-def _p(level: float) -> str:
+def _percentile(level: float) -> str:
     return f"p{100 * level:g}"
 
 
 def _labels(attributes: Any) -> dict[str, str]:
-    """Attributes as text; lists and maps are no names."""
+    """Attributes as text; lists and maps are left out."""
     found = {}
     for one in attributes:
         which = one.value.WhichOneof("value")

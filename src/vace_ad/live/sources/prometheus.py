@@ -24,7 +24,7 @@ from vace_ad.live.settings import (
     key,
 )
 from vace_ad.live.sources import Backoff, Batch, Source
-from vace_ad.live.sources.rates import Several, gathered
+from vace_ad.live.sources.rates import Several, to_records
 from vace_ad.wording import plural
 
 _POINTS = 2000  # steps asked for at once; servers allow 11,000
@@ -148,7 +148,7 @@ class PrometheusSource(Source[PrometheusSettings]):
         return batch
 
     def _failed(self, error: Exception) -> None:
-        """Wait longer and longer; a look back waits only for what may pass soon."""
+        """Back off; a backtest gives up after errors that will not pass."""
         self._failures += 1
         words = f"{host_of(self.settings.url)} {error}"
         status = getattr(error, "status", None)  # below 500 it is the query, or the token
@@ -184,7 +184,7 @@ class PrometheusSource(Source[PrometheusSettings]):
                 f"({self.settings.entity}) (…), or tell them apart with source.labels"
             )
         every = ((*place, value) for place, values in cells.items() for value in values)
-        return Batch(gathered(every, self.settings.several), {"until": last}, bad, why)
+        return Batch(to_records(every, self.settings.several), {"until": last}, bad, why)
 
     def _missing_label(self, unnamed: Iterable[str], named: bool) -> str | None:
         """What to say of series that do not have the label of the entity."""

@@ -1,23 +1,29 @@
-"""Shared by push sources: a bounded queue, and an acknowledgement when rows are stored."""
+"""HTTP push: programs send rows to the server, which answers when they are on disk.
+
+`PushSource` is shared by all kinds of push: a bounded queue, and an acknowledgement when rows are
+stored.
+"""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections import deque
 from collections.abc import Sequence
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
 from vace_ad.errors import InputError
-from vace_ad.live.records import Record
+from vace_ad.live.records import BadRecordError, Record, from_csv, from_influx, from_json
 from vace_ad.live.settings import Settings, key
-from vace_ad.live.sources import Batch, Source
+from vace_ad.live.sources import Batch, NameSettings, Source
 
 _DRAINED = 20_000  # records of one batch, about
+_UNITS = {"ns": 1, "us": 10**3, "u": 10**3, "ms": 10**6, "s": 10**9}
 
 
 class FullError(InputError):
-    """More came than can be kept in memory; the sender must wait."""
+    """The queue is full; the sender must wait."""
 
 
 class PushSettings(Settings):
@@ -42,7 +48,7 @@ class PushSource(Source[P]):
         self._ready = threading.Condition()
 
     def push(self, items: Sequence[Any]) -> Future[None]:
-        """Take items over; the future is done when they are kept."""
+        """Queue items; the future is done when they are stored."""
         done: Future[None] = Future()
         with self._ready:
             if self._pending + len(items) > self.settings.pending and self._pending:
@@ -74,14 +80,14 @@ class PushSource(Source[P]):
         return self._count
 
     def acknowledge(self, position: Any) -> None:
-        """Answer the requests whose records are kept."""
+        """Answer the requests whose records are stored."""
         while self._waiting and self._waiting[0][0] <= position:
             _, done = self._waiting.popleft()
             if done.set_running_or_notify_cancel():
                 done.set_result(None)
 
     def close(self) -> None:
-        """Requests that are not kept get no good answer."""
+        """Answer requests whose records are not stored with an error."""
         with self._ready:
             left = [done for _, done in self._waiting] + [done for _, done in self._queue]
             self._waiting.clear()
@@ -89,3 +95,32 @@ class PushSource(Source[P]):
         for done in left:
             if done.set_running_or_notify_cancel():
                 done.set_exception(FullError("the watch is stopping; send again later"))
+
+
+class HttpPushSettings(PushSettings, NameSettings):
+    """Keys of the source."""
+
+
+class HttpSource(PushSource[HttpPushSettings]):
+    """Records in the body of requests, in one of several formats."""
+
+    SETTINGS = HttpPushSettings
+
+    def __init__(self, settings: HttpPushSettings) -> None:
+        super().__init__(settings)
+        self._names = settings.names()
+
+    def parse(self, body: bytes, kind: str, precision: str = "ns") -> list[Record]:
+        """The records of a request by its content type; the first bad one refuses it whole."""
+        try:
+            text = body.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise BadRecordError(f"the body is not UTF-8: {error.reason}") from None
+        now = time.time_ns()
+        if kind == "text/csv":
+            return from_csv(text.splitlines(), self._names)
+        if kind == "text/plain":
+            if precision not in _UNITS:
+                raise BadRecordError(f"precision must be one of {', '.join(_UNITS)}")
+            return from_influx(text, self._names, now, _UNITS[precision])
+        return from_json(text, self._names, now)

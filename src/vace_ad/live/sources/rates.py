@@ -23,17 +23,17 @@ _MOST = 2_000_000  # counters remembered: names come from the wire
 
 
 class Rates:
-    """The growth a second of each counter, from one of its readings to the next."""
+    """The increase per second of each counter between two readings."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._most = most
-        self._last: dict[Hashable, tuple[int, float]] = {}  # the longest unheard first
-        self.disordered = 0  # readings that were older than the last one: they have no rate
+        self._last: dict[Hashable, tuple[int, float]] = {}  # the least recent first
+        self.disordered = 0  # readings older than the last one, which have no rate
 
     def of(self, key: Hashable, time: int, value: float) -> float | None:
         """The rate at a time in nanoseconds; NaN for a first reading, None for an older one.
 
-        A counter that falls has begun anew at zero.
+        A counter that decreases was reset to zero.
         """
         if isnan(value):
             return nan
@@ -62,7 +62,7 @@ def channel_of(name: str, labels: Iterable[tuple[str, str]]) -> str:
     return f"{whole[: LONGEST_NAME - 13]}…{digest}"
 
 
-def gathered(cells: Iterable[tuple[str, int, str, float]], several: Several) -> list[Record]:
+def to_records(cells: Iterable[tuple[str, int, str, float]], several: Several) -> list[Record]:
     """Records out of (entity, time, channel, value), a record for each entity and time."""
     rows: dict[tuple[int, str], dict[str, list[float]]] = {}
     for entity, time, channel, value in cells:

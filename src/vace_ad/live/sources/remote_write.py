@@ -10,9 +10,9 @@ from vace_ad.live import prompb
 from vace_ad.live.records import BadRecordError, Record, read_name, read_number
 from vace_ad.live.settings import Text, Texts, key
 from vace_ad.live.sources.push import PushSettings, PushSource
-from vace_ad.live.sources.rates import COUNTER, Rates, Several, channel_of, gathered
+from vace_ad.live.sources.rates import COUNTER, Rates, Several, channel_of, to_records
 
-_NOT_NAMED = ("__name__", "job")  # labels that are no part of a channel's name
+_NOT_NAMED = ("__name__", "job")  # labels that are not part of a channel's name
 _BUCKET = "_bucket"
 _SERIES = 1_000_000  # remembered with their places
 Labels = tuple[tuple[str, str], ...]
@@ -141,7 +141,7 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
                 found = self._rates.of(counter, time, value)
             if found is not None:
                 cells.append((entity, time, channel, found))
-        return gathered(cells, self.settings.several)
+        return to_records(cells, self.settings.several)
 
     def _position(self) -> dict[str, Any]:
         known = sorted(self._counters.items())
@@ -152,5 +152,5 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
         }
 
     def acknowledge(self, position: Any) -> None:
-        """Answer the requests whose records are kept."""
+        """Answer the requests whose records are stored."""
         super().acknowledge(position["count"])

@@ -171,7 +171,7 @@ class SparkplugSource(BrokerSource[SparkplugSettings]):
             kinds[metric.name] = metric.kind
             if metric.alias is not None:
                 aliases[metric.alias] = metric.name
-            if metric.kind not in _NUMBERS and not _ours(metric.name):
+            if metric.kind not in _NUMBERS and not _is_own(metric.name):
                 other.append(metric.name)
         devices[device] = aliases
         self._asked.pop(node, None)
@@ -192,7 +192,7 @@ class SparkplugSource(BrokerSource[SparkplugSettings]):
                 self._ask(node)
                 raise BadRecordError(f"data of {entity} before its birth, or with a new alias")
             kind = kinds.get(name) if metric.kind is None else metric.kind
-            if kind in _NUMBERS and not _ours(name):
+            if kind in _NUMBERS and not _is_own(name):
                 yield read_name(name, "a channel"), number_of(metric, kind), metric.time
 
     def _ask(self, node: str) -> None:
@@ -215,7 +215,7 @@ def rebirth(moment: int) -> bytes:
 
 def _nanoseconds(stamp: int) -> int:
     if stamp >= _LATEST:
-        raise BadRecordError(f"{stamp} is no time in milliseconds")
+        raise BadRecordError(f"{stamp} is not a time in milliseconds")
     return stamp * 10**6
 
 
@@ -223,6 +223,6 @@ def _birth_number(metrics: list[Metric]) -> float | None:
     return next((one.value for one in metrics if one.name == "bdSeq"), None)
 
 
-def _ours(name: str) -> bool:
+def _is_own(name: str) -> bool:
     """Whether a metric is the protocol's own."""
     return name == "bdSeq" or name.startswith(_CONTROL)

@@ -4,8 +4,7 @@ import pytest
 
 from vace_ad.live.records import BadRecordError
 from vace_ad.live.settings import read_settings
-from vace_ad.live.sources.http import HttpSource
-from vace_ad.live.sources.push import FullError
+from vace_ad.live.sources.push import FullError, HttpSource
 
 JSON = b'{"time": 1767614400, "entity": "p1", "flow": 1.5}'
 
