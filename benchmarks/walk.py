@@ -1,10 +1,11 @@
-"""Modules of the package that a command enters, in order: `python benchmarks/walk.py detect t.csv`.
+"""Modules of the package that a command enters, in order: `walk.py detect table.csv`.
 
 A module is entered when a function that is written in it runs; importing it alone does not count.
 """
 
 from __future__ import annotations
 
+import argparse
 import inspect
 import sys
 from types import FrameType
@@ -33,6 +34,8 @@ def entered(arguments: list[str]) -> list[str]:
 
 
 if __name__ == "__main__":
-    modules = entered(sys.argv[1:])
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="arguments of `vace`")
+    modules = entered(parser.parse_args().arguments)
     print(*modules, sep="\n")
     print(f"{len(modules)} of {sum(one.startswith('vace_ad') for one in sys.modules)} imported")

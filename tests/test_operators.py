@@ -209,7 +209,7 @@ def test_settings_of_another_type_are_refused() -> None:
 
 
 def test_a_watch_gives_the_same_and_says_off(detector, table, found, tmp_path) -> None:
-    from vace_ad.frames.states import with_states
+    from vace_ad.frames.columns import with_states
     from vace_ad.live.config import make_config
     from vace_ad.live.runner import Watch
     from vace_ad.live.service import make_detectors

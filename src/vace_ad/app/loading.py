@@ -14,13 +14,12 @@ import polars as pl
 from numpy.typing import NDArray
 
 from vace_ad.errors import ChannelMismatchError, ConfigError, InputError
-from vace_ad.frames.columns import channels_of, no_column, notes_in_words
+from vace_ad.frames.columns import channels_of, column_of, no_column, notes_in_words, with_states
 from vace_ad.frames.layout import pivot, refuse_other_shapes
 from vace_ad.frames.read import ReadReport, read_table, without_panic_words
 from vace_ad.frames.read_options import ReadOptions, names_of
 from vace_ad.frames.sources import FILE, TableSource, find_sources, order_files, read_sources
 from vace_ad.frames.spans import Span, of_equipment, read_spans
-from vace_ad.frames.states import column_of, with_states
 from vace_ad.frames.table import Table
 from vace_ad.frames.time import (
     TimeReport,
@@ -30,9 +29,8 @@ from vace_ad.frames.time import (
     resample,
     split_time,
 )
-from vace_ad.frames.timestamps import parse_duration
+from vace_ad.frames.timestamps import parse_duration, zoned
 from vace_ad.frames.where import rows_where
-from vace_ad.frames.zones import zoned
 from vace_ad.settings import option, spelt
 
 _WHERE = "\0where"  # the column that a condition becomes on its way through sorting and averaging

@@ -26,8 +26,8 @@ from vace_ad.atomic import clean_up, whole_folder
 from vace_ad.detection import Detection
 from vace_ad.errors import InputError, VaceError
 from vace_ad.frames.table import Table
+from vace_ad.frames.timestamps import local_time, zoned
 from vace_ad.frames.write import write_frame
-from vace_ad.frames.zones import local_time, zoned
 from vace_ad.settings import option
 
 RUN = "run.json"  # marks a folder as one of ours

@@ -10,7 +10,7 @@ from vace_ad.app.versions import Version, Versions
 from vace_ad.detector import VACE
 from vace_ad.errors import TooShortError
 from vace_ad.frames.spans import Span, rows_of
-from vace_ad.frames.zones import time_words
+from vace_ad.frames.timestamps import time_words
 from vace_ad.progress import Progress, silent
 
 if TYPE_CHECKING:

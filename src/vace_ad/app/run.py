@@ -23,8 +23,8 @@ from vace_ad.config import VACEConfig
 from vace_ad.detection import Detection
 from vace_ad.detector import VACE
 from vace_ad.frames.spans import rows_of
+from vace_ad.frames.timestamps import time_words
 from vace_ad.frames.write import is_formula
-from vace_ad.frames.zones import time_words
 from vace_ad.progress import Progress, silent
 from vace_ad.report import write_report
 from vace_ad.version import __version__

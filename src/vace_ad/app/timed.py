@@ -13,7 +13,7 @@ from vace_ad.errors import TableReadError
 from vace_ad.frames.read_options import ReadOptions
 from vace_ad.frames.sources import FILE, find_sources
 from vace_ad.frames.time import split_time
-from vace_ad.frames.zones import zoned
+from vace_ad.frames.timestamps import zoned
 
 TIME = "timestamp"
 

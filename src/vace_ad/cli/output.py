@@ -170,7 +170,7 @@ def _urgency(event: Event) -> float:
 
 def _cells(number: int, event: Event, step: int | None, named: int, zone: str | None) -> list[str]:
     from vace_ad.frames.time import duration_words
-    from vace_ad.frames.zones import time_words
+    from vace_ad.frames.timestamps import time_words
     from vace_ad.report.formatting import rarity
 
     start = str(event.start) if event.start_time is None else time_words(event.start_time, zone)
@@ -289,7 +289,7 @@ def forewarning_words(found: Forewarning) -> str:
 def _say_run(run: Run, out: Path | None, output: Output) -> None:
     from vace_ad.alarms.events import found_words
     from vace_ad.frames.time import duration_words
-    from vace_ad.frames.zones import time_words, zone_words
+    from vace_ad.frames.timestamps import time_words, zone_words
 
     table, clock, found = run.loaded.table, run.loaded.clock, run.found
     name = Path(run.loaded.source.source).name

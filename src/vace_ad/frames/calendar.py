@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from vace_ad.errors import ConfigError, InputError, TableReadError, needs
 from vace_ad.frames.spans import read_spans
-from vace_ad.frames.zones import check_zone, time_words, wall_clock
+from vace_ad.frames.timestamps import check_zone, time_words, wall_clock
 from vace_ad.settings import option
 
 if TYPE_CHECKING:

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.frames.calendar import is_calendar
-from vace_ad.frames.columns import no_column
+from vace_ad.frames.columns import column_of, no_column, words_of
 from vace_ad.frames.segments import LARGEST, run_edges
 from vace_ad.frames.spans import Span, rows_of
-from vace_ad.frames.states import column_of, words_of
 from vace_ad.frames.timestamps import moment
 from vace_ad.frames.where import Answer, Rows, columns_of, condition
 from vace_ad.settings import option

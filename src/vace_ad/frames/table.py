@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import ChannelMismatchError, InputError, TableReadError
-from vace_ad.frames.columns import clean_frame
-from vace_ad.frames.states import with_states
+from vace_ad.frames.columns import clean_frame, with_states
 from vace_ad.frames.time import order_rows
 
 ROWS = 65_536  # that a Parquet file is read in

@@ -14,7 +14,7 @@ from vace_ad.alarms.events import (
     reading_words,
 )
 from vace_ad.frames.time import duration_words
-from vace_ad.frames.zones import offset_words
+from vace_ad.frames.timestamps import offset_words
 from vace_ad.report.data import ReportData, TimeAxis
 from vace_ad.wording import plural
 

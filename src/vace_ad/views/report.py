@@ -21,7 +21,7 @@ from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.trajectory import embed
 from vace_ad.frames.segments import missing_cells
 from vace_ad.frames.table import Table, as_table
-from vace_ad.frames.zones import offsets, zone_words
+from vace_ad.frames.timestamps import offsets, zone_words
 from vace_ad.model import Model
 from vace_ad.report import ReportData, write_report
 from vace_ad.report.data import Curve, WhatIf
