@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import unicodedata
 
@@ -29,3 +30,18 @@ def plain_text(text: str) -> str:
 def plural(count: int, word: str, many: str | None = None) -> str:
     """Return e.g. "1 event", "1,204 events" or "2 entities"."""
     return f"{count:,} {word if count == 1 else many or word + 's'}"
+
+
+def rarity(probability: float, normal_rows: int | None) -> str:
+    """Return how often normal operation shows as much, e.g. "1 in 12,000 rows".
+
+    What is rarer than the normal rows can show is "none in 4,176 rows"; empty where it is not
+    known.
+    """
+    if not math.isfinite(probability):
+        return ""
+    if normal_rows is not None and probability * normal_rows < 1:
+        return f"none in {plural(normal_rows, 'row')}"
+    one_in = 1 / max(probability, 1e-9)
+    size = 10 ** max(0, math.floor(math.log10(one_in)) - 1)  # keep two digits
+    return f"1 in {round(one_in / size) * size:,} rows"

@@ -168,7 +168,7 @@ def fit_detector(
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", VaceWarning)
         faults = list(dict.fromkeys(one for part in training.tables for one in part.faults))
-        detector = VACE(**config.to_dict()).fit(pieces, labels=faults, progress=progress)
+        detector = VACE(**config.to_dict()).fit(pieces, labels=faults or None, progress=progress)
     notes = [str(w.message) for w in caught if issubclass(w.category, VaceWarning)]
     for other in caught:
         if not issubclass(other.category, VaceWarning):

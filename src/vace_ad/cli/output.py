@@ -18,7 +18,7 @@ import typer
 from vace_ad.cli.options import EVENTS_FOUND, OutputOptions, ResultOptions
 from vace_ad.errors import ConfigError, InputError, needs
 from vace_ad.progress import Progress, silent, terminal_bars
-from vace_ad.wording import plain_text, plural
+from vace_ad.wording import plain_text, plural, rarity
 
 if TYPE_CHECKING:
     import numpy as np
@@ -171,7 +171,6 @@ def _urgency(event: Event) -> float:
 def _cells(number: int, event: Event, step: int | None, named: int, zone: str | None) -> list[str]:
     from vace_ad.frames.time import duration_words
     from vace_ad.frames.timestamps import time_words
-    from vace_ad.report.formatting import rarity
 
     start = str(event.start) if event.start_time is None else time_words(event.start_time, zone)
     lasts = plural(event.rows, "row")
@@ -222,7 +221,8 @@ def finish(run: Run, results: ResultOptions, output: Output) -> None:
         with output.progress() as progress:
             write_results(run, out, results.score_format.value, progress, excel=results.excel)
     _say_run(run, out, output)
-    output.json({**run.record(), "out": None if out is None else str(out)})
+    if output.as_json:
+        output.json({**run.record(), "out": None if out is None else str(out)})
     if run.found.events and results.fail_on_events:
         raise typer.Exit(EVENTS_FOUND)
 

@@ -16,8 +16,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from vace_ad.errors import InputError, TableReadError
-from vace_ad.frames.read import ReadReport
-from vace_ad.frames.sql import is_connection
+from vace_ad.frames.read import ReadReport, is_connection
 from vace_ad.settings import option
 
 _SUFFIXES = (

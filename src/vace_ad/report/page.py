@@ -24,7 +24,6 @@ from vace_ad.report.formatting import (
     length,
     limit_words,
     number,
-    rarity,
     readings,
     shortened,
     stamp,
@@ -32,7 +31,7 @@ from vace_ad.report.formatting import (
     what_it_means,
 )
 from vace_ad.report.tiles import Embedding
-from vace_ad.wording import plural
+from vace_ad.wording import plural, rarity
 
 NAMED = 0.1  # share of the blame that names a second suspect in the table
 

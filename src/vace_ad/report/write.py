@@ -23,8 +23,9 @@ from vace_ad.alarms.events import ANOMALY, NEAR_MISS, NO_DATA, Event
 from vace_ad.atomic import whole_file
 from vace_ad.report import page
 from vace_ad.report.data import ReportData, TimeAxis, make_clock
-from vace_ad.report.formatting import length, rarity, readings, stamp, surroundings, what_it_means
+from vace_ad.report.formatting import length, readings, stamp, surroundings, what_it_means
 from vace_ad.report.tiles import BLOCK, FACTOR, TILE, Embedding, drawable, embed, pack
+from vace_ad.wording import rarity
 
 BUDGET = 4_800_000  # bytes: opens quickly, goes through every mail
 WORDS_AT_MOST = 400_000  # bytes kept free for the page itself
