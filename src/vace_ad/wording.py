@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from collections.abc import Sequence
 
 # What terminals obey: ESC [ … letter, ESC ] … end (a title, a link), ESC and a sign.
 _SEQUENCE = re.compile(
@@ -30,6 +31,12 @@ def plain_text(text: str) -> str:
 def plural(count: int, word: str, many: str | None = None) -> str:
     """Return e.g. "1 event", "1,204 events" or "2 entities"."""
     return f"{count:,} {word if count == 1 else many or word + 's'}"
+
+
+def listed(names: Sequence[str], most: int = 5) -> str:
+    """Return e.g. "a, b, c", or "a, b and 1,204 more" where only so many are shown."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
 
 
 def rarity(probability: float, normal_rows: int | None) -> str:

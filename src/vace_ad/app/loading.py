@@ -25,6 +25,7 @@ from vace_ad.frames.time import (
     TimeReport,
     check_order,
     check_time,
+    no_time,
     order_rows,
     resample,
     split_time,
@@ -222,10 +223,7 @@ def _known_channels(frame: pl.DataFrame, channels: Sequence[str]) -> tuple[list[
 
 def _resampled(table: Table, every: str, zone: str | None) -> Table:
     if table.time is None:
-        raise InputError(
-            f"{option('resample')} needs a time column, and none was found; name it with "
-            f"{option('time_column')}"
-        )
+        raise no_time(option("resample"))
     check_order(table.time, zone)
     values, time = resample(table.values, table.time, parse_duration(every))
     return replace(table, values=values, time=time)

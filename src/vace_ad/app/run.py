@@ -29,7 +29,7 @@ from vace_ad.progress import Progress, silent
 from vace_ad.report import write_report
 from vace_ad.version import __version__
 from vace_ad.views.report import report_data
-from vace_ad.wording import plural
+from vace_ad.wording import listed, plural
 
 
 @dataclass(frozen=True)
@@ -160,10 +160,8 @@ def _accepted_note(found: Detection, zone: str | None) -> list[str]:
         f"row {one.start:,}" if one.start_time is None else time_words(one.start_time, zone)
         for one in found.accepted
     ]
-    first = ", ".join(when[:5])
-    more = f" and {len(when) - 5} more" if len(when) > 5 else ""
     made = plural(len(when), "stretch", "stretches")
-    return [f"{made} made no event, accepted as normal by feedback: {first}{more}"]
+    return [f"{made} made no event, accepted as normal by feedback: {listed(when)}"]
 
 
 def write_results(

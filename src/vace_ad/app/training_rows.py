@@ -16,10 +16,13 @@ from vace_ad.detector import VACE
 from vace_ad.errors import ConfigError, InputError, TooShortError, VaceWarning
 from vace_ad.frames.read_options import ReadOptions, TrainingOptions
 from vace_ad.frames.segments import missing_cells, run_edges
+from vace_ad.frames.spans import parse_range
 from vace_ad.frames.table import Table
+from vace_ad.frames.time import no_time
 from vace_ad.frames.timestamps import moment
 from vace_ad.progress import Progress
 from vace_ad.settings import option
+from vace_ad.wording import listed
 
 DEFAULT_SHARE = 0.3
 
@@ -95,22 +98,11 @@ def within(loaded: Loaded, ranges: Sequence[str] = (), skip: Sequence[str] = ())
 def _rows_of(loaded: Loaded, name: str, text: str) -> NDArray[np.bool_]:
     """Rows of `2026-01-01..2026-02-01`, (n,), its end not included; either side may be empty."""
     time = loaded.table.time
-    start, dots, end = (part.strip() for part in text.partition(".."))
     if time is None:
-        raise InputError(
-            f"{option(name)} needs a time column, and none was found; name it with "
-            f"{option('time_column')}"
-        )
-    if not dots or not (start or end):
-        raise ConfigError(
-            f"{option(name, text)}: write FROM..TO, such as 2026-01-01..2026-02-01; one of them "
-            "may be left out"
-        )
-    first = _moment(start, name, loaded.clock.zone) if start else time[0]
-    limit = _moment(end, name, loaded.clock.zone) if end else time[-1] + 1
-    if limit <= first:
-        raise ConfigError(f"{option(name, text)}: it ends before it begins")
-    return np.asarray((time >= first) & (time < limit))
+        raise no_time(option(name))
+    first, limit = parse_range(name, text, loaded.clock.zone, open_ended=True)
+    inside = np.ones(len(time), bool) if first is None else time >= first
+    return np.asarray(inside if limit is None else inside & (time < limit))
 
 
 def _first_rows(loaded: Loaded, config: VACEConfig, ways: TrainingOptions) -> int:
@@ -142,21 +134,13 @@ def _first_rows(loaded: Loaded, config: VACEConfig, ways: TrainingOptions) -> in
 
 def _rows_until(table: Table, until: str, zone: str | None) -> int:
     if table.time is None:
-        raise InputError(
-            f"{option('train_until')} needs a time column, and none was found; name it with "
-            f"{option('time_column')}, or use {option('train_rows')}"
-        )
-    return int(np.searchsorted(table.time, _moment(until, "train_until", zone)))
-
-
-def _moment(text: str, name: str, zone: str | None) -> np.datetime64:
-    """A time that a person wrote, in the zone of the table where it names none."""
-    found = moment(text, zone)
+        raise no_time(option("train_until"))
+    found = moment(until, zone)
     if np.isnat(found):
         raise ConfigError(
-            f"{option(name)} {text!r} is no time; write 2026-03-01 or 2026-03-01T12:00"
+            f"{option('train_until', until)}: this is no time; write 2026-03-01 or 2026-03-01T12:00"
         )
-    return found
+    return int(np.searchsorted(table.time, found))
 
 
 def fit_detector(
@@ -198,10 +182,9 @@ def _without_silent(pieces: Sequence[Table]) -> tuple[list[Table], list[str]]:
         return list(pieces), []
     kept = np.flatnonzero(~silent)
     left = [repr(name) for name, out in zip(names, silent, strict=True) if out]
-    more = f" and {len(left) - 5} more" if len(left) > 5 else ""
     note = (
-        f"left out, since no training row has a value of it: {', '.join(left[:5])}{more}; it can "
-        "be learned once it is there in training"
+        f"left out, since no training row has a value of it: {listed(left)}; it can be learned "
+        "once it is there in training"
     )
     few = tuple(names[i] for i in kept)
     return [replace(one, values=one.values[:, kept], names=few) for one in pieces], [note]

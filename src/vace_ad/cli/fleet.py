@@ -18,7 +18,7 @@ from vace_ad.cli.options import (
 from vace_ad.cli.output import Output, command_line
 from vace_ad.errors import ConfigError
 from vace_ad.frames.read_options import TrainingOptions, names_of
-from vace_ad.wording import plain_text, plural
+from vace_ad.wording import listed, plain_text, plural
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -171,14 +171,13 @@ def _incidents(run: FleetRun, output: Output) -> None:
 
     lines = []
     for number, one in enumerate(run.incidents[:_SHOWN], 1):
-        more = f" and {len(one.machines) - 3:,} more" if len(one.machines) > 3 else ""
         lines.append(
             [
                 str(number),
                 short_time(one.start),
                 f"{one.severity:.0f}",
                 f"{len(one.machines):,}",
-                ", ".join(one.machines[:3]) + more,
+                listed(one.machines, 3),
                 ", ".join(one.sensors[:2]),
             ]
         )

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from vace_ad.errors import InputError
 from vace_ad.settings import setting
+from vace_ad.wording import listed
 
 if TYPE_CHECKING:
     import numpy as np
@@ -226,6 +227,6 @@ def _causes_of(
     if len(causes) == 1:
         return next(iter(causes.values()))
     raise InputError(
-        f"{file} has no causes of {path.name!r}, only of {', '.join(map(repr, list(causes)[:3]))}"
-        f"{', …' if len(causes) > 3 else ''}; name the entry like the table"
+        f"{file} has no causes of {path.name!r}, only of {listed([*map(repr, causes)], 3)}; name "
+        "the entry like the table"
     )

@@ -13,6 +13,7 @@ from vace_ad.alarms.events import NO_DATA, Event
 from vace_ad.alarms.incidents import Grouping
 from vace_ad.app.results import event_record
 from vace_ad.fleet.results import MachineRow
+from vace_ad.wording import listed
 
 
 @dataclass
@@ -124,9 +125,6 @@ def _trimmed(clock: str) -> str:
     return clock.removesuffix(":00") if clock.count(":") == 2 else clock
 
 
-_NAMED = 5  # in the note
-
-
 def with_vanished(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[str]]:
     """The rows, and a note; machines that vanished have an event from their last row on.
 
@@ -140,11 +138,8 @@ def with_vanished(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[st
     gone = [row for row in judged if vanished_since(row)]
     if not gone:
         return judged, []
-    named = ", ".join(
-        f"{row.machine} since {short_time(vanished_since(row) or '')}" for row in gone[:_NAMED]
-    )
-    more = f" and {len(gone) - _NAMED:,} more" if len(gone) > _NAMED else ""
-    return judged, [f"no data up to the end of the others: {named}{more}"]
+    named = listed([f"{row.machine} since {short_time(vanished_since(row) or '')}" for row in gone])
+    return judged, [f"no data up to the end of the others: {named}"]
 
 
 def _judged(row: MachineRow, newest: str) -> MachineRow:

@@ -20,7 +20,7 @@ from vace_ad.fleet.runner import FleetRun
 from vace_ad.fleet.task import REPORT
 from vace_ad.frames.write import write_frame
 from vace_ad.report.write import policy_digest, static_text
-from vace_ad.wording import plural
+from vace_ad.wording import listed, plural
 
 SENSORS = 3  # named in the overview
 
@@ -183,14 +183,12 @@ def _incidents(incidents: Sequence[FleetIncident]) -> str:
         return ""
     lines = []
     for number, one in enumerate(incidents[:_INCIDENTS], 1):
-        names = ", ".join(one.machines[:_NAMED])
-        more = f" and {len(one.machines) - _NAMED:,} more" if len(one.machines) > _NAMED else ""
         cells = (
             f"{number}",
             f"{one.severity:.0f}",
             short_span(one.start, one.end),
             f"{len(one.machines):,}",
-            names + more,
+            listed(one.machines, _NAMED),
             ", ".join(one.sensors),
         )
         lines.append(f"<tr id='incident-{number}'>{_cells(cells)}</tr>")

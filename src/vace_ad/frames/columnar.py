@@ -20,6 +20,7 @@ import polars.selectors as cs
 from vace_ad.errors import TableReadError
 from vace_ad.frames.limits import check_cells, too_large
 from vace_ad.frames.text import first_line
+from vace_ad.wording import listed
 
 _PROBES = 32  # rows of a Parquet file whose words are measured before all are unpacked
 
@@ -52,8 +53,7 @@ def read_typed(
             f"{name} begins like {kind} but cannot be read ({first_line(error)}); "
             "it may be cut short or damaged, write it again"
         ) from error
-    shown = ", ".join(map(repr, nested[:5])) + (", …" if len(nested) > 5 else "")
-    note = f"columns of lists, structures or bytes are not read: {shown}"
+    note = f"columns of lists, structures or bytes are not read: {listed([*map(repr, nested)])}"
     return frame, (note,) if nested else ()
 
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from vace_ad.errors import InputError, TableReadError
 from vace_ad.settings import option
+from vace_ad.wording import listed
 
 if TYPE_CHECKING:
     import polars as pl
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
 _FEW = 12  # different words from which a column looks like one of states
 _MOST_WORDS = 50  # different words that a column of states has at most
-_SHOWN = 5  # columns that a note on many of them names
 _Look = tuple["ColumnNote | None", "NDArray[np.float64] | None"]
 
 _LABEL = re.compile(r"(is_?)?(label|anomaly|anomalies|attack|outlier|fault)s?", re.IGNORECASE)
@@ -37,8 +37,7 @@ def no_column(name: str, columns: Iterable[str], where: str = "") -> InputError:
     """The error that a name is no column, with the closest one; `where` says who named it."""
     every = list(columns)
     close = get_close_matches(name, every, n=1)
-    listing = f"the table has {', '.join(every[:12])}{', …' if len(every) > 12 else ''}"
-    hint = f"did you mean {close[0]!r}?" if close else listing
+    hint = f"did you mean {close[0]!r}?" if close else f"the table has {listed(every, 12)}"
     return InputError(f"{where}no column is called {name!r}; {hint}")
 
 
@@ -68,9 +67,8 @@ def notes_in_words(notes: Sequence[ColumnNote]) -> list[str]:
         if len(group) == 1:
             lines.append(group[0].words())
             continue
-        shown = ", ".join(repr(note.name) for note in group[:_SHOWN])
-        more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
-        lines.append(f"{len(group)} columns are {kind}: {done} ({shown}{more})")
+        shown = listed([repr(note.name) for note in group])
+        lines.append(f"{len(group)} columns are {kind}: {done} ({shown})")
     return lines
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from vace_ad.errors import InputError
 from vace_ad.frames.read_options import ReadOptions
 from vace_ad.settings import option
+from vace_ad.wording import listed
 
 Cells = Sequence[str]  # of one row, stripped; "" where a cell is empty
 Kind = Callable[[str], str]  # of a cell: "number", "time", "missing" or "word"
@@ -91,8 +92,7 @@ def _head(names: Cells, units: Cells, rows: int, left_out: int, notes: list[str]
     if units:
         units = ["" if unit in ("-", "--") else unit.strip("[]()") for unit in units]
         some = list(dict.fromkeys(unit for unit in units if unit))
-        more = f" and {len(some) - 5} more" if len(some) > 5 else ""
-        notes.append(f"the row below the names holds units: {', '.join(some[:5])}{more}")
+        notes.append(f"the row below the names holds units: {listed(some)}")
     return Head(tuple(names), tuple(units), rows, tuple(notes))
 
 

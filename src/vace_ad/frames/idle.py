@@ -15,12 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.errors import ConfigError, InputError
+from vace_ad.errors import InputError
 from vace_ad.frames.calendar import is_calendar
 from vace_ad.frames.columns import column_of, no_column, words_of
 from vace_ad.frames.segments import LARGEST, run_edges
-from vace_ad.frames.spans import Span, rows_of
-from vace_ad.frames.timestamps import moment
+from vace_ad.frames.spans import Span, parse_range, rows_of
 from vace_ad.frames.where import Answer, Rows, columns_of, condition
 from vace_ad.settings import option
 
@@ -103,19 +102,8 @@ class IdleRule:
 
 
 def window_times(windows: Sequence[str], zone: str | None) -> NDArray[np.datetime64]:
-    """The begin and the end (n, 2) of windows `FROM..TO`; days without an hour are whole days."""
-    found = []
-    for text in windows:
-        start, dots, end = (part.strip() for part in text.partition(".."))
-        times = [moment(part, zone) for part in (start, end)] if dots and start and end else []
-        if not times or np.isnat(times).any():
-            raise ConfigError(
-                f"{option('maintenance')}: {text!r} is no window; write FROM..TO, such as "
-                "2026-03-01T06:00..2026-03-01T14:00"
-            )
-        if not times[0] < times[1]:
-            raise ConfigError(f"{option('maintenance')}: {text!r} ends before it begins")
-        found.append(times)
+    """The begin and the end (n, 2) of windows `FROM..TO`."""
+    found = [parse_range("maintenance", text, zone) for text in windows]
     return np.array(found, "datetime64[ns]").reshape(-1, 2)
 
 

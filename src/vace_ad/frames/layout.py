@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.frames.columns import no_column
+from vace_ad.frames.time import no_time
 from vace_ad.settings import option
 
 _ENTITY = re.compile(
@@ -197,10 +198,7 @@ def pivot(
     """
     sensor, value = _columns(frame, long)
     if time is None:
-        raise InputError(
-            "a long table needs a time column, and none was found; name it with "
-            f"{option('time_column')}"
-        )
+        raise no_time("a long table")
     if not (frame.schema[value].is_numeric() or frame.schema[value] == pl.Boolean):
         first = frame[value].drop_nulls().first()
         raise InputError(

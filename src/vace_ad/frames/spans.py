@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.errors import InputError, TableReadError
+from vace_ad.errors import ConfigError, InputError, TableReadError
 from vace_ad.frames.icalendar import calendar_events
 from vace_ad.frames.timestamps import moment
+from vace_ad.settings import option
 
 FIELDS = ("start", "end", "code", "note", "equipment")
 _ALIASES = {
@@ -55,6 +56,27 @@ class Span:
         if end < start:
             raise InputError(f"{self.start} to {self.end}: it ends before it begins")
         return start, end
+
+
+def parse_range(
+    name: str, text: str, zone: str | None, *, open_ended: bool = False
+) -> tuple[np.datetime64 | None, np.datetime64 | None]:
+    """The times of a setting `FROM..TO`; None for a side left out, where it is `open_ended`.
+
+    A day without an hour is its first moment, so the end is not included.
+    """
+    start, dots, end = (part.strip() for part in text.partition(".."))
+    times = [moment(part, zone) if part else None for part in (start, end)]
+    given = [one for one in times if one is not None]
+    if not dots or len(given) < (1 if open_ended else 2) or np.isnat(given).any():
+        left_out = "; one of them may be left out" if open_ended else ""
+        raise ConfigError(
+            f"{option(name, text)}: write FROM..TO, such as 2026-01-01..2026-02-01 or "
+            f"2026-03-01T06:00..2026-03-01T14:00{left_out}"
+        )
+    if given[-1] <= given[0] and len(given) == 2:
+        raise ConfigError(f"{option(name, text)}: it ends before it begins")
+    return times[0], times[1]
 
 
 def as_spans(given: Any) -> list[Span]:

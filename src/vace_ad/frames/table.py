@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from vace_ad.errors import ChannelMismatchError, InputError, TableReadError
 from vace_ad.frames.columns import clean_frame, with_states
 from vace_ad.frames.time import order_rows
+from vace_ad.wording import listed
 
 ROWS = 65_536  # that a Parquet file is read in
 
@@ -64,8 +65,7 @@ class Table:
             if len(self.names) != len(names):
                 raise InputError(
                     f"the table has {len(self.names)} channels without names, the detector was "
-                    f"fitted on {len(names)}: {', '.join(map(str, names[:8]))}"
-                    f"{', …' if len(names) > 8 else ''}"
+                    f"fitted on {len(names)}: {listed(names, 8)}"
                 )
             return replace(self, names=tuple(names))
         missing = [name for name in names if name not in self.names]
@@ -138,9 +138,8 @@ def _frame_table(frame: nw.DataFrame[Any], index: Any) -> Table:
         name for name in channels if not (schema[name].is_numeric() or schema[name] == nw.Boolean)
     ]
     if wrong:
-        listing = ", ".join(f"{name!r} ({schema[name]})" for name in wrong[:8])
-        more = f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
-        raise InputError(f"columns that are not numbers: {listing}{more}; convert or drop them")
+        kinds = listed([f"{name!r} ({schema[name]})" for name in wrong], 8)
+        raise InputError(f"columns that are not numbers: {kinds}; convert or drop them")
     if len(times) > 1:
         raise InputError(f"several time columns: {', '.join(map(repr, times))}; keep one")
     if not channels:

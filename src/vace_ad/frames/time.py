@@ -74,6 +74,13 @@ def split_time(
     return frame, time, TimeReport(name, stamps.zone, None, notes=tuple(notes))
 
 
+def no_time(who: str) -> InputError:
+    """The error that something needs times, and the table has none."""
+    return InputError(
+        f"{who} needs a time column, and none was found; name it with {option('time_column')}"
+    )
+
+
 def check_time(
     time: NDArray[np.datetime64],
     column: str | None = None,
