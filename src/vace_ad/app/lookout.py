@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from vace_ad.app.timed import joined, timed_frame
+from vace_ad.app.loading import joined, timed_frame
 from vace_ad.detection import Detection
 from vace_ad.errors import InputError
 from vace_ad.frames.spans import Span, read_spans

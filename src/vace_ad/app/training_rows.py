@@ -180,11 +180,10 @@ def _without_silent(pieces: Sequence[Table]) -> tuple[list[Table], list[str]]:
     silent = np.all([missing_cells(piece.values).all(axis=0) for piece in pieces], axis=0)
     if not silent.any() or silent.all():
         return list(pieces), []
-    kept = np.flatnonzero(~silent)
+    kept = np.flatnonzero(~silent).tolist()
     left = [repr(name) for name, out in zip(names, silent, strict=True) if out]
     note = (
         f"left out, since no training row has a value of it: {listed(left)}; it can be learned "
         "once it is there in training"
     )
-    few = tuple(names[i] for i in kept)
-    return [replace(one, values=one.values[:, kept], names=few) for one in pieces], [note]
+    return [one.select(kept) for one in pieces], [note]

@@ -18,11 +18,18 @@ from typing import Any
 
 import polars as pl
 
-from vace_ad.app.loading import BY_FILE, by_file, read_frame, refuse_no_key, with_keys
+from vace_ad.app.loading import read_frame
 from vace_ad.atomic import whole_file
 from vace_ad.errors import InputError
 from vace_ad.frames.read_options import ReadOptions, names_of
-from vace_ad.frames.sources import TableSource, find_sources
+from vace_ad.frames.sources import (
+    BY_FILE,
+    TableSource,
+    by_file,
+    find_sources,
+    refuse_no_key,
+    with_keys,
+)
 
 JOINT = " / "  # between the keys of one machine
 _INDEX = "machines.json"

@@ -15,10 +15,10 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from vace_ad.app.loading import refuse_no_key
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.fleet.entities import Machine, machines_in
 from vace_ad.fleet.task import Outcome, Task, compute, failures
+from vace_ad.frames.sources import refuse_no_key
 
 
 class AnyExecutor(Protocol):

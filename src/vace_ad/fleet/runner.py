@@ -15,9 +15,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import narwhals.stable.v2 as nw
-import polars as pl
-
 from vace_ad.alarms import Budget
 from vace_ad.app.results import writing
 from vace_ad.atomic import whole_file
@@ -37,6 +34,7 @@ from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.task import Job
 from vace_ad.fleet.threshold import LEAST, kept_to_budget
 from vace_ad.frames.read_options import ReadOptions, names_of
+from vace_ad.frames.table import as_polars
 from vace_ad.progress import Progress, silent
 
 PLAN = "fleet.json"
@@ -160,27 +158,18 @@ def machines_of(
         return dataset_machines(data, by, fetch, MACHINES), []
     if isinstance(data, str | Path) or _are_paths(data):
         return find_entities(data, how, folder)
-    return machines_in(_as_polars(data), by), []
-
-
-def _are_paths(data: Any) -> bool:
-    return isinstance(data, list | tuple) and all(isinstance(one, str | Path) for one in data)
-
-
-def _as_polars(data: Any) -> pl.DataFrame:
-    """Any kind of table as a polars one; a pandas index of times becomes a column."""
-    index: Any = getattr(data, "index", None)
-    if getattr(getattr(index, "dtype", None), "kind", "") == "M":
-        title = index.name if index.name not in (None, *data.columns) else "\0index"
-        data = data.rename_axis(title).reset_index()
     try:
-        frame: pl.DataFrame = nw.from_native(data, eager_only=True).to_polars()
+        frame = as_polars(data)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"got a {type(data).__name__}; a fleet is a pandas, polars or Arrow table, a Ray "
             "Dataset, or paths, with a column that names the machine"
         ) from error
-    return frame
+    return machines_in(frame, by), []
+
+
+def _are_paths(data: Any) -> bool:
+    return isinstance(data, list | tuple) and all(isinstance(one, str | Path) for one in data)
 
 
 def _check_out(out: Path) -> None:

@@ -120,7 +120,7 @@ def load_entity(
     """A machine's rows as a table; files that overlap in time are refused by their names."""
     by = names_of(how.by) or ["machine"]
     if entity.frame is not None:
-        report = ReadReport(entity.name, "table", entity.frame.height, entity.frame.width, "")
+        report = ReadReport.of_table(entity.name, entity.frame)
         return load_frame(entity.frame, report, replace(how, by=by), channels)
     no_options: dict[str, Any] = dict.fromkeys(_FILE_OPTIONS if entity.sorted else ())
     plainly = replace(how, **no_options)

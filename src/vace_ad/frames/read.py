@@ -61,6 +61,11 @@ class ReadReport:
     notes: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)  # of channels whose unit is written
 
+    @classmethod
+    def of_table(cls, name: str, frame: pl.DataFrame) -> ReadReport:
+        """The report of a table that was in memory already."""
+        return cls(name, "table", frame.height, frame.width, "")
+
     def words(self) -> str:
         """The report in one line, for people."""
         parts = [f"{self.format}, {self.compression}" if self.compression else self.format]

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
@@ -21,6 +21,9 @@ from vace_ad.errors import ChannelMismatchError, InputError, TableReadError
 from vace_ad.frames.columns import clean_frame, with_states
 from vace_ad.frames.time import order_rows
 from vace_ad.wording import listed
+
+if TYPE_CHECKING:
+    import polars as pl
 
 ROWS = 65_536  # that a Parquet file is read in
 
@@ -57,6 +60,11 @@ class Table:
         """The same rows with the first n channels alone."""
         return replace(self, values=self.values[:, :n], names=self.names[:n])
 
+    def select(self, channels: Sequence[int]) -> Table:
+        """The same rows with the channels of these numbers."""
+        names = tuple(self.names[i] for i in channels)
+        return replace(self, values=self.values[:, channels], names=names)
+
     def aligned(self, names: Sequence[str]) -> Table:
         """The same rows with the channels called `names`, in that order."""
         if self.names == tuple(names):
@@ -72,8 +80,7 @@ class Table:
         extra = [name for name in self.names if name not in names]
         if missing or extra:
             raise ChannelMismatchError(missing, extra)
-        order = [self.names.index(name) for name in names]
-        return replace(self, values=self.values[:, order], names=tuple(names))
+        return self.select([self.names.index(name) for name in names])
 
 
 def as_table(data: Any, expected: tuple[str, ...] = ()) -> Table:
@@ -111,6 +118,25 @@ def as_table(data: Any, expected: tuple[str, ...] = ()) -> Table:
         coded = with_states(frame.to_native(), (), expected)
         frame = nw.from_native(clean_frame(coded, expected)[0], eager_only=True)
     return _frame_table(frame, getattr(data, "index", None))
+
+
+def as_polars(data: Any) -> pl.DataFrame:
+    """A pandas, polars or Arrow table as a polars one; a pandas index of times becomes a column.
+
+    Anything else raises TypeError.
+    """
+    index: Any = getattr(data, "index", None)
+    if _is_datetime(index):
+        title = index.name if index.name not in (None, *data.columns) else "time"
+        free = (t for t in (title, "timestamp", "\0index") if t not in data.columns)
+        data = data.rename_axis(next(free)).reset_index()
+    frame: pl.DataFrame = nw.from_native(data, eager_only=True).to_polars()
+    return frame
+
+
+def _is_datetime(index: Any) -> bool:
+    """Whether this is an index of pandas that holds times."""
+    return getattr(getattr(index, "dtype", None), "kind", "") == "M"
 
 
 def _array_values(array: NDArray[Any]) -> NDArray[Any]:
@@ -152,7 +178,7 @@ def _frame_table(frame: nw.DataFrame[Any], index: Any) -> Table:
     if times:
         zone = getattr(schema[times[0]], "time_zone", None)
         time = _nanoseconds(_in_utc(frame[times[0]]).to_numpy())
-    elif getattr(getattr(index, "dtype", None), "kind", "") == "M":  # a pandas datetime index
+    elif _is_datetime(index):
         zone = None if index.tz is None else str(index.tz)
         time = _nanoseconds((index if zone is None else index.tz_convert(None)).to_numpy())
     return Table(values, tuple(str(name) for name in channels), time, zone=zone)
