@@ -160,7 +160,7 @@ def update_command(
 def _exported(active: Sequence[Verdict], file: Path) -> str:
     """Write the faults that have a time as labels; what was done, in words."""
     from vace_ad.app.results import writing
-    from vace_ad.atomic import whole_file
+    from vace_ad.atomic import write_text
     from vace_ad.frames.spans import Span, span_rows
 
     faults = [one for one in active if one.verdict == "fault"]
@@ -171,8 +171,8 @@ def _exported(active: Sequence[Verdict], file: Path) -> str:
     ]
     if not spans:
         raise FeedbackError("no fault with a time was said, so there is nothing to export")
-    with writing(str(file)), whole_file(file) as draft:
-        draft.write_text(span_rows(spans), "utf-8")
+    with writing(str(file)):
+        write_text(file, span_rows(spans))
     left = f"; {len(faults) - len(spans)} without a time left out" * (len(spans) < len(faults))
     return f"{file}: {len(spans)} faults{left}"
 

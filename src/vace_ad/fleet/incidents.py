@@ -12,7 +12,7 @@ import numpy as np
 from vace_ad.alarms.events import NO_DATA, Event
 from vace_ad.alarms.incidents import Grouping
 from vace_ad.app.results import event_record
-from vace_ad.fleet.results import MachineRow
+from vace_ad.fleet.entities import MachineRow
 from vace_ad.wording import listed
 
 

@@ -13,9 +13,9 @@ import polars as pl
 
 from vace_ad.alarms.events import found_words
 from vace_ad.app.results import RUN, plain, versions, writing
-from vace_ad.atomic import whole_file
+from vace_ad.atomic import write_text
+from vace_ad.fleet.entities import MachineRow
 from vace_ad.fleet.incidents import FleetIncident, short_span, short_time, vanished_since
-from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun
 from vace_ad.fleet.task import REPORT
 from vace_ad.frames.write import write_frame
@@ -105,8 +105,7 @@ def write_overview(run: FleetRun, out: Path, facts: dict[str, Any], budget: str)
         write_frame(incident_frame(run.incidents), out / "incidents.csv")
         write_page(run, out / "index.html", budget, incident_numbers(run.incidents))
         content = plain({**facts, "notes": run.notes, "versions": versions()})
-        with whole_file(out / RUN) as draft:
-            draft.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+        write_text(out / RUN, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 _NAMED = 8  # machines that an incident names in full
@@ -146,8 +145,7 @@ def write_page(
         "<body class='fleet'><main>"
         f"{''.join(body)}</main><script>{script}</script></body></html>\n"
     )
-    with whole_file(path) as draft:
-        draft.write_text(page, encoding="utf-8", errors="replace")
+    write_text(path, page)
 
 
 def headline(run: FleetRun) -> str:

@@ -10,10 +10,9 @@ from typing import Any
 
 from vace_ad.errors import InputError
 from vace_ad.executors.store import LineStore
-from vace_ad.fleet.entities import Machine
+from vace_ad.fleet.entities import Machine, MachineRow
 from vace_ad.fleet.executor import AnyExecutor
 from vace_ad.fleet.models import FleetModels, fit_shared, shared_file
-from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.task import REPORT, Job, Model, Task, failure, machine_folder
 from vace_ad.progress import Progress
 from vace_ad.wording import plural

@@ -17,9 +17,9 @@ from typing import Any
 
 from vace_ad.alarms import Budget
 from vace_ad.app.results import writing
-from vace_ad.atomic import whole_file
+from vace_ad.atomic import write_text
 from vace_ad.errors import ConfigError, InputError
-from vace_ad.fleet.entities import Machine, find_entities, machines_in
+from vace_ad.fleet.entities import Machine, MachineRow, find_entities, machines_in
 from vace_ad.fleet.executor import (
     AnyExecutor,
     DatasetExecutor,
@@ -30,7 +30,6 @@ from vace_ad.fleet.executor import (
 from vace_ad.fleet.incidents import FleetIncident, find_incidents, vanished_since, with_vanished
 from vace_ad.fleet.models import MACHINES, FleetModels, group_column
 from vace_ad.fleet.passes import Passes, row_store
-from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.task import Job
 from vace_ad.fleet.threshold import LEAST, kept_to_budget
 from vace_ad.frames.read_options import ReadOptions, names_of
@@ -210,8 +209,7 @@ def _same_settings(
                 f"{out} holds a run with other settings or other data; give another folder"
             )
         return
-    with whole_file(path) as draft:
-        draft.write_text(json.dumps({"settings": digest, "command": job.command}, indent=1))
+    write_text(path, json.dumps({"settings": digest, "command": job.command}, indent=1))
 
 
 def _sizes(entity: Machine) -> list[int]:

@@ -24,8 +24,7 @@ from vace_ad.app.training_rows import TrainingRows, choose_training, fit_detecto
 from vace_ad.config import VACEConfig
 from vace_ad.detector import VACE, load
 from vace_ad.errors import TooShortError, VaceError
-from vace_ad.fleet.entities import Machine, folder_name
-from vace_ad.fleet.results import MachineRow, Status
+from vace_ad.fleet.entities import Machine, MachineRow, Status, folder_name
 from vace_ad.fleet.threshold import own_bar, peaks_of, supported
 from vace_ad.frames.read import ReadReport
 from vace_ad.frames.read_options import ReadOptions, TrainingOptions, names_of

@@ -22,7 +22,7 @@ from vace_ad.alarms import Budget
 from vace_ad.alarms.scan import Tails
 from vace_ad.app.run import Alarming
 from vace_ad.detection import Detection
-from vace_ad.fleet.results import MachineRow
+from vace_ad.fleet.entities import MachineRow
 from vace_ad.wording import plural
 
 LEAST = 30  # machines that tell a tail
