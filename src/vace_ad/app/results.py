@@ -181,6 +181,23 @@ def iso_time(time: np.datetime64, zone: str | None) -> str:
     return str(local).removesuffix(".000000000") + offset
 
 
+def nanoseconds(stamp: str) -> int:
+    """Nanoseconds since 1970 of a time that `iso_time` wrote."""
+    clock, offset = split_offset(stamp)
+    count = int(np.datetime64(clock, "ns").astype(np.int64))
+    if not offset:
+        return count
+    minutes = int(offset[1:3]) * 60 + int(offset[4:])
+    return count - (minutes if offset[0] == "+" else -minutes) * 60 * 10**9
+
+
+def split_offset(stamp: str) -> tuple[str, str]:
+    """An ISO time and the offset from UTC at its end, empty where there is none."""
+    if len(stamp) > 6 and stamp[-6] in "+-" and stamp[-3] == ":":
+        return stamp[:-6], stamp[-6:]
+    return stamp, ""
+
+
 def plain(value: Any) -> Any:
     """A value as JSON knows it: NaN becomes null, NumPy's numbers become Python's."""
     if isinstance(value, dict):

@@ -221,23 +221,15 @@ def _print(result: dict[str, Any], operating: dict[str, str]) -> None:
     console = Console()
     console.print(f"{result['rows']:,} rows; window {result['window']} ({result['window_from']})")
     console.print(f"predictions: {result['predictions']}")
-    table = Table()
-    table.add_column("measure")
-    table.add_column("value", justify="right")
-    for name, value in result["measures"].items():
-        table.add_row(name, f"{value:.4f}")
-    console.print(table)
-    if result["operation"] is None:
-        return
-
-    for title, words in (
-        ("in operation, row by row", _in_words(result["operation"])),
-        ("alarms, within 48 rows", operating),
-    ):
+    tables = {"measure": {name: f"{value:.4f}" for name, value in result["measures"].items()}}
+    if result["operation"] is not None:
+        tables["in operation, row by row"] = _in_words(result["operation"])
+        tables["alarms, within 48 rows"] = operating
+    for title, lines in tables.items():
         table = Table()
         table.add_column(title)
         table.add_column("value", justify="right")
-        for name, value in words.items():
+        for name, value in lines.items():
             table.add_row(name, value)
         console.print(table)
 

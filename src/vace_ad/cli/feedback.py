@@ -191,7 +191,10 @@ def _range(pair: tuple[str, str], zone: str | None) -> tuple[Any, Any]:
 
 def _event(place: str) -> tuple[Any, str | None]:
     """An event of a run, counted from 1, and the table of the run."""
+    import numpy as np
+
     from vace_ad.alarms import Event
+    from vace_ad.app.results import nanoseconds
 
     name, _, number = place.rpartition("#")
     path = Path(name)
@@ -203,7 +206,10 @@ def _event(place: str) -> tuple[Any, str | None]:
         if one is None:
             raise IndexError
         ratio = one.get("ratio")
-        start, end = (one[key] and _utc(one[key]) for key in ("start_time", "end_time"))
+        start, end = (
+            one[key] and np.datetime64(nanoseconds(one[key]), "ns")
+            for key in ("start_time", "end_time")
+        )
         event = Event(
             int(one["start"]),
             int(one["end"]),
@@ -221,15 +227,3 @@ def _event(place: str) -> tuple[Any, str | None]:
         raise FeedbackError(f"--events {place}: the run has {len(found)} events") from None
     source = run.get("input", {}).get("source")
     return event, source if isinstance(source, str) and Path(source).is_file() else None
-
-
-def _utc(text: str) -> Any:
-    """A time of a run, with its offset or without, as it stands in the table."""
-    from datetime import UTC, datetime
-
-    import numpy as np
-
-    moment = datetime.fromisoformat(text[:26] + text[29:] if len(text) > 26 else text)
-    if moment.tzinfo is None:
-        return np.datetime64(text, "ns")
-    return np.datetime64(moment.astimezone(UTC).replace(tzinfo=None), "ns")

@@ -7,11 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from vace_ad.alarms.events import NO_DATA, Event
 from vace_ad.alarms.incidents import Grouping
-from vace_ad.app.results import event_record
+from vace_ad.app.results import event_record, nanoseconds, split_offset
 from vace_ad.fleet.entities import MachineRow
 from vace_ad.wording import listed
 
@@ -57,16 +55,6 @@ def span(event: dict[str, Any], timed: bool) -> tuple[int, int]:
     return nanoseconds(event["start_time"]), nanoseconds(event["end_time"])
 
 
-def nanoseconds(stamp: str) -> int:
-    """Of an ISO time, with or without an offset at its end."""
-    clock, offset = split_offset(stamp)
-    count = int(np.datetime64(clock, "ns").astype(np.int64))
-    if not offset:
-        return count
-    minutes = int(offset[1:3]) * 60 + int(offset[4:])
-    return count - (minutes if offset[0] == "+" else -minutes) * 60 * 10**9
-
-
 def _incident(group: list[tuple[str, dict[str, Any]]], timed: bool) -> FleetIncident:
     worst: dict[str, float] = {}
     blamed: dict[str, float] = {}
@@ -84,13 +72,6 @@ def _incident(group: list[tuple[str, dict[str, Any]]], timed: bool) -> FleetInci
         max(worst.values()),
         sorted(blamed, key=lambda sensor: -blamed[sensor])[:5],
     )
-
-
-def split_offset(stamp: str) -> tuple[str, str]:
-    """An ISO time and the offset from UTC at its end, empty where there is none."""
-    if len(stamp) > 6 and stamp[-6] in "+-" and stamp[-3] == ":":
-        return stamp[:-6], stamp[-6:]
-    return stamp, ""
 
 
 def short_time(stamp: str) -> str:

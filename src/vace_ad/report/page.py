@@ -278,17 +278,17 @@ def suspect_svg(
     outside = (high > upper) | (low < lower)
     outside &= (x > start - WIDTH / n) & (x < end + WIDTH / n)
     left = np.where(outside, 0.0, np.nan)
-    gone = _bars(x, y(high) + left, y(low)) + _line(x, y((low + high) / 2) + left)
+    gone = svg_bars(x, y(high) + left, y(low)) + svg_line(x, y((low + high) / 2) + left)
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}">'
         f'<rect x="{start:.1f}" y="0" width="{max(end - start, 2):.1f}" height="{HEIGHT}" '
         f'fill="{EVENT}" fill-opacity="0.13"/>'
         f'<path d="{_area(x, y(lower), y(upper))}" fill="{EXPECTED}" fill-opacity="0.2"/>'
-        f'<path d="{_line(x, y((lower + upper) / 2))}" stroke="{EXPECTED}" fill="none"/>'
-        f'<path d="{_bars(x, y(high), y(low))}{_line(x, y((low + high) / 2))}" '
+        f'<path d="{svg_line(x, y((lower + upper) / 2))}" stroke="{EXPECTED}" fill="none"/>'
+        f'<path d="{svg_bars(x, y(high), y(low))}{svg_line(x, y((low + high) / 2))}" '
         'stroke="currentColor" stroke-width="1.3" fill="none"/>'
         f'<path d="{gone}" stroke="{EVENT}" stroke-width="2" fill="none"/>'
-        f'<path d="{_bars(x, HEIGHT - STRIP * nats / height, np.full(n, float(HEIGHT)))}" '
+        f'<path d="{svg_bars(x, HEIGHT - STRIP * nats / height, np.full(n, float(HEIGHT)))}" '
         f'stroke="{EVENT}" stroke-width="{max(WIDTH / n - 0.5, 1):.1f}" fill="none"/>'
         f'<text x="2" y="{HEIGHT - STRIP + 8}" font-size="10" fill="currentColor">'
         f"evidence, up to {height:.0f} nats</text></svg>"
@@ -312,7 +312,8 @@ def _runs(*lines: Array) -> Iterable[NDArray[np.intp]]:
     return (np.arange(a, b) for a, b in run_edges(known).tolist())
 
 
-def _line(x: Array, y: Array) -> str:
+def svg_line(x: Array, y: Array) -> str:
+    """Return the path of a line, broken where a value is missing."""
     return "".join(
         "M" + "L".join(f"{x[i]:.1f} {y[i]:.1f}" for i in run.tolist()) for run in _runs(y)
     )
@@ -327,8 +328,9 @@ def _area(x: Array, low: Array, high: Array) -> str:
     return "".join(found)
 
 
-def _bars(x: Array, top: Array, bottom: Array) -> str:
+def svg_bars(x: Array, top: Array, bottom: Array, least: float = 0.5) -> str:
+    """Return the path of vertical bars, none shorter than `least`."""
     return "".join(
-        f"M{x[i]:.1f} {top[i]:.1f}V{max(bottom[i], top[i] + 0.5):.1f}"
+        f"M{x[i]:.1f} {top[i]:.1f}V{max(bottom[i], top[i] + least):.1f}"
         for i in np.flatnonzero(np.isfinite(top) & np.isfinite(bottom)).tolist()
     )

@@ -15,7 +15,7 @@ from vace_ad.frames.timestamps import time_words
 from vace_ad.frames.write import zone_of
 from vace_ad.report.data import Curve
 from vace_ad.report.formatting import shortened
-from vace_ad.report.page import envelope, suspect_svg
+from vace_ad.report.page import envelope, suspect_svg, svg_bars, svg_line
 from vace_ad.views.report import curve_of, expected_curves
 from vace_ad.wording import plain_text, plural
 
@@ -161,37 +161,25 @@ def picture(found: Detection) -> str:
     known = known[np.isfinite(known)]
     least, most = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
 
-    def x(row: float) -> float:
-        return WIDTH * row / max(n, 1)
-
     def y(values: Array) -> Array:
         share: Array = (most - values) / ((most - least) or 1.0)
         return 4 + (HEIGHT - 8) * share
 
+    scale = WIDTH / max(n, 1)
     shades = []
     for event in found.events:
-        start, end = x(event.start), x(event.end)
+        start, end = scale * event.start, scale * event.end
         color = RED if event.kind == "anomaly" else GREY
         shades.append(
             f'<rect x="{start:.1f}" y="0" width="{max(end - start, 2):.1f}" height="{HEIGHT}" '
             f'fill="{color}" fill-opacity="0.25"/>'
         )
-    tops, bottoms = y(high), y(low)
-    bars = "".join(
-        f"M{x(row):.1f} {top:.1f}V{max(bottom, top + 1):.1f}"
-        for row, top, bottom in zip(rows.tolist(), tops.tolist(), bottoms.tolist(), strict=True)
-        if np.isfinite(top)
-    )
-    level = " ".join(
-        f"{x(row):.1f},{place:.1f}"
-        for row, place in zip(rows.tolist(), y(line).tolist(), strict=True)
-        if np.isfinite(place)
-    )
+    bars, level = svg_bars(scale * rows, y(high), y(low), 1.0), svg_line(scale * rows, y(line))
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
         f'aria-label="evidence, limit and events" style="max-width:100%">'
         f'{"".join(shades)}<path d="{bars}" stroke="currentColor" stroke-width="2" fill="none"/>'
-        f'<polyline points="{level}" stroke="{RED}" stroke-dasharray="5 4" fill="none"/></svg>'
+        f'<path d="{level}" stroke="{RED}" stroke-dasharray="5 4" fill="none"/></svg>'
     )
 
 
