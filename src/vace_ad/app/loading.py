@@ -42,12 +42,12 @@ from vace_ad.frames.timestamps import parse_duration, zoned
 from vace_ad.frames.where import rows_where
 from vace_ad.settings import option, spelt
 
-_WHERE = "\0where"  # the column that a condition becomes on its way through sorting and averaging
+_WHERE = "\0where"  # the condition as a column, so that it is sorted and averaged too
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A table as a detector takes it, and all that was recognised on the way."""
+    """A table for a detector, and what was recognised while reading it."""
 
     table: Table
     clock: TimeReport

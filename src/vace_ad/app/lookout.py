@@ -114,7 +114,7 @@ def _settings(file: Path) -> dict[str, Any]:
 
 
 def off_condition(text: str) -> str:
-    r"""`component\sensor < 5.0` as a condition of ours."""
+    r"""`component\sensor < 5.0` as a condition of `off`."""
     found = re.fullmatch(r"\s*(.+?)\s*(==|!=|<=|>=|<|>|=)\s*(\S+)\s*", text)
     if found is None:
         raise InputError(

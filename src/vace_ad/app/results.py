@@ -30,13 +30,13 @@ from vace_ad.frames.timestamps import local_time, zoned
 from vace_ad.frames.write import write_frame
 from vace_ad.settings import option
 
-RUN = "run.json"  # marks a folder as one of ours
+RUN = "run.json"  # marks a folder of results
 
 
 def check_out(out: Path, inputs: Iterable[str] = ()) -> None:
     """Refuse a place where results cannot go, before any work is done.
 
-    `inputs` are the tables that are read: results that replace them would be their end.
+    `inputs` are the tables that are read, which results must not replace.
     """
     clean_up(Path(os.path.realpath(out)).parent)
     if out.exists() and not out.is_dir():
@@ -67,9 +67,9 @@ def results_folder(out: Path) -> Iterator[Path]:
 
 @contextmanager
 def writing(place: str) -> Iterator[None]:
-    """Turn the ways in which writing fails into one sentence.
+    """Turn the errors of writing into one clear message.
 
-    polars and safetensors report what the system said inside errors of their own.
+    polars and safetensors wrap the errors of the system in their own.
     """
     try:
         yield
@@ -126,7 +126,7 @@ def write_tables(
 
 
 def write_run(folder: Path, facts: dict[str, Any]) -> None:
-    """Write how the results came about."""
+    """Write run.json: how the results were made."""
     text = json.dumps(plain({**facts, "versions": versions()}), indent=2, allow_nan=False)
     (folder / RUN).write_text(text + "\n", encoding="utf-8")
 
@@ -145,7 +145,7 @@ def versions() -> dict[str, str]:
 
 
 def event_record(event: Event, zone: str | None = None) -> dict[str, Any]:
-    """An event for programs, its times in their zone."""
+    """An event for JSON, its times in their zone."""
     times = {
         name: None if value is None else iso_time(value, zone)
         for name in ("start_time", "end_time", "peak_time", "alarm_time")

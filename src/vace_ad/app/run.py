@@ -1,6 +1,6 @@
 """One run: from a table to events and result files.
 
-The detector is met here and in `training` only.
+Only this module and `training_rows` use the detector.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Alarming:
 
 @dataclass(frozen=True)
 class Run:
-    """What a table, a detector and a budget gave."""
+    """The results of a detector on a table under a budget."""
 
     loaded: Loaded
     detector: VACE
@@ -52,12 +52,12 @@ class Run:
     rules: Rules
     training: TrainingRows
     notes: list[str]
-    command: str = ""  # what to type to run it again
+    command: str = ""  # the command that runs it again
     started: float = field(default_factory=time.perf_counter)
 
     @cached_property
     def forewarning(self) -> Forewarning | None:
-        """What events were worth against the labels; None without labels."""
+        """How the events compare with the labels; None without labels."""
         table, faults, first = self.loaded.table, self.loaded.faults, self.training.rows or 0
         if not faults:
             return None
@@ -72,7 +72,7 @@ class Run:
         return forewarning(table.time, rows, alarms, codes=codes, judged=judged)
 
     def record(self) -> dict[str, Any]:
-        """The run for programs."""
+        """The run for JSON."""
         source, table = self.loaded.source, self.loaded.table
         geometry = self.detector.geometry_
         return {
@@ -153,7 +153,7 @@ def detect_with(
 
 
 def _accepted_note(found: Detection, zone: str | None) -> list[str]:
-    """What looked like something that a person called normal, for the report."""
+    """A note on stretches that feedback has accepted as normal."""
     if not found.accepted:
         return []
     when = [

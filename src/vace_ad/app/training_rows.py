@@ -29,7 +29,7 @@ DEFAULT_SHARE = 0.3
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """What a detector learns from."""
+    """The rows that a detector is fitted on."""
 
     tables: Sequence[Loaded]
     rows: int | None  # the first so many rows of the table; None for all of other tables
@@ -37,7 +37,7 @@ class TrainingRows:
     ranges: Sequence[str] = ()  # of time, in the table itself; then `rows` is None
 
     def record(self) -> dict[str, Any]:
-        """The training rows for programs."""
+        """The training rows for JSON."""
         if self.ranges:
             return {"ranges": list(self.ranges)}
         if self.rows is not None:
@@ -146,7 +146,7 @@ def _rows_until(table: Table, until: str, zone: str | None) -> int:
 def fit_detector(
     config: VACEConfig, training: TrainingRows, progress: Progress
 ) -> tuple[VACE, list[str]]:
-    """Fit a detector; also what the reader should know about the fit."""
+    """Fit a detector; also return notes on the fit."""
     pieces = [piece for part in training.tables for piece in _pieces(part, training.rows)]
     pieces, silent = _without_silent(pieces)
     with warnings.catch_warnings(record=True) as caught:
@@ -161,7 +161,7 @@ def fit_detector(
 
 
 def training_notes(detector: VACE) -> list[str]:
-    """What a person should know about the rows that a detector learned from, in words."""
+    """Notes on the rows that a detector was fitted on."""
     return [str(note["words"]) for note in detector.facts_.get("training", ())]
 
 
@@ -173,7 +173,7 @@ def _pieces(part: Loaded, rows: int | None) -> list[Table]:
 
 
 def _without_silent(pieces: Sequence[Table]) -> tuple[list[Table], list[str]]:
-    """The pieces without channels that never report in them, such as one that starts later."""
+    """The pieces without channels that have no value in them, such as one that starts later."""
     if not pieces:
         return [], []
     names = pieces[0].names

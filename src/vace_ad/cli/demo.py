@@ -1,4 +1,4 @@
-"""`vace demo`: find the faults of a simulated plant, and say how well."""
+"""`vace demo`: find the faults of a simulated plant, and evaluate the result."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace
 
 @dataclass(frozen=True)
 class FeedbackOptions:
-    """What a person says of an event, or asks of what was said."""
+    """A verdict on an event, or a question about earlier verdicts."""
 
     normal: tuple[str, str] | None = setting(
         None, "Mark this range of times or rows as normal.", "START END", panel=_SAY
@@ -158,7 +158,7 @@ def update_command(
 
 
 def _exported(active: Sequence[Verdict], file: Path) -> str:
-    """Write the faults that have a time as labels; what was done, in words."""
+    """Write the faults that have a time as labels; return a summary."""
     from vace_ad.app.results import writing
     from vace_ad.atomic import write_text
     from vace_ad.frames.spans import Span, span_rows

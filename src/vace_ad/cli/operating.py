@@ -1,4 +1,4 @@
-"""What `vace evaluate` is asked, and operating measures: from predictions, or from a model."""
+"""Options of `vace evaluate`, and operating measures of predictions or of a model."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _OPERATING = "Operating measures"
 
 @dataclass(frozen=True)
 class EvaluateOptions:
-    """What is measured against what."""
+    """What is evaluated, and against what."""
 
     label_column: str = setting("label", "Column of labels, 1 = anomalous, 0 = normal.")
     score_column: str = setting("score", "Column of scores, high = anomalous.")
@@ -101,7 +101,7 @@ class EvaluateOptions:
 
 @dataclass(frozen=True)
 class ModelResult:
-    """What a model said of labelled rows."""
+    """Scores and alarms of a model on labelled rows."""
 
     scores: NDArray[np.float64]  # (n_rows,), finite
     predictions: NDArray[np.int8]  # (n_rows,)
@@ -111,7 +111,7 @@ class ModelResult:
 
 
 def judge_model(path: Path, labels: NDArray[Any], asked: EvaluateOptions) -> ModelResult:
-    """Score and alarm by a model: its scores, its events, and what they were worth."""
+    """Score rows with a model, and evaluate its events."""
     import numpy as np
 
     from vace_ad.alarms import Budget
@@ -155,7 +155,7 @@ def past_faults(file: Path | None, column: str) -> list[Span]:
         with file.open(encoding="utf-8-sig") as lines:
             names = lines.readline().replace(";", ",").replace('"', "").strip().split(",")
     except (OSError, UnicodeDecodeError):
-        return []  # who reads it says what is wrong
+        return []  # the reader reports what is wrong
     return [] if column in [name.strip() for name in names] else read_spans(file)
 
 
@@ -174,7 +174,7 @@ def judge_predictions(
 
 
 def in_words(counted: Operating) -> dict[str, str]:
-    """The measures as a person reads them; what could not be measured is left out."""
+    """The measures for display; what could not be measured is left out."""
     from vace_ad.metrics.operating import EARLY, PLACES
 
     found = counted.summary()

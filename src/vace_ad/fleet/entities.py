@@ -51,7 +51,7 @@ class Machine:
 
 @dataclass(frozen=True)
 class MachineRow:
-    """What came of one machine."""
+    """The result of one machine, a row of the results file."""
 
     machine: str  # its keys, joined by " / "
     status: Status  # borrowed: with the shared model; short: too few rows for a model of its own
@@ -72,12 +72,12 @@ class MachineRow:
 
     @property
     def key(self) -> str:
-        """What this is the result of."""
+        """The machine, under which the row is stored."""
         return self.machine
 
     @property
     def anomalies(self) -> list[dict[str, Any]]:
-        """The events that scores made."""
+        """The anomalies among the events."""
         return [event for event in self.events if event["kind"] == "anomaly"]
 
     @property
@@ -91,7 +91,7 @@ class MachineRow:
 
     @classmethod
     def from_json(cls, line: str | bytes) -> MachineRow:
-        """The row of a line."""
+        """Read a row from its line."""
         fields: dict[str, Any] = json.loads(line)
         for name in ("events", "notes", "peaks"):
             fields[name] = tuple(fields[name])
@@ -194,7 +194,7 @@ def _sort_rows(
             frame, more = with_keys(piece, by)
             notes |= dict.fromkeys([*said, *more])
             groups = frame.partition_by(by, as_dict=True, include_key=False)
-            # Refused before a hundred thousand files are written where no key was meant.
+            # Before many thousand files are written for a column that is not a key.
             refuse_no_key([group.height for group in groups.values()], by)
             for keys, group in groups.items():
                 name = JOINT.join(map(str, keys))

@@ -16,7 +16,7 @@ from vace_ad.wording import listed
 
 @dataclass
 class FleetIncident:
-    """What happened to one machine, or to several at once."""
+    """Events of one machine, or of several at the same time."""
 
     start: str  # as the first machine wrote it
     end: str

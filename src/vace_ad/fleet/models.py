@@ -38,7 +38,7 @@ class FleetModels:
     failures: dict[str, str] = field(default_factory=dict)  # why a machine has none of its own
 
     def of(self, machine: Machine, at: int | None) -> tuple[Model | None, bool]:
-        """The model of a machine, and whether it is lent; `at` tells its group's key."""
+        """The model of a machine, and whether it is shared; `at` is the index of the group."""
         own = self.machines.get(machine.name)
         if own is None and at is not None:
             own = self.groups.get(machine.keys[at])

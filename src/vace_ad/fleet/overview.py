@@ -43,7 +43,7 @@ def worst_event(row: MachineRow) -> dict[str, Any] | None:
 
 
 def since(row: MachineRow) -> str:
-    """When the worst event began: its time, else its row; of a vanished machine, its last."""
+    """Start of the worst event, as time or row; the last time of a machine without new data."""
     worst = worst_event(row)
     if worst is None:
         return vanished_since(row) or ""
@@ -170,7 +170,7 @@ def _summary(run: FleetRun, budget: str) -> str:
 
 
 def _contents(incidents: Sequence[FleetIncident]) -> str:
-    """A way past a long list of incidents."""
+    """A link past a long list of incidents."""
     if len(incidents) <= _NAMED:
         return ""
     return "<p><a href='#machines'>Machines by severity</a></p>"
@@ -198,7 +198,7 @@ def _incidents(incidents: Sequence[FleetIncident]) -> str:
 
 
 def _machines(rows: Sequence[MachineRow], numbers: Mapping[str, Sequence[int]], path: Path) -> str:
-    """Those with something to say; many quiet ones are folded away, where the filter finds them."""
+    """The table of machines; many without events are folded away, where the filter finds them."""
     quiet = [row for row in rows if row.status == "ok" and not row.events]
     if len(quiet) <= _QUIET:
         return _machine_table(rows, numbers, path)

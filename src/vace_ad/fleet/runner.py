@@ -1,6 +1,6 @@
 """A fleet run: finds the machines, skips those with results, and runs the rest.
 
-With a folder, a run killed or finished goes on where it was; without one, it is in memory.
+With a folder, an interrupted run is resumed; without one, results are in memory.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ REPORTS = 200  # machines; of more, only those with events get a report, which i
 
 @dataclass(frozen=True)
 class FleetRun:
-    """What a run gave."""
+    """The results of a fleet run."""
 
     rows: list[MachineRow]  # the most severe first, then those that failed
     incidents: list[FleetIncident]
@@ -51,7 +51,7 @@ class FleetRun:
     models: FleetModels = field(default_factory=FleetModels)  # that were learned
 
     def count(self, status: str) -> int:
-        """How many machines ended so."""
+        """How many machines have this status."""
         return sum(row.status == status for row in self.rows)
 
 
@@ -78,7 +78,7 @@ def run_fleet(
     train: Any = None,
     progress: Progress = silent,
 ) -> FleetRun:
-    """Work on every machine that `folder` holds no result of; say what all of them gave.
+    """Process every machine without a result in `folder`, and return the results of all.
 
     `data` are paths, a table or a Ray Dataset. A job without alarms only learns; with `models`,
     each machine is scored with its own; else each is learned from its leading rows, or from those
@@ -139,7 +139,7 @@ def ranked(rows: Sequence[MachineRow]) -> list[MachineRow]:
         key=lambda row: (
             -row.severity,
             vanished_since(row) is None,
-            row.status not in ("failed", "short"),  # since nobody looked at it
+            row.status not in ("failed", "short"),  # since it was not examined
         ),
     )
 
@@ -190,7 +190,7 @@ def _same_settings(
     models: FleetModels | None,
     normal: dict[str, Machine] | None,
 ) -> None:
-    """One folder, one run: results of two settings or of two sets of data would be mixed."""
+    """Refuse a folder of a run with other settings or data, whose results would be mixed."""
     facts: dict[str, Any] = {
         "how": repr(job.how),
         "config": job.config.to_dict(),

@@ -36,7 +36,7 @@ _FEWEST = 5  # excesses that tell anything
 
 @dataclass(frozen=True)
 class Bar:
-    """What an alarm must pass."""
+    """The height that evidence must exceed for an alarm."""
 
     height: float
     scale: float  # by which heights beyond it become e times rarer
@@ -59,7 +59,7 @@ def own_bar(part: Budget, used: Budget, step: int | None, tails: Tails) -> float
 
 
 def kept_to_budget(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[str]]:
-    """The rows with the events that the fleet's budget allows, and what to know about them."""
+    """The rows with the events that the fleet's budget allows, and notes."""
     pooled = [row for row in rows if row.bar > 1]
     if not pooled:
         return list(rows), []

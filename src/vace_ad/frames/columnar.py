@@ -48,7 +48,7 @@ def read_typed(
         OSError,
         ValueError,
     ) as error:
-        # A panic is no Exception, so that nobody catches it by accident; here it is meant.
+        # A PanicException is not an Exception, so it is named here.
         raise TableReadError(
             f"{name} begins like {kind} but cannot be read ({first_line(error)}); "
             "it may be cut short or damaged, write it again"

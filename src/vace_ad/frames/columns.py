@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 _FEW = 12  # different words from which a column looks like one of states
 _MOST_WORDS = 50  # different words that a column of states has at most
-_Look = tuple["ColumnNote | None", "NDArray[np.float64] | None"]
+_Examined = tuple["ColumnNote | None", "NDArray[np.float64] | None"]
 
 _LABEL = re.compile(r"(is_?)?(label|anomaly|anomalies|attack|outlier|fault)s?", re.IGNORECASE)
 
 
 def no_column(name: str, columns: Iterable[str], where: str = "") -> InputError:
-    """The error that a name is no column, with the closest one; `where` says who named it."""
+    """The error for an unknown column, with the closest name; `where` is a prefix."""
     every = list(columns)
     close = get_close_matches(name, every, n=1)
     hint = f"did you mean {close[0]!r}?" if close else f"the table has {listed(every, 12)}"
@@ -43,7 +43,7 @@ def no_column(name: str, columns: Iterable[str], where: str = "") -> InputError:
 
 @dataclass(frozen=True)
 class ColumnNote:
-    """Something about a column that its owner should know."""
+    """A note for the user on one column."""
 
     name: str
     kind: str  # "text", "empty", "counter", "label", "constant", "identical", "not chosen"
@@ -57,7 +57,7 @@ class ColumnNote:
 
 
 def notes_in_words(notes: Sequence[ColumnNote]) -> list[str]:
-    """A line for each kind of note: forty constant columns are one note, not forty."""
+    """One line for each kind of note, however many columns it concerns."""
     groups: dict[tuple[str, str], list[ColumnNote]] = {}
     for note in notes:
         kind = "identical to another" if note.kind.startswith("identical") else note.kind
@@ -84,7 +84,7 @@ class Channels:
 def channels_of(
     frame: pl.DataFrame, *, only: Sequence[str] | None = None, drop: Sequence[str] = ()
 ) -> Channels:
-    """Take the columns of numbers and truth values; say what was done about odd ones.
+    """Take the columns of numbers and truth values; return notes on the others.
 
     Text, empty columns, row counters and labels are left out, unless named in `only`. Constant
     and identical columns are kept: a sensor at rest that starts to move, or two copies that
@@ -99,7 +99,7 @@ def channels_of(
         if name in drop or (only is not None and name not in only):
             continue
         series = nw.from_native(frame[name], series_only=True)
-        note, column = _look(series, name, chosen=only is not None)
+        note, column = _examine(series, name, chosen=only is not None)
         if note is not None:
             notes.append(note)
         if column is not None:
@@ -129,7 +129,7 @@ def clean_frame(data: Any, expected: Sequence[str] = ()) -> tuple[Any, list[str]
     try:
         frame = nw.from_native(data, eager_only=True)
     except (TypeError, ValueError):
-        return data, []  # whoever reads it says what is wrong
+        return data, []  # the reader reports what is wrong
     kept: list[str] = []
     notes: list[ColumnNote] = []
     copies = _Copies()
@@ -139,7 +139,7 @@ def clean_frame(data: Any, expected: Sequence[str] = ()) -> tuple[Any, list[str]
             timed = timed or name not in expected
             kept.append(name)
             continue
-        note, column = _look(frame[name], str(name), chosen=False)
+        note, column = _examine(frame[name], str(name), chosen=False)
         if note is None and column is not None:
             note = copies.note(str(name), column)
         if note is not None:
@@ -150,10 +150,10 @@ def clean_frame(data: Any, expected: Sequence[str] = ()) -> tuple[Any, list[str]
     return (data if len(kept) == frame.shape[1] else frame.select(kept).to_native()), told
 
 
-def _look(column: nw.Series[Any], name: str, *, chosen: bool) -> _Look:
-    """A note where the column is odd, and its values where it is kept."""
+def _examine(column: nw.Series[Any], name: str, *, chosen: bool) -> _Examined:
+    """A note where the column is unusual, and its values where it is kept."""
 
-    def left_out(kind: str) -> _Look:
+    def left_out(kind: str) -> _Examined:
         return ColumnNote(name, kind, "left out", kept=False), None
 
     kind = column.dtype
@@ -202,9 +202,9 @@ class _Copies:
         self._seen: dict[str, str] = {}
 
     def note(self, name: str, values: NDArray[np.float64]) -> ColumnNote | None:
-        """What to tell where an earlier column was the same; nothing of constant ones."""
+        """A note where an earlier column is identical; None for constant columns."""
         if np.ptp(values[np.isfinite(values)]) == 0:
-            return None  # said already
+            return None  # has a note of its own
         digest = hashlib.sha1(np.ascontiguousarray(values).tobytes()).hexdigest()
         first = self._seen.setdefault(digest, name)
         if first == name:

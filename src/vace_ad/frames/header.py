@@ -15,7 +15,7 @@ from vace_ad.wording import listed
 Cells = Sequence[str]  # of one row, stripped; "" where a cell is empty
 Kind = Callable[[str], str]  # of a cell: "number", "time", "missing" or "word"
 
-_LOOK = 30  # rows in which the values must begin
+_FIRST_ROWS = 30  # rows in which the values must begin
 _SAMPLE = 100  # rows that tell what a column holds
 
 _BASES = (
@@ -110,7 +110,7 @@ def _column_kinds(rows: Sequence[Cells], kind: Kind) -> list[str]:
 
 def _first_values(rows: Sequence[Cells], columns: Sequence[str], kind: Kind) -> int:
     """The first row with a value of its column's kind; 0 where none is near the top."""
-    for i, row in enumerate(rows[:_LOOK]):
+    for i, row in enumerate(rows[:_FIRST_ROWS]):
         for cell, wanted in zip(row, columns, strict=False):
             if wanted in ("number", "time") and kind(cell) == wanted:
                 while i and not any(rows[i - 1]):  # rows without any cell are values, all missing

@@ -1,4 +1,4 @@
-"""Events of an iCalendar file (RFC 5545), as often as they come: planned work, holidays."""
+"""Events of an iCalendar file (RFC 5545), with their repetitions: planned work, holidays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Property(NamedTuple):
 
 
 class Occurrence(NamedTuple):
-    """Once that an event takes place, in ISO 8601; without a zone where the file names none."""
+    """One occurrence of an event, in ISO 8601; without a zone where the file names none."""
 
     start: str
     end: str

@@ -1,8 +1,8 @@
 """Idle rows, neither trained on nor scored: the machine is off or under maintenance.
 
 One rule, from the settings, decides it for training, tables, chunks and live rows alike. Whether a
-machine is off is a condition on its row; a row that cannot tell, since a value is missing,
-is as the one before it. Maintenance is a matter of time.
+machine is off is a condition on its row; a row in which that value is missing
+takes the state of the row before. Maintenance windows are given as times.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class IdleRule:
         return self._off is not None or bool(self._config.maintenance or self._faults)
 
     def off(self, rows: Array) -> Answer:
-        """Which of these rows say that the machine is off, and which that it runs."""
+        """Which of these rows mean that the machine is off, and which that it runs."""
         if self._off is None:
             return Answer(np.zeros(len(rows), bool), np.ones(len(rows), bool))
         return self._off(lambda name: self._column(rows, name))
@@ -157,11 +157,11 @@ class IdleTracker:
         return Idle(np.asarray(off), planned)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All that changes with the rows."""
+        """The state that changes with the rows."""
         return {"state": np.array([self._still, self._left], np.int64)}
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take back a state."""
+        """Restore a state."""
         still, self._left = (int(x) for x in state["state"])
         self._still = bool(still)
 

@@ -34,7 +34,7 @@ def parse_size(text: str | int) -> int:
 
 
 def size_words(size: float) -> str:
-    """A number of bytes for people."""
+    """A number of bytes for display."""
     for unit in ("TB", "GB", "MB", "kB"):
         bytes_of = _UNITS[unit.upper()]
         if size >= bytes_of:
@@ -124,11 +124,11 @@ def read_pipe(path: Path, most: int) -> bytes:
     name = str(path)
     with open(path, "rb", buffering=0, opener=_without_waiting) as file:
         until = time.monotonic() + NO_WRITER_SECONDS
-        first = file.read(1)  # None: somebody writes, but has not yet; empty: nobody is there
+        first = file.read(1)  # None: a writer is connected; empty: none is
         while first == b"" and path.is_fifo():
             if time.monotonic() > until:
                 raise TableReadError(
-                    f"{name} is a pipe that nobody writes to (for {NO_WRITER_SECONDS:g} s); start "
+                    f"{name} is a pipe without a writer (for {NO_WRITER_SECONDS:g} s); start "
                     "its writer first, or give a file"
                 )
             time.sleep(0.02)

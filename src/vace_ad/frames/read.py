@@ -21,7 +21,7 @@ from vace_ad.frames.read_options import ReadOptions, names_of
 from vace_ad.frames.text import read_text
 
 _DATABASES = ("sqlite://", "duckdb://", "postgresql://", "postgres://")
-_LOOK = 64 * 1024  # bytes that a file's kind is told from
+_HEAD_BYTES = 64 * 1024  # from which the format of a file is recognised
 
 # The first bytes decide what a file is, whatever its name says.
 _FORMATS = (
@@ -46,7 +46,7 @@ _TYPED = ("Parquet", "Arrow", "Arrow stream")
 
 @dataclass(frozen=True)
 class ReadReport:
-    """What was learned about a file while reading it."""
+    """What was recognised while reading a file."""
 
     source: str
     format: str  # "CSV", "Parquet", "Arrow", "Excel", "JSON", "SQL", …
@@ -92,7 +92,7 @@ _BOOK = ("sheet", "header_row")
 def read_table(
     source: str | Path, how: ReadOptions | None = None, **options: Any
 ) -> tuple[pl.DataFrame, ReadReport]:
-    """Read a file, or standard input for "-", as a table; say what was recognised.
+    """Read a file, or standard input for "-", as a table, and report what was recognised.
 
     Format and compression are told from the first bytes; delimiter, decimal sign, encoding and
     header of a text are recognised unless given. Columns of numbers come as Float64, other text
@@ -168,7 +168,7 @@ def _read_any(
 
 def _kind(name: str, data: bytes | Path) -> str:
     """What the first bytes say a file is; "CSV" where they say nothing else."""
-    head = data[:_LOOK] if isinstance(data, bytes) else _head(data, _LOOK)
+    head = data[:_HEAD_BYTES] if isinstance(data, bytes) else _head(data, _HEAD_BYTES)
     for magic, what in _FOREIGN:
         if head.startswith(magic):
             raise TableReadError(f"{name} is {what}; save the table as CSV or Parquet")
@@ -192,7 +192,7 @@ def _is_workbook(data: bytes | Path) -> bool:
         with zipfile.ZipFile(io.BytesIO(data) if isinstance(data, bytes) else data) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, OSError, EOFError):
-        return True  # cut short: whoever reads it says so
+        return True  # truncated: the reader reports it
     return any(name.startswith("xl/") or name == "content.xml" for name in names)
 
 
@@ -244,7 +244,7 @@ def _digest(data: bytes | Path) -> str:
 
 @contextmanager
 def without_panic_words() -> Iterator[None]:
-    """Keep the pages that a panic prints off the terminal; a program's own log stays as it is."""
+    """Keep the backtrace that polars prints on a panic off the terminal."""
     sys.stderr.flush()
     try:
         kept = os.dup(2)

@@ -155,8 +155,8 @@ def split(lines: Sequence[str], delimiter: str) -> list[list[str]]:
             rows = list(csv.reader(lines, delimiter=delimiter))
         except csv.Error as error:
             raise TableReadError(
-                f"the text cannot be cut into cells ({error}); a quote may never be closed: mend "
-                f"it, or name the {option('delimiter')}"
+                f"the text cannot be cut into cells ({error}); a quote may never be closed: "
+                f"close it, or name the {option('delimiter')}"
             ) from error
     return [[cell.strip() for cell in row] for row in rows]
 

@@ -22,6 +22,7 @@ from vace_ad.errors import InputError, TableReadError
 from vace_ad.frames.columns import no_column
 from vace_ad.frames.read import ReadReport, is_connection
 from vace_ad.settings import option
+from vace_ad.wording import plural
 
 _SUFFIXES = (
     *(".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".feather", ".ipc"),
@@ -34,7 +35,7 @@ _HIVE = re.compile(r"([^=/]+)=([^/]*)")
 
 @dataclass(frozen=True)
 class TableSource:
-    """One place to read from, and what its path says of its rows."""
+    """One place to read from, and the keys in its path."""
 
     place: str  # a path, a connection string, or "-" for standard input
     keys: tuple[tuple[str, str], ...] = ()  # column and value, from the path
@@ -77,7 +78,7 @@ def _behind(place: str) -> list[TableSource]:
             for match in matches
             for source in _behind(match)
         ]
-    return [TableSource(place)]  # whoever opens it says that it does not exist
+    return [TableSource(place)]  # the reader reports that it does not exist
 
 
 def _in_folder(folder: Path) -> list[TableSource]:
@@ -177,7 +178,7 @@ def _same_columns(first: str, expected: pl.DataFrame, place: str, frame: pl.Data
         other = frame.schema[name]
         if kind != other and kind.is_numeric() != other.is_numeric():
             raise TableReadError(
-                f"column {name!r} is {kind} in {first} and {other} in {place}; mend one of them, "
+                f"column {name!r} is {kind} in {first} and {other} in {place}; convert one, "
                 f"or leave it out with {option('drop', name)}"
             )
 
@@ -233,7 +234,7 @@ def order_files(
 
 
 BY_FILE = "file"  # `--by file`: each file is a machine, where no column is called so
-FEW_ROWS = 8  # a key whose values have fewer rows each, as a rule, tells no machines apart
+FEW_ROWS = 8  # a key whose values have fewer rows each, as a rule, does not identify machines
 MANY = 1000  # fewer values than this are taken for machines, however short
 
 
@@ -248,7 +249,7 @@ def by_file(sources: Sequence[TableSource]) -> list[TableSource]:
 
 
 def with_keys(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
-    """Rows that name their machine, keys as words and first; the others are left out and said."""
+    """Rows with a machine, keys as text in the first columns; and a note on rows without one."""
     for name in by:
         if name not in frame.columns:
             error = no_column(name, frame.columns)
@@ -266,18 +267,18 @@ def with_keys(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, lis
 
 
 def refuse_no_key(counts: Sequence[int], by: Sequence[str]) -> None:
-    """Refuse a column that tells rows apart, not machines: many values, few rows each."""
+    """Refuse a column that identifies rows, not machines: many values with few rows each."""
     median = sorted(counts)[len(counts) // 2]
     if len(counts) > MANY and median < FEW_ROWS:
         raise InputError(
-            f"{' and '.join(map(repr, by))} has {len(counts):,} different values, as a rule with "
-            f"{median:,} row{'s' * (median != 1)} each: that tells no machines apart; name another "
+            f"{' and '.join(map(repr, by))} has {len(counts):,} different values, typically "
+            f"with {plural(median, 'row')} each, so it does not identify machines; name another "
             f"column with {option('by')}"
         )
 
 
 def _as_words(column: pl.Series) -> pl.Series:
-    """Keys as words: whole numbers without a fraction, nothing for empty ones."""
+    """Keys as text: whole numbers without a fraction, null for empty ones."""
     if column.dtype.is_float():
         known = column.drop_nulls()
         if bool((known == known.floor()).all()) and not bool(known.is_infinite().any()):

@@ -1,4 +1,4 @@
-"""Stretches of time that people wrote down: past faults, planned maintenance.
+"""Time ranges given by users: past faults, planned maintenance.
 
 A CSV file has a start and an end in each line, and may have a fault code, a note and the equipment,
 with or without a header; an iCalendar file has its events, repeated as they say.
@@ -34,7 +34,7 @@ _ALIASES = {
 
 @dataclass(frozen=True)
 class Span:
-    """From the start to the end, both included, as they were written."""
+    """A time range as it was written, both ends included."""
 
     start: str
     end: str
@@ -44,7 +44,7 @@ class Span:
 
     @property
     def window(self) -> str:
-        """The stretch as settings have it."""
+        """The range as a setting `FROM..TO`."""
         return f"{self.start}..{self.end}"
 
     def times(self, zone: str | None = None) -> tuple[np.datetime64, np.datetime64]:
@@ -99,7 +99,7 @@ def rows_of(
 ) -> list[tuple[int, int]]:
     """The rows [start, end) of each span; start == end where a table has none of it."""
     if time is None:
-        raise InputError("labels are stretches of time, and these rows have none; name the time")
+        raise InputError("labels are time ranges, and these rows have no time; name its column")
     found = []
     for span in spans:
         start, end = span.times(zone)
@@ -109,7 +109,7 @@ def rows_of(
 
 
 def read_spans(path: Path) -> list[Span]:
-    """The stretches of a CSV or iCalendar file."""
+    """The time ranges of a CSV or iCalendar file."""
     try:
         text = path.read_text("utf-8-sig")
     except FileNotFoundError:

@@ -1,7 +1,7 @@
 """One view of every kind of table, whole or in pieces: values, channel names, time.
 
-Values stay as they came; whoever computes turns a few thousand rows at a time into float64, so that
-a table is never copied whole.
+Values keep their type; computations convert a few thousand rows at a time to float64, so a table is
+never copied as a whole.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def read_text(
                 f"{name} is not in {found}; name its encoding, for example "
                 f"{option('encoding', 'cp1252')}"
             ) from error
-        # The sample was plain ASCII and the odd bytes come later: look at all of them.
+        # The sample was plain ASCII and other bytes come later: examine the whole file.
         whole = sniff_encoding(_all_bytes(data), complete=True)
         return read_text(name, data, replace(how, encoding=whole), most)
     notes = list(dialect.head.notes)
@@ -149,7 +149,7 @@ def _all_bytes(data: bytes | Path) -> bytes:
 
 
 def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]]) -> pl.DataFrame:
-    """Cut the text into columns: Float64 where the sample holds numbers only, else String."""
+    """Split the text into columns: Float64 where the sample holds numbers only, else String."""
     width, head = dialect.width, dialect.head
     numeric = [_all_numbers(rows, i, dialect.decimal) for i in range(width)]
     names = [str(i) for i in range(width)]
@@ -175,7 +175,7 @@ def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]
                 raise UnicodeError(message) from error
             if "could not parse" in message and schema is kinds[0]:
                 continue
-            raise TableReadError(_why(name, data, dialect, width, message)) from error
+            raise TableReadError(_parse_error(name, data, dialect, width, message)) from error
         if 0 < len(head.names) < width and frame[names[-1]].null_count() == frame.height:
             frame = frame.drop(names[-1])  # lines end with a delimiter that their header lacks
         frame.columns = column_names(head.names, frame.width)
@@ -211,14 +211,14 @@ def _without_empty_end(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.head(int(last) + 1) if isinstance(last, int) else frame.clear()
 
 
-def _why(name: str, data: bytes | Path, dialect: Dialect, width: int, message: str) -> str:
-    """One sentence on why a text could not be cut into columns."""
+def _parse_error(name: str, data: bytes | Path, dialect: Dialect, width: int, message: str) -> str:
+    """The message for a text that cannot be split into columns."""
     with suppress(csv.Error):  # a cell without end: the reason below says as much
         for number, row in enumerate(csv.reader(_lines(data), delimiter=dialect.delimiter), 1):
             if number > dialect.head.rows and len(row) > width:
                 return (
                     f"{name}, line {number}: {len(row)} cells, but most lines have {width}; "
-                    f"mend that line, or name the {option('delimiter')}"
+                    f"correct that line, or name the {option('delimiter')}"
                 )
     return f"{name} cannot be read as a table: {first_line(message)}"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import polars as pl
 
 _SAMPLE = 1000
-_ODD = 0.2  # share of cells that a format may fail on; whoever calls decides what to forgive
+_ODD = 0.2  # share of cells that a format may fail on; callers may be stricter
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y.%m.%d")
 _SHORT_YEARS = ("%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d-%m-%y")
 _CLOCKS = (" %H:%M:%S%.f", " %H:%M", " %I:%M:%S%.f %p", " %I:%M %p", "")
@@ -117,7 +117,7 @@ def parse_stamps(column: pl.Series, zone: str | None = None, *, count: bool = Fa
 
 
 def moment(text: str, zone: str | None = None) -> np.datetime64:
-    """A time that a person wrote, in UTC where the zone is known; NaT where it is none."""
+    """Parse one time, in UTC where the zone is known; NaT where the text is not a time."""
     import polars as pl
 
     found: np.datetime64 = parse_stamps(pl.Series([text]), zone).time[0]
@@ -265,7 +265,7 @@ def _nanoseconds(column: pl.Series) -> NDArray[np.datetime64]:
 
 
 def check_zone(zone: str) -> None:
-    """Refuse a name that is no time zone."""
+    """Refuse a name that is not a time zone."""
     import polars as pl
 
     try:
@@ -286,7 +286,7 @@ def zone_of_offset(offset: str) -> str:
 
 
 def zone_words(zone: str | None) -> str:
-    """A zone as people write it: UTC+01:00 for a fixed offset, else its name."""
+    """A zone for display: UTC+01:00 for a fixed offset, else its name."""
     match = _FIXED.fullmatch(zone or "")
     if match is None:
         return zone or ""
@@ -304,7 +304,7 @@ def zoned(name: str, time: NDArray[np.datetime64], zone: str | None) -> pl.Serie
 
 
 def wall_clock(time: NDArray[np.datetime64], zone: str | None) -> NDArray[np.datetime64]:
-    """What a clock on the wall showed at these UTC times, (n,)."""
+    """Local times of these UTC times, (n,)."""
     if zone is None or zone == "UTC":
         return time
     local = zoned("time", np.atleast_1d(time), zone).dt.replace_time_zone(None)
@@ -312,13 +312,13 @@ def wall_clock(time: NDArray[np.datetime64], zone: str | None) -> NDArray[np.dat
 
 
 def offset_words(minutes: int) -> str:
-    """What a clock is ahead of UTC, e.g. +01:00."""
+    """An offset from UTC in minutes as text, e.g. +01:00."""
     hours, rest = divmod(abs(minutes), 60)
     return f"{'-' if minutes < 0 else '+'}{hours:02}:{rest:02}"
 
 
 def offsets(time: NDArray[np.datetime64] | None, zone: str | None) -> list[tuple[int, int]]:
-    """From which row on local clocks are how many minutes ahead of UTC; empty without a zone."""
+    """First row and minutes of each offset of local time from UTC; empty without a zone."""
     if time is None or zone is None or not len(time):
         return []
     ahead = (wall_clock(time, zone) - time).astype("timedelta64[m]").astype(np.int64)
@@ -327,7 +327,7 @@ def offsets(time: NDArray[np.datetime64] | None, zone: str | None) -> list[tuple
 
 
 def local_time(time: np.datetime64, zone: str | None) -> tuple[np.datetime64, str]:
-    """A time as the clock showed it, and its offset from UTC; as it stands without a zone."""
+    """Local time and its offset from UTC; the time itself where no zone is known."""
     ahead = offsets(np.array([time]), zone)
     if not ahead:
         return time, ""
@@ -336,7 +336,7 @@ def local_time(time: np.datetime64, zone: str | None) -> tuple[np.datetime64, st
 
 
 def time_words(time: np.datetime64, zone: str | None) -> str:
-    """A time as people write it: no seconds, or fractions of them, where there are none."""
+    """A time for display, without seconds or fractions that are zero."""
     local, offset = local_time(time, zone)
     text = str(local.astype("datetime64[ms]")).replace("T", " ")
     return text.removesuffix(".000").removesuffix(":00") + offset

@@ -1,4 +1,4 @@
-"""Training data: tables or Parquet files, their complete stretches, thinned where very long."""
+"""Training data: tables or Parquet files, split into complete runs, thinned where very long."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def training_tables(
     """One table or Parquet path, or a list of them; and the number of rows that they have.
 
     Of a file with more rows than a fit uses, only the pieces that it uses are read. Columns that
-    cannot be channels are left out, as on the command line, and that is said. `sort` puts the
+    cannot be channels are left out with a warning, as on the command line. `sort` puts the
     rows of a table in order of time. `expected` are the channels, where they are known; otherwise
     those of the calendar are added.
     """
@@ -65,7 +65,7 @@ def training_tables(
             table = as_table(piece, tables[0].names if tables else expected)
             tables.append(table.ordered() if sort else table)
             time = tables[-1].time
-            if time is not None and not isinstance(piece, Table):  # readers have said it already
+            if time is not None and not isinstance(piece, Table):  # readers have warned already
                 pauses.append(np.diff(time).astype(np.int64))
         n_rows += len(table) if count is None else count
     if expected:

@@ -1,4 +1,4 @@
-"""Results as the caller's kind of table, and as files."""
+"""Results as a table of the caller's kind, and as files."""
 
 from __future__ import annotations
 

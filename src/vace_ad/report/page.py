@@ -1,4 +1,4 @@
-"""The words of the page, as HTML: what a reader gets even before the first curve is drawn.
+"""The text of the page as HTML, shown before any curve is drawn.
 
 Every text that comes from data goes through `escape`. The scripts, too, only ever insert such
 text as text, and the page's own security policy lets no other script or style run.
@@ -37,7 +37,7 @@ NAMED = 0.1  # share of the blame that names a second suspect in the table
 
 
 def headline(data: ReportData, clock: TimeAxis) -> str:
-    """Return the answer in a sentence: how many events, and the strongest of them."""
+    """Return a summary: the number of events, and the strongest one."""
     anomalies = [event for event in data.events if event.kind == ANOMALY]
     found = found_words(data.events)
     text = f"{found[0].upper()}{found[1:]} in {_extent(data, clock)}."
@@ -109,7 +109,7 @@ def components(data: ReportData) -> str:
 
 
 def trust(data: ReportData) -> str:
-    """Return what speaks for and against trusting the detector here, as list items."""
+    """Return the diagnostics of the detector as list items."""
     lines = data.trust or ["Nothing was recorded about the training of this detector."]
     return "".join(f"<li>{escape(line)}</li>" for line in lines)
 
@@ -130,7 +130,7 @@ def geometry(data: ReportData) -> str:
 
 
 def notes(data: ReportData, embedding: Embedding, watched: Sequence[int]) -> str:
-    """Return what a reader should know about the table, and how fine the curves are."""
+    """Return the notes on the table, and the resolution of the curves."""
     lines = [*data.notes, _detail(data, embedding, watched)]
     return "".join(f"<li>{escape(line)}</li>" for line in lines)
 

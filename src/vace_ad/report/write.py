@@ -1,6 +1,6 @@
-"""Put the page together: words, style, scripts and packed curves in one file.
+"""Assemble the page: text, style, scripts and packed curves in one file.
 
-What the scripts need to know is one JSON document and a few packed arrays.
+The data of the scripts is one JSON document and a few packed arrays.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def document(
     events: Mapping[str, list[dict[str, Any]]],
     blobs: Mapping[str, bytes],
 ) -> dict[str, Any]:
-    """Return what the scripts need to know; curves are in the packed part, by length."""
+    """Return the data of the scripts; curves are in the packed part, by length."""
     series = [
         {
             "name": column.name,

@@ -17,7 +17,7 @@ NAMED = 6  # channels that are listed by name
 
 
 def facts(detector: VACE) -> dict[str, str]:
-    """What was learned, by subject."""
+    """A summary of the model, by subject."""
     model = detector.model_
     rows = plural(model.facts["rows"], "row")
     if model.step:

@@ -166,6 +166,7 @@ def picture(found: Detection) -> str:
         return 4 + (HEIGHT - 8) * share
 
     scale = WIDTH / max(n, 1)
+    x = scale * rows.astype(np.float64)
     shades = []
     for event in found.events:
         start, end = scale * event.start, scale * event.end
@@ -174,7 +175,7 @@ def picture(found: Detection) -> str:
             f'<rect x="{start:.1f}" y="0" width="{max(end - start, 2):.1f}" height="{HEIGHT}" '
             f'fill="{color}" fill-opacity="0.25"/>'
         )
-    bars, level = svg_bars(scale * rows, y(high), y(low), 1.0), svg_line(scale * rows, y(line))
+    bars, level = svg_bars(x, y(high), y(low), 1.0), svg_line(x, y(line))
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
         f'aria-label="evidence, limit and events" style="max-width:100%">'
