@@ -112,8 +112,8 @@ def channels_of(
             f"no column holds numbers; check {option('delimiter')} and {option('decimal')} "
             f"(columns read: {', '.join(map(repr, frame.columns[:6]))})"
         )
-    copies = _Copies()
-    found = [copies.note(name, values) for name, values in columns.items()]
+    seen: dict[str, str] = {}
+    found = [_copy_note(seen, name, values) for name, values in columns.items()]
     notes += [note for note in found if note is not None]
     values = np.column_stack(list(columns.values()))
     return Channels(values, tuple(columns), tuple(notes))
@@ -132,7 +132,7 @@ def clean_frame(data: Any, expected: Sequence[str] = ()) -> tuple[Any, list[str]
         return data, []  # the reader reports what is wrong
     kept: list[str] = []
     notes: list[ColumnNote] = []
-    copies = _Copies()
+    seen: dict[str, str] = {}
     timed = False
     for name, kind in frame.schema.items():
         if name in expected or (isinstance(kind, nw.Datetime | nw.Date) and not timed):
@@ -141,7 +141,7 @@ def clean_frame(data: Any, expected: Sequence[str] = ()) -> tuple[Any, list[str]
             continue
         note, column = _examine(frame[name], str(name), chosen=False)
         if note is None and column is not None:
-            note = copies.note(str(name), column)
+            note = _copy_note(seen, str(name), column)
         if note is not None:
             notes.append(note)
         if column is not None:
@@ -195,22 +195,19 @@ def _is_counter(values: NDArray[np.float64]) -> bool:
     return bool((steps > 0).all() and same.mean() >= 0.99)
 
 
-class _Copies:
-    """Finds columns that are equal, without keeping their values."""
+def _copy_note(seen: dict[str, str], name: str, values: NDArray[np.float64]) -> ColumnNote | None:
+    """A note where an earlier column is identical; None for constant columns.
 
-    def __init__(self) -> None:
-        self._seen: dict[str, str] = {}
-
-    def note(self, name: str, values: NDArray[np.float64]) -> ColumnNote | None:
-        """A note where an earlier column is identical; None for constant columns."""
-        if np.ptp(values[np.isfinite(values)]) == 0:
-            return None  # has a note of its own
-        digest = hashlib.sha1(np.ascontiguousarray(values).tobytes()).hexdigest()
-        first = self._seen.setdefault(digest, name)
-        if first == name:
-            return None
-        done = "kept, so that it is noticed when they part"
-        return ColumnNote(name, f"identical to {first!r}", done, kept=True)
+    `seen` keeps the name of each column by a digest of its values.
+    """
+    if np.ptp(values[np.isfinite(values)]) == 0:
+        return None  # has a note of its own
+    digest = hashlib.sha1(np.ascontiguousarray(values).tobytes()).hexdigest()
+    first = seen.setdefault(digest, name)
+    if first == name:
+        return None
+    done = "kept, so that it is noticed when they part"
+    return ColumnNote(name, f"identical to {first!r}", done, kept=True)
 
 
 def with_states(data: Any, columns: Sequence[str], expected: Sequence[str] = ()) -> Any:

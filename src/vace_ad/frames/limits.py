@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import re
 import time
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -73,47 +73,17 @@ def gunzip(name: str, data: bytes | Path, most: int) -> bytes:
     """Unpack gzip, also of several members, up to `most` bytes."""
     parts, total = [], 0
     try:
-        for part in _unpacked(_blocks(data)):
-            total += len(part)
-            if total > most:
-                raise too_large(name, most)
-            parts.append(part)
+        with gzip.open(io.BytesIO(data) if isinstance(data, bytes) else data) as file:
+            while part := file.read(_BLOCK):
+                total += len(part)
+                if total > most:
+                    raise too_large(name, most)
+                parts.append(part)
     except (EOFError, OSError, zlib.error) as error:
         raise TableReadError(
             f"{name} begins like gzip but cannot be unpacked; it may be cut short, write it again"
         ) from error
     return b"".join(parts)
-
-
-def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    machine = zlib.decompressobj(wbits=31)
-    fresh = True  # no byte of this member has come
-    for block in blocks:
-        left = block
-        while left:
-            if machine.eof:
-                left = left.lstrip(b"\0")  # padding between members
-                if not left:
-                    break
-                machine, fresh = zlib.decompressobj(wbits=31), True
-            yield machine.decompress(left, _BLOCK)
-            fresh = False
-            left = machine.unconsumed_tail or machine.unused_data
-            if not left:
-                break
-    yield machine.flush()
-    if not machine.eof or fresh:
-        raise EOFError
-
-
-def _blocks(data: bytes | Path) -> Iterator[bytes]:
-    if isinstance(data, bytes):
-        for start in range(0, len(data), _BLOCK):
-            yield data[start : start + _BLOCK]
-        return
-    with data.open("rb") as file:
-        while block := file.read(_BLOCK):
-            yield block
 
 
 def read_pipe(path: Path, most: int) -> bytes:

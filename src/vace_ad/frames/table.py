@@ -177,10 +177,11 @@ def _frame_table(frame: nw.DataFrame[Any], index: Any) -> Table:
     time, zone = None, None
     if times:
         zone = getattr(schema[times[0]], "time_zone", None)
-        time = _nanoseconds(_in_utc(frame[times[0]]).to_numpy())
+        time = _in_utc(frame[times[0]]).to_numpy()
     elif _is_datetime(index):
         zone = None if index.tz is None else str(index.tz)
-        time = _nanoseconds((index if zone is None else index.tz_convert(None)).to_numpy())
+        time = (index if zone is None else index.tz_convert(None)).to_numpy()
+    time = None if time is None else time.astype("datetime64[ns]")
     return Table(values, tuple(str(name) for name in channels), time, zone=zone)
 
 
@@ -188,10 +189,6 @@ def _in_utc(column: nw.Series[Any]) -> nw.Series[Any]:
     """A datetime column without its zone, which NumPy cannot carry."""
     zone = getattr(column.dtype, "time_zone", None)
     return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zone else column
-
-
-def _nanoseconds(time: NDArray[Any]) -> NDArray[np.datetime64]:
-    return np.asarray(time).astype("datetime64[ns]")
 
 
 def as_chunks(data: Any) -> Iterator[Any] | None:

@@ -58,10 +58,7 @@ def plot(found: Detection, ax: Any = None) -> Any:
         ax, *below = axes[:, 0]
     rows, low, high = envelope(found.evidence, POINTS)
     at = rows if time is None else time[rows]
-    if np.array_equal(low, high, equal_nan=True):
-        ax.plot(at, high, color=INK, linewidth=1, label="evidence")
-    else:
-        ax.fill_between(at, low, high, color=INK, linewidth=0.8, label="evidence")
+    _draw_range(ax, at, low, high, "evidence")
     ax.plot(at, found.limits[rows], color=RED, linestyle="--", label="limit")
     if np.nanmax(high, initial=0.0) > STEEP:
         ax.set_yscale("symlog", linthresh=1)
@@ -89,10 +86,15 @@ def _draw_channel(ax: Any, at: Any, values: NDArray[np.floating], curve: Curve) 
     _, low, high = envelope(values, POINTS)
     ax.fill_between(at, lower, upper, color=GREEN, alpha=0.25, linewidth=0)
     ax.plot(at, (lower + upper) / 2, color=GREEN, linewidth=0.8, label="expected")
+    _draw_range(ax, at, low, high, "actual")
+
+
+def _draw_range(ax: Any, at: Any, low: Array, high: Array, label: str) -> None:
+    """A line where each point is one row, else the range of the rows of each point."""
     if np.array_equal(low, high, equal_nan=True):
-        ax.plot(at, high, color=INK, linewidth=0.9, label="actual")
+        ax.plot(at, high, color=INK, linewidth=1, label=label)
     else:
-        ax.fill_between(at, low, high, color=INK, linewidth=0.8, label="actual")
+        ax.fill_between(at, low, high, color=INK, linewidth=0.8, label=label)
 
 
 def headline(found: Detection) -> str:
