@@ -19,10 +19,9 @@ from typing import Any
 import polars as pl
 
 from vace_ad.errors import InputError, MissingExtraError, TableReadError
-from vace_ad.frames.header import Head, find_head
 from vace_ad.frames.limits import check_cells, too_large
 from vace_ad.frames.read_options import ReadOptions
-from vace_ad.frames.sniff import kind_of
+from vace_ad.frames.sniff import Head, find_head
 from vace_ad.frames.text import column_names, first_line, units_of, with_numbers
 from vace_ad.settings import option
 
@@ -76,7 +75,7 @@ def read_excel(
         raise TableReadError(
             f"{name}: sheet {chosen!r} is empty; name another with {option('sheet')}"
         )
-    head = find_head(rows, lambda cell: kind_of(cell, "."), how)
+    head = find_head(rows, ".", how)
     notes += head.notes
     frame, units = _frame(book, chosen, head)
     return with_numbers(frame, ".", notes), {"notes": tuple(notes), "units": units}

@@ -25,7 +25,6 @@ from vace_ad.frames.sniff import (
     is_missing,
     is_number,
     sniff_dialect,
-    sniff_encoding,
     split,
 )
 from vace_ad.settings import option
@@ -34,6 +33,15 @@ _SAMPLE_BYTES = 256 * 1024
 _LONG_SAMPLE_BYTES = 32 * 1024 * 1024  # where lines are so long that fewer than …
 _LEAST_LINES = 20  # … of them lie in the first sample
 _SAMPLE_LINES = 500
+
+# Byte order marks, the longer first: UTF-16's is the beginning of UTF-32's.
+_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
 
 # A column is one of numbers when this share of its cells are; the others count as missing.
 _NUMBERS_SHARE = 0.9
@@ -69,7 +77,7 @@ def read_text(
                 f"{option('encoding', 'cp1252')}"
             ) from error
         # The sample was plain ASCII and other bytes come later: examine the whole file.
-        whole = sniff_encoding(_all_bytes(data), complete=True)
+        whole = _sniff_encoding(_all_bytes(data), complete=True)
         return read_text(name, data, replace(how, encoding=whole), most)
     notes = list(dialect.head.notes)
     frame = with_numbers(frame, dialect.decimal, notes)
@@ -81,6 +89,34 @@ def read_text(
         "notes": tuple(notes),
         "units": units_of(frame.columns, dialect.head.units),
     }
+
+
+def _sniff_encoding(sample: bytes, *, complete: bool) -> str:
+    """Name the encoding of a text from its first bytes.
+
+    A byte order mark decides; else UTF-8 where it decodes (a character cut by the end of an
+    incomplete sample is forgiven); else Windows-1252, which western spreadsheets write.
+    """
+    for mark, name in _MARKS:
+        if sample.startswith(mark):
+            return name
+    if b"\x00" in sample:
+        raise TableReadError(
+            "the file holds binary data, not text; give CSV, Parquet or Arrow, "
+            f"or name the text's encoding, for example {option('encoding', 'utf-16-le')}"
+        )
+    for name in ("utf-8", "cp1252"):
+        try:
+            sample.decode(name)
+        except UnicodeDecodeError as error:
+            cut = not complete and name == "utf-8" and error.start > len(sample) - 4
+            if not cut:
+                continue
+        return name
+    raise TableReadError(
+        "the text is in neither UTF-8 nor Windows-1252; "
+        f"name its encoding, for example {option('encoding', 'shift_jis')}"
+    )
 
 
 def _zstd_lines(name: str, data: bytes | Path) -> list[str]:
@@ -109,7 +145,7 @@ def _decode(
 ) -> tuple[list[str], bytes | Path, str]:
     """The first lines, the data with their bytes in UTF-8, and the encoding they came in."""
     sample, complete = _sample(data)
-    found = encoding or sniff_encoding(sample, complete=complete)
+    found = encoding or _sniff_encoding(sample, complete=complete)
     if found.lower() not in ("utf-8", "utf8"):
         try:
             data = _all_bytes(data).decode(found).encode()
