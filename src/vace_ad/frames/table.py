@@ -126,7 +126,7 @@ def as_polars(data: Any) -> pl.DataFrame:
     Anything else raises TypeError.
     """
     index: Any = getattr(data, "index", None)
-    if _is_datetime(index):
+    if _is_datetime(index) and hasattr(data, "columns"):
         title = index.name if index.name not in (None, *data.columns) else "time"
         free = (t for t in (title, "timestamp", "\0index") if t not in data.columns)
         data = data.rename_axis(next(free)).reset_index()
