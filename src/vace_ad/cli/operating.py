@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,6 @@ from vace_ad.settings import setting
 from vace_ad.wording import listed
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from vace_ad.alarms import Budget
@@ -100,17 +100,17 @@ class EvaluateOptions:
 
 
 @dataclass(frozen=True)
-class ModelResult:
-    """Scores and alarms of a model on labelled rows."""
+class Judged:
+    """Scores and alarms on labelled rows, of a model or of columns."""
 
-    scores: NDArray[np.float64]  # (n_rows,), finite
-    predictions: NDArray[np.int8]  # (n_rows,)
-    counted: Operating
-    words: str  # what the predictions are
-    alarms: list[tuple[int, int, int]]  # rows [start, end) of events, and the row that raised each
+    scores: NDArray[Any]  # (n_rows,), finite
+    words: str = "best threshold for each measure"  # what the predictions are
+    predictions: NDArray[Any] | None = None  # (n_rows,)
+    counted: Operating | None = None
+    alarms: Sequence[tuple[int, int, int]] = ()  # rows [start, end) of events, and of each alarm
 
 
-def judge_model(path: Path, labels: NDArray[Any], asked: EvaluateOptions) -> ModelResult:
+def judge_model(path: Path, labels: NDArray[Any], asked: EvaluateOptions) -> Judged:
     """Score rows with a model, and evaluate its events."""
     import numpy as np
 
@@ -142,7 +142,7 @@ def judge_model(path: Path, labels: NDArray[Any], asked: EvaluateOptions) -> Mod
         (one.start, one.end, one.start if one.alarm is None else one.alarm)
         for one in found.anomalies
     ]
-    return ModelResult(scores, found.predictions, counted, words, alarms)
+    return Judged(scores, words, found.predictions, counted, alarms)
 
 
 def past_faults(file: Path | None, column: str) -> list[Span]:
@@ -159,18 +159,27 @@ def past_faults(file: Path | None, column: str) -> list[Span]:
     return [] if column in [name.strip() for name in names] else read_spans(file)
 
 
-def judge_predictions(
-    labels: NDArray[Any], predictions: NDArray[Any], asked: EvaluateOptions
-) -> Operating:
-    """Runs of predicted rows as events."""
+def judge_columns(
+    scores: NDArray[Any],
+    predictions: NDArray[Any] | None,
+    labels: NDArray[Any],
+    asked: EvaluateOptions,
+) -> Judged:
+    """Evaluate given predictions, or those of a threshold; runs of predicted rows are events."""
     import numpy as np
 
+    from vace_ad.frames.segments import run_edges
     from vace_ad.metrics import operating
-    from vace_ad.metrics.events import find_events
 
+    words = f"column {asked.prediction_column!r}"
+    if predictions is None:
+        if asked.threshold is None:
+            return Judged(scores)
+        predictions, words = scores > asked.threshold, f"score above {asked.threshold:g}"
     rate = None if asked.budget is None else _rate(asked.budget, asked.step_seconds)
-    events = np.stack(find_events(np.asarray(predictions) == 1), axis=1)
-    return operating(labels, [(start, end) for start, end in events.tolist()], rate=rate)
+    edges = run_edges(np.asarray(predictions) == 1).tolist()
+    counted = operating(labels, edges, rate=rate)
+    return Judged(scores, words, predictions, counted, [(a, b, a) for a, b in edges])
 
 
 def in_words(counted: Operating) -> dict[str, str]:
