@@ -103,7 +103,7 @@ def score_frame(table: Table, found: Detection, zone: str | None = None) -> pl.D
 def event_frame(events: Sequence[Event], zone: str | None = None) -> pl.DataFrame:
     """Events as a table, their times in their zone."""
     columns = event_columns(events)
-    for name in ("start_time", "end_time", "peak_time", "alarm_time"):
+    for name in _TIMES:
         if name in columns:
             columns[name] = zoned(name, columns[name], zone)
     return pl.DataFrame(columns).with_columns(pl.col(pl.Float64).fill_nan(None))
@@ -144,35 +144,22 @@ def versions() -> dict[str, str]:
     return found
 
 
+_TIMES = ("start_time", "end_time", "peak_time", "alarm_time")
+_FIELDS = (
+    *("kind", "start", "end", "peak", *_TIMES, "score", "ratio", "unit_score", "severity"),
+    *("level", "probability", "probability_upper", "normal_rows", "signal", "conditions"),
+    *("shares", "components", "readings", "partner", "lasting"),
+)
+
+
 def event_record(event: Event, zone: str | None = None) -> dict[str, Any]:
     """An event for JSON, its times in their zone."""
-    times = {
-        name: None if value is None else iso_time(value, zone)
-        for name in ("start_time", "end_time", "peak_time", "alarm_time")
-        for value in (getattr(event, name),)
-    }
-    return {
-        "kind": event.kind,
-        "start": event.start,
-        "end": event.end,
-        "peak": event.peak,
-        **times,
-        "score": event.score,
-        "ratio": event.ratio,
-        "unit_score": event.unit_score,
-        "severity": event.severity,
-        "level": event.level,
-        "probability": event.probability,
-        "probability_upper": event.probability_upper,
-        "normal_rows": event.normal_rows,
-        "signal": event.signal,
-        "conditions": event.conditions,
-        "shares": dict(event.shares),
-        "components": dict(event.components),
-        "readings": [reading._asdict() for reading in event.readings],
-        "partner": event.partner,
-        "lasting": event.lasting,
-    }
+    record = {name: getattr(event, name) for name in _FIELDS}
+    for name in _TIMES:
+        record[name] = None if record[name] is None else iso_time(record[name], zone)
+    record["shares"], record["components"] = dict(event.shares), dict(event.components)
+    record["readings"] = [reading._asdict() for reading in event.readings]
+    return record
 
 
 def iso_time(time: np.datetime64, zone: str | None) -> str:

@@ -75,18 +75,15 @@ def overview_frame(run: FleetRun) -> pl.DataFrame:
 
 def incident_frame(incidents: Sequence[FleetIncident]) -> pl.DataFrame:
     """A row for each incident, the most severe first."""
-    return pl.DataFrame(
-        {
-            "incident": pl.Series(range(1, len(incidents) + 1), dtype=pl.Int64),
-            "start": pl.Series([one.start for one in incidents], dtype=pl.String),
-            "end": pl.Series([one.end for one in incidents], dtype=pl.String),
-            "severity": pl.Series([one.severity for one in incidents], dtype=pl.Float64),
-            "machines": pl.Series([len(one.machines) for one in incidents], dtype=pl.Int64),
-            "events": pl.Series([one.events for one in incidents], dtype=pl.Int64),
-            "names": pl.Series([", ".join(one.machines) for one in incidents], dtype=pl.String),
-            "sensors": pl.Series([", ".join(one.sensors) for one in incidents], dtype=pl.String),
-        }
-    )
+    text, count = pl.String, pl.Int64
+    schema = {"incident": count, "start": text, "end": text, "severity": pl.Float64,
+              "machines": count, "events": count, "names": text, "sensors": text}  # fmt: skip
+    rows = [
+        (number, one.start, one.end, one.severity, len(one.machines), one.events,
+         ", ".join(one.machines), ", ".join(one.sensors))
+        for number, one in enumerate(incidents, 1)
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema, orient="row")
 
 
 def incident_numbers(incidents: Sequence[FleetIncident]) -> dict[str, list[int]]:

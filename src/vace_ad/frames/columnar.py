@@ -22,6 +22,7 @@ from vace_ad.frames.limits import check_cells, too_large
 from vace_ad.frames.text import first_line
 from vace_ad.wording import listed
 
+_WORDS = cs.string() | cs.categorical() | cs.enum()
 _PROBES = 32  # rows of a Parquet file whose words are measured before all are unpacked
 
 
@@ -64,7 +65,7 @@ def _parquet(name: str, data: bytes | Path, most: int) -> tuple[pl.DataFrame, li
     flat, nested = _flat(lazy.collect_schema())
     rows = lazy.select(pl.len()).collect().item()
     check_cells(name, rows, len(flat), most)
-    words = lazy.select(cs.by_name(flat) & _words())
+    words = lazy.select(cs.by_name(flat) & _WORDS)
     if words.collect_schema():  # a file repeats a long word at no cost: look before all is unpacked
         starts = [i * rows // _PROBES for i in range(min(_PROBES, rows))]
         probe = [_text_bytes(words.slice(start, 1).collect()) for start in starts]
@@ -95,13 +96,9 @@ def _flat(schema: pl.Schema) -> tuple[list[str], list[str]]:
     return [n for n in schema.names() if n not in set(nested)], nested
 
 
-def _words() -> cs.Selector:
-    return cs.string() | cs.categorical() | cs.enum()
-
-
 def _text_bytes(frame: pl.DataFrame) -> int:
     """Bytes of all words of a table."""
-    words = frame.select(_words().cast(pl.String).str.len_bytes().cast(pl.UInt64).sum())
+    words = frame.select(_WORDS.cast(pl.String).str.len_bytes().cast(pl.UInt64).sum())
     return sum(words.row(0)) if words.width else 0
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import polars as pl
 
-from vace_ad.errors import ConfigError, MissingExtraError, TableReadError
+from vace_ad.errors import ConfigError, MissingExtraError, TableReadError, needs
 from vace_ad.frames.limits import check_cells, size_words, too_large
 from vace_ad.frames.text import column_names, first_line
 from vace_ad.settings import option
@@ -137,10 +137,8 @@ def _column(title: str, cells: list[Any]) -> pl.Series:
 
 
 def _duckdb(name: str, path: Path, query: str, most: int) -> pl.DataFrame:
-    try:
+    with needs("duckdb", "sql", "reading from DuckDB"):
         import duckdb
-    except ImportError as error:
-        raise MissingExtraError("reading from DuckDB", "duckdb", "sql") from error
     # Opened for reading alone, DuckDB still writes other files: COPY TO, ATTACH, its spill.
     locked: dict[str, Any] = {
         "enable_external_access": "false",
@@ -163,12 +161,8 @@ def _duckdb(name: str, path: Path, query: str, most: int) -> pl.DataFrame:
 
 
 def _postgresql(name: str, place: str, query: str, most: int) -> pl.DataFrame:
-    try:
+    with needs("adbc-driver-postgresql", "sql", "reading from PostgreSQL"):
         from adbc_driver_postgresql import dbapi
-    except ImportError as error:
-        raise MissingExtraError(
-            "reading from PostgreSQL", "adbc-driver-postgresql", "sql"
-        ) from error
     place = place.replace("postgres://", "postgresql://", 1)
     if "options=" not in place:
         sign = "&" if "?" in place else "?"

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.events import found_words, reading_words
-from vace_ad.errors import MissingExtraError
+from vace_ad.errors import needs
 from vace_ad.frames.table import as_table
 from vace_ad.frames.timestamps import time_words
 from vace_ad.frames.write import zone_of
@@ -44,10 +44,8 @@ def plot(found: Detection, ax: Any = None) -> Any:
     channels: dict[str, Curve] = {}
     below: list[Any] = []
     if ax is None:
-        try:
+        with needs("matplotlib", "plot", "a plot"):
             import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise MissingExtraError("a plot", "matplotlib", "plot") from error
         if table is not None:
             table = table if found.model is None else found.model.table(table)
             channels = expected_curves(found.model, table, found.anomalies, PLOTTED)
