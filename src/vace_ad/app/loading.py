@@ -203,9 +203,8 @@ def _one_series(
         files = frame.drop(FILE, strict=False)
         frame, time, more = pivot(files, time, how.long)
         return frame, time, [*notes, *more]
-    if how.long is None:
-        left = [name for name in names_of(how.drop) or () if name in frame.columns]
-        refuse_other_shapes(frame.drop(left).drop(FILE, _WHERE, strict=False), time)
+    left = [name for name in names_of(how.drop) or () if name in frame.columns]
+    refuse_other_shapes(frame.drop(left).drop(FILE, _WHERE, strict=False), time)
     if FILE in frame.columns:
         if time is None:
             return frame.drop(FILE), time, notes
