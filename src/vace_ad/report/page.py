@@ -30,7 +30,7 @@ from vace_ad.report.formatting import (
     surroundings,
     what_it_means,
 )
-from vace_ad.report.tiles import Embedding
+from vace_ad.report.tiles import Embedding, binned
 from vace_ad.wording import plural, rarity
 
 NAMED = 0.1  # share of the blame that names a second suspect in the table
@@ -299,9 +299,7 @@ def envelope(scores: NDArray[np.floating], most: int) -> tuple[NDArray[np.intp],
     """Return at most so many rows, and the lowest and highest score from each to the next."""
     wide = np.where(np.isfinite(scores), scores, np.nan).astype(np.float64)
     size = max(1, -(-len(wide) // most))
-    padded = np.full(-(-len(wide) // size) * size, np.nan)
-    padded[: len(wide)] = wide
-    bins = padded.reshape(-1, size)  # (k, size)
+    bins = binned(wide, size)  # (k, size)
     low, high = np.fmin.reduce(bins, axis=1), np.fmax.reduce(bins, axis=1)
     return np.arange(len(bins)) * size, low, high
 
