@@ -188,7 +188,7 @@ def test_labels_are_left_out_of_training(table) -> None:
     with_fault = VACE(**SETTINGS).fit(table)
     without = VACE(**SETTINGS).fit(table, labels=[("2026-01-02T11:50", "2026-01-02T12:50")])
     assert without.facts_["rows_used"] <= with_fault.facts_["rows_used"] - 61
-    with pytest.raises(InputError, match="is no time"):
+    with pytest.raises(InputError, match="is not a time"):
         VACE(**SETTINGS).fit(table, labels=[("then", "later")])
 
 

@@ -58,7 +58,7 @@ def test_a_time_that_is_none(tmp_path: Path) -> None:
 
 def test_a_damaged_line(tmp_path: Path) -> None:
     (tmp_path / "p.lp").write_text(points() + "plant flow=\n")
-    with pytest.raises(TableReadError, match="line 42 is no point of line protocol"):
+    with pytest.raises(TableReadError, match="line 42 is not a point of line protocol"):
         read_table(tmp_path / "p.lp")
 
 

@@ -53,7 +53,7 @@ def read_asset(folder: Path, labels: Path | None = None, model: Path | None = No
     Without `labels` the files in a folder `label-data` are taken, without `model` `model.json`.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder; give the one that holds the CSV files")
+        raise InputError(f"{folder} is not a folder; give the one that holds the CSV files")
     data = next((folder / name for name in TRAINING if (folder / name).is_dir()), folder)
     parts = _sensors(data)
     if not parts:

@@ -138,7 +138,7 @@ def _rows_until(table: Table, until: str, zone: str | None) -> int:
     found = moment(until, zone)
     if np.isnat(found):
         raise ConfigError(
-            f"{option('train_until', until)}: this is no time; write 2026-03-01 or 2026-03-01T12:00"
+            f"{option('train_until', until)}: not a time; write 2026-03-01 or 2026-03-01T12:00"
         )
     return int(np.searchsorted(table.time, found))
 

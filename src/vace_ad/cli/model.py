@@ -213,7 +213,7 @@ def check_target(model: Path) -> None:
         raise VaceError(f"the folder of {model} does not exist; create it, or give another place")
     if model.is_file() and model.stat().st_size and not is_kind(model, KIND):
         raise VaceError(
-            f"{model} exists and is no model, so it is not overwritten; give another name, "
+            f"{model} exists and is not a model, so it is not overwritten; give another name, "
             f"*{_SUFFIX}"
         )
 

@@ -140,7 +140,8 @@ _DIGITS = 4  # of a peak that is kept
 def peaks_of(found: Detection, first: int, reach: int) -> tuple[float, ...]:
     """The highest evidence of stretches of a machine's rows, over its limits.
 
-    Of the rows from `first` on; those that a person called normal, and `reach` around, not.
+    Of the rows from `first` on, without those that feedback accepted as normal and `reach` rows
+    around them.
     """
     height = found.evidence[first:].copy()
     for one in found.accepted:

@@ -176,8 +176,8 @@ def check_entries(entries: Sequence[str]) -> None:
                 check_zone(one)
         except (ConfigError, InputError, ValueError) as error:
             raise ConfigError(
-                f"{option('calendar')}: {one!r} is no date (2026-12-25), no region with known "
-                "holidays (DE, DE-BY, US-CA) and no time zone (Europe/Berlin)"
+                f"{option('calendar')}: {one!r} is not a date (2026-12-25), a region with known "
+                "holidays (DE, DE-BY, US-CA) or a time zone (Europe/Berlin)"
             ) from error
     if len(zones) > 1:
         raise ConfigError(f"{option('calendar')}: {zones[0]!r} and {zones[1]!r}; keep one zone")

@@ -129,11 +129,11 @@ _RAW, _REPEATED = 0, 1  # kinds of blocks; a repeated one is stored as one byte
 
 
 def zstd_bytes(data: bytes | Path) -> int:
-    """Bytes that a zstd file unpacks to at most; what is damaged counts up to the damage.
+    """Largest size of an unpacked zstd file in bytes; of a damaged one, up to the damage.
 
-    Told from its headers alone. A file is a row of frames, a frame a row of blocks (RFC 8878). A
-    raw or repeated block says how many bytes it gives, a compressed one gives at most 128 kB; a
-    frame may also say its whole size, and an unpacker holds it to that.
+    Computed from its headers alone. A file is a row of frames, a frame a row of blocks (RFC
+    8878). A raw or repeated block says how many bytes it gives, a compressed one gives at most
+    128 kB; a frame may also say its whole size, and an unpacker holds it to that.
     """
     if isinstance(data, bytes):
         return _frames(io.BytesIO(data))

@@ -52,7 +52,7 @@ class Span:
         start, end = moment(self.start, zone), moment(self.end, zone)
         for text, time in ((self.start, start), (self.end, end)):
             if np.isnat(time):
-                raise InputError(f"{text!r} is no time; write 2026-03-01 or 2026-03-01T12:00")
+                raise InputError(f"{text!r} is not a time; write 2026-03-01 or 2026-03-01T12:00")
         if end < start:
             raise InputError(f"{self.start} to {self.end}: it ends before it begins")
         return start, end

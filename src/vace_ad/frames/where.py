@@ -157,7 +157,7 @@ class _Parser:
         name = self._column()
         kind, sign = self._next()
         if kind != "sign" or sign not in _SIGNS:
-            raise self._refusal(f"{sign!r} is no operator")
+            raise self._refusal(f"{sign!r} is not an operator")
         value = self._value()
         words = self._columns.get(name, isinstance(value, str))
         if words and isinstance(value, float):
@@ -192,7 +192,7 @@ class _Parser:
             return text[1:-1]
         if text.lower() in _TRUTH:
             return _TRUTH[text.lower()]
-        raise self._refusal(f"{text!r} is no value; put words in quotes")
+        raise self._refusal(f"{text!r} is not a value; put text in quotes")
 
 
 def _not(rows: Rows) -> Rows:
