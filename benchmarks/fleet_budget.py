@@ -36,8 +36,8 @@ from vace_ad.app.loading import load_frame
 from vace_ad.app.run import Alarming, detect_with
 from vace_ad.app.training_rows import TrainingRows, fit_detector
 from vace_ad.config import VACEConfig
+from vace_ad.fleet.entities import MachineRow
 from vace_ad.fleet.incidents import find_incidents
-from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import per_machine
 from vace_ad.fleet.task import row_of
 from vace_ad.fleet.threshold import kept_to_budget, supported

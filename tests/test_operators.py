@@ -188,7 +188,7 @@ def test_labels_are_left_out_of_training(table) -> None:
     with_fault = VACE(**SETTINGS).fit(table)
     without = VACE(**SETTINGS).fit(table, labels=[("2026-01-02T11:50", "2026-01-02T12:50")])
     assert without.facts_["rows_used"] <= with_fault.facts_["rows_used"] - 61
-    with pytest.raises(InputError, match="is no time"):
+    with pytest.raises(InputError, match="is not a time"):
         VACE(**SETTINGS).fit(table, labels=[("then", "later")])
 
 
@@ -209,7 +209,7 @@ def test_settings_of_another_type_are_refused() -> None:
 
 
 def test_a_watch_gives_the_same_and_says_off(detector, table, found, tmp_path) -> None:
-    from vace_ad.frames.states import with_states
+    from vace_ad.frames.columns import with_states
     from vace_ad.live.config import make_config
     from vace_ad.live.runner import Watch
     from vace_ad.live.service import make_detectors

@@ -26,7 +26,7 @@ from vace_ad import VACE, load
 from vace_ad.app.versions import Versions
 from vace_ad.executors.store import LineStore, read_lines
 from vace_ad.feedback import Feedback, Verdict
-from vace_ad.fleet.results import MachineRow
+from vace_ad.fleet.entities import MachineRow
 from vace_ad.stream import Stream
 
 TRAIN, N = 400, 360

@@ -12,7 +12,7 @@ import pytest
 from vace_ad import VACE
 from vace_ad.alarms.suspects import Blame
 from vace_ad.detection import Detection
-from vace_ad.wording import plain_text
+from vace_ad.wording import listed, plain_text, rarity
 
 HOSTILE = ("\x1b[31mx", "<script>", "[/]", "\x1b]0;title\x07y", "\u202ez\x00", "a\nb\rc")
 SHOWN = ("x", "<script>", "[/]", "y", "z", "a b c")
@@ -84,3 +84,24 @@ def test_blame_shows_names_as_text() -> None:
     assert all(shown in repr(blame) for shown in SHOWN)
     assert is_inert(blame._repr_html_())
     assert "<script" not in blame._repr_html_()
+
+
+@pytest.mark.parametrize(
+    ("probability", "rows", "said"),
+    [
+        (1 / 12_345, 10**6, "1 in 12,000 rows"),
+        (0.02, 4_176, "1 in 50 rows"),
+        (1e-9, 4_176, "none in 4,176 rows"),
+        (1e-9, None, "1 in 1,000,000,000 rows"),
+        (float("nan"), 4_176, ""),
+    ],
+)
+def test_rarity(probability: float, rows: int | None, said: str) -> None:
+    assert rarity(probability, rows) == said
+
+
+def test_long_lists_are_cut() -> None:
+    names = [str(i) for i in range(1_300)]
+    assert listed(names[:5]) == "0, 1, 2, 3, 4"
+    assert listed(names, 2) == "0, 1 and 1,298 more"
+    assert listed([]) == ""

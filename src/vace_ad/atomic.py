@@ -42,6 +42,12 @@ def whole_file(path: str | os.PathLike[str]) -> Iterator[Path]:
         os.replace(draft, path)
 
 
+def write_text(path: str | os.PathLike[str], text: str) -> None:
+    """Write a file in UTF-8, whole or not at all; half a surrogate pair becomes a question mark."""
+    with whole_file(path) as draft:
+        draft.write_text(text, encoding="utf-8", errors="replace")
+
+
 @contextmanager
 def whole_folder(place: Path) -> Iterator[Path]:
     """A folder to write into, which becomes `place` at the end and vanishes on any failure.

@@ -23,6 +23,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from vace_ad.settings import Hint, hints, spelt
+from vace_ad.wording import listed
 
 
 class VaceError(Exception):
@@ -60,9 +61,9 @@ class ChannelMismatchError(InputError):
         self.missing, self.extra = tuple(missing), tuple(extra)
         parts = []
         if missing:
-            parts.append(f"missing: {_listing(missing)}")
+            parts.append(f"missing: {listed([*map(repr, missing)], 8)}")
         if extra:
-            parts.append(f"not known at fit: {_listing(extra)}")
+            parts.append(f"not known at fit: {listed([*map(repr, extra)], 8)}")
         super().__init__(
             f"the table's channels are not those of the fit ({'; '.join(parts)}); "
             "rename, add or drop columns, or fit again on this table"
@@ -113,8 +114,3 @@ class NotFittedError(VaceError, ValueError, AttributeError):
 
 class VaceWarning(UserWarning):
     """Something that works, but that a person should know."""
-
-
-def _listing(names: Sequence[str], limit: int = 8) -> str:
-    shown = ", ".join(repr(name) for name in names[:limit])
-    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"

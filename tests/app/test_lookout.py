@@ -103,7 +103,7 @@ def test_what_cannot_be_taken_over_is_said(folder, change, words) -> None:
 def test_a_folder_without_data(tmp_path) -> None:
     with pytest.raises(InputError, match="holds no CSV file"):
         read_asset(tmp_path)
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         read_asset(tmp_path / "nowhere")
     with pytest.raises(InputError, match="such as PT5M"):
         sampling_rate("5 minutes")

@@ -105,7 +105,7 @@ def test_several_ranges_and_ranges_left_out(tmp_path: Path) -> None:
     [
         ({"range": ["2026"]}, "write FROM..TO"),
         ({"range": [".."]}, "write FROM..TO"),
-        ({"range": ["x..y"]}, "train_range 'x' is no time"),
+        ({"range": ["x..y"]}, "train_range='x..y': write FROM..TO"),
         ({"skip": ["2026-02-01..2026-01-01"]}, "ends before it begins"),
         ({"range": ["2027-01-01..2027-02-01"]}, "no row is left to train on"),
         ({"range": ["2026-01-01.."], "rows": 5}, "train_rows and train_range cannot be combined"),

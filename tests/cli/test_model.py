@@ -151,7 +151,7 @@ def test_a_model_does_not_overwrite_a_table(
     first = [] if command == "fit" else [model]
     answer = vace(command, *first, table, *given, *(QUICK if command == "fit" else []))
     assert answer.status != 0
-    assert "is no model, so it is not overwritten; give another name" in answer.err
+    assert "is not a model, so it is not overwritten; give another name" in answer.err
     assert table.read_bytes() == before
 
 

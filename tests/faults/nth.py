@@ -23,7 +23,7 @@ from vace_ad.app.versions import Versions
 from vace_ad.atomic import whole_file
 from vace_ad.executors.store import LineStore, read_lines
 from vace_ad.feedback import Feedback, Verdict
-from vace_ad.fleet.results import MachineRow
+from vace_ad.fleet.entities import MachineRow
 from vace_ad.live.alarms import Alarm
 from vace_ad.live.database import JournalRow, Pending
 from vace_ad.live.store import Store

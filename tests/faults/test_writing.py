@@ -15,7 +15,7 @@ from cli.runs import frame
 from faults.nth import CASES, KILLED, NO_MEMORY, Case, faults, model_case
 from faults.strace import needed
 from vace_ad.executors.store import LineStore, read_lines
-from vace_ad.fleet.results import MachineRow
+from vace_ad.fleet.entities import MachineRow
 
 
 @pytest.fixture(autouse=True)

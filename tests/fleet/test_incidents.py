@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from vace_ad.fleet.entities import MachineRow
 from vace_ad.fleet.incidents import find_incidents, short_span, short_time
-from vace_ad.fleet.results import MachineRow
 
 
 def event(start: int, end: int, severity: float = 50.0, offset: str = "") -> dict[str, Any]:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from fleet.test_threshold import event
+from vace_ad.fleet.entities import MachineRow
 from vace_ad.fleet.incidents import find_incidents
 from vace_ad.fleet.overview import incident_numbers, overview_frame, write_page
-from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun, ranked
 
 

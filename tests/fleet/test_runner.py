@@ -19,9 +19,8 @@ from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.executors.store import read_lines
 from vace_ad.fleet import runner
-from vace_ad.fleet.entities import find_entities, folder_name
+from vace_ad.fleet.entities import MachineRow, find_entities, folder_name
 from vace_ad.fleet.executor import Executor
-from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import per_machine, run_fleet
 from vace_ad.fleet.task import Job
 from vace_ad.frames.read_options import ReadOptions

@@ -12,8 +12,8 @@ from vace_ad.alarms import Budget
 from vace_ad.alarms.evidence import UNIT
 from vace_ad.alarms.scan import Tails
 from vace_ad.app.run import Alarming
+from vace_ad.fleet.entities import MachineRow
 from vace_ad.fleet.incidents import find_incidents
-from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.threshold import LEAST, fit_bar, kept_to_budget, own_bar, supported
 
 MINUTE = 60 * 10**9

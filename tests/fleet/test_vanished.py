@@ -1,5 +1,5 @@
+from vace_ad.fleet.entities import MachineRow
 from vace_ad.fleet.incidents import vanished_since, with_vanished
-from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import ranked
 
 MINUTE = 60 * 10**9

@@ -98,8 +98,8 @@ def test_dates_before_the_rows_are_told() -> None:
 @pytest.mark.parametrize(
     ("entries", "words"),
     [
-        (["2026-13-01"], "'2026-13-01' is no date"),
-        (["Bavaria"], "no time zone"),
+        (["2026-13-01"], "'2026-13-01' is not a date"),
+        (["Bavaria"], "or a time zone"),
         (["UTC", "Europe/Berlin"], "keep one zone"),
     ],
 )
@@ -131,7 +131,7 @@ def test_regions_come_from_the_package(monkeypatch) -> None:
     assert asked[-1] == ("DE", "BY", (2026,))
     table = calendar.added(hours(2, "2027-04-30"), 0.5)
     assert column(table, "holiday").tolist() == [0] * DAY + [1] * DAY
-    with pytest.raises(ConfigError, match="'XX' is no date"):
+    with pytest.raises(ConfigError, match="'XX' is not a date"):
         Calendar.fit(["XX"], [hours(28)])
     region_holidays.cache_clear()
     monkeypatch.setitem(sys.modules, "holidays", None)
@@ -237,5 +237,5 @@ def test_the_command_line_and_a_watch_take_it(tmp_path) -> None:
     options = DetectorOptions(calendar=str(tmp_path / "days.csv"))
     assert options.config().calendar == ("2026-12-25",)
     assert DetectorOptions(calendar="UTC").planned() == {"calendar": ("UTC",)}
-    with pytest.raises(ConfigError, match="'Bavaria' is no date"):
+    with pytest.raises(ConfigError, match="'Bavaria' is not a date"):
         Detectors(Budget(), settings={"calendar": ["Bavaria"]})

@@ -4,6 +4,7 @@ from dataclasses import replace
 from datetime import datetime
 
 import numpy as np
+import pandas as pd
 import polars as pl
 import pytest
 
@@ -11,7 +12,14 @@ from vace_ad import VACE
 from vace_ad.alarms.events import Event, groups_of, plain_event, restored_event
 from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError, TableReadError
-from vace_ad.frames.columns import channels_of, clean_frame, notes_in_words, read_components
+from vace_ad.frames.columns import (
+    channels_of,
+    clean_frame,
+    notes_in_words,
+    read_components,
+    with_states,
+    words_of,
+)
 from vace_ad.frames.idle import watched
 from vace_ad.report import ReportData
 from vace_ad.report.formatting import what_it_means
@@ -176,3 +184,35 @@ def test_a_component_of_no_channel_is_refused() -> None:
     assert VACE(components=["pump/flow"]).get_params()["components"] == ("pump/flow",)
     with pytest.raises(InputError, match="did you mean 'flow'"):
         watched(VACEConfig(components=("pump/flwo",)), ["flow", "speed"])
+
+
+WORDS = ["a", None, " b ", "a"]
+
+
+@pytest.mark.parametrize("kind", [pl.DataFrame, pd.DataFrame])
+def test_words_become_channels_of_0_and_1(kind):
+    found = with_states(kind({"x": [1.0, 2.0, 3.0, 4.0], "product": WORDS}), ["product"])
+    assert list(found.columns) == ["x", "product=a", "product=b"]
+    np.testing.assert_array_equal(np.asarray(found["product=a"], float), [1, np.nan, 0, 1])
+
+
+def test_a_model_knows_its_words():
+    table = pl.DataFrame({"product": ["c", "a"]})
+    found = with_states(table, (), ("product=a", "product=b"))
+    assert found.to_dict(as_series=False) == {"product=a": [0.0, 1.0], "product=b": [0.0, 0.0]}
+
+
+def test_tables_without_such_a_column_come_back_as_they_are():
+    table = pl.DataFrame({"x": [1.0]})
+    assert with_states(table, ["x", "y"]) is table
+    assert with_states([[1.0]], ["x"]) == [[1.0]]
+
+
+def test_a_column_of_notes_is_no_state():
+    with pytest.raises(InputError, match="60 different words"):
+        with_states(pl.DataFrame({"note": [f"n{i}" for i in range(60)]}), ["note"])
+
+
+def test_rows_tell_their_words():
+    rows = np.array([[1.0, 1, 0], [1, 0, 1], [1, 0, 0], [1, np.nan, np.nan]])
+    assert words_of(rows, ("x", "p=a", "p=b"), "p").tolist() == ["a", "b", None, None]

@@ -67,9 +67,9 @@ def test_maintenance_is_a_matter_of_time() -> None:
 @pytest.mark.parametrize(
     ("window", "words"),
     [
-        ("2026-01-01", "is no window"),
-        ("2026-01-01..", "is no window"),
-        ("soon..later", "is no window"),
+        ("2026-01-01", "write FROM..TO"),
+        ("2026-01-01..", "write FROM..TO"),
+        ("soon..later", "write FROM..TO"),
         ("2026-01-02..2026-01-01", "ends before it begins"),
     ],
 )

@@ -186,7 +186,7 @@ def test_very_many_columns(tmp_path, kind) -> None:
 def test_a_pipe_without_a_writer_is_no_riddle(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr(limits, "NO_WRITER_SECONDS", 0.2)
     os.mkfifo(tmp_path / "pipe")
-    with pytest.raises(TableReadError, match=r"pipe is a pipe that nobody writes to \(for 0.2 s\)"):
+    with pytest.raises(TableReadError, match=r"pipe is a pipe without a writer \(for 0.2 s\)"):
         read_table(tmp_path / "pipe")
 
 

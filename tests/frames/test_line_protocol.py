@@ -52,13 +52,13 @@ def test_several_measurements_and_other_units_of_time(tmp_path: Path) -> None:
 
 def test_a_time_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "p.lp").write_text(points() + f"plant flow=1 {10**25}\n")
-    with pytest.raises(TableReadError, match="which is none since 1970"):
+    with pytest.raises(TableReadError, match="not a time since 1970"):
         read_table(tmp_path / "p.lp")
 
 
 def test_a_damaged_line(tmp_path: Path) -> None:
     (tmp_path / "p.lp").write_text(points() + "plant flow=\n")
-    with pytest.raises(TableReadError, match="line 42 is no point of line protocol"):
+    with pytest.raises(TableReadError, match="line 42 is not a point of line protocol"):
         read_table(tmp_path / "p.lp")
 
 

@@ -5,11 +5,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from frames.shapes import wide
+from frames.shapes import keyed, wide
 from vace_ad.app.loading import load_table
 from vace_ad.errors import InputError, TableReadError
 from vace_ad.frames.read_options import ReadOptions
-from vace_ad.frames.sources import find_sources
+from vace_ad.frames.sources import find_sources, refuse_no_key, with_keys
 
 
 @pytest.fixture
@@ -113,3 +113,25 @@ def test_keys_from_paths_are_recognised(tmp_path: Path) -> None:
     wide().with_columns(machine=pl.lit("p3")).write_parquet(tmp_path / "machine=p2" / "x.parquet")
     with pytest.raises(TableReadError, match="has a column 'machine', and its path names one"):
         load_table(tmp_path, PLAIN)
+
+
+def test_keys_that_are_missing_or_none() -> None:
+    odd = keyed().with_columns(
+        machine=pl.when(pl.int_range(pl.len()) < 5).then(None).otherwise(pl.col("machine"))
+    )
+    frame, notes = with_keys(odd, ["machine"])
+    assert frame.height == 795
+    assert notes == ["5 rows left out: they name no machine"]
+    with pytest.raises(InputError, match="no column is called 'pump'"):
+        with_keys(odd, ["pump"])
+    with pytest.raises(InputError, match="no row names its machine"):
+        with_keys(odd.with_columns(machine=pl.lit(None, dtype=pl.String)), ["machine"])
+    numbers, _ = with_keys(pl.DataFrame({"m": [1.0, 2.0, None], "a": [1.0, 2.0, 3.0]}), ["m"])
+    assert numbers["m"].to_list() == ["1", "2"]
+
+
+def test_a_column_that_tells_rows_apart_is_no_key() -> None:
+    with pytest.raises(InputError, match=r"'serial' has 100,000 different values.*1 row each"):
+        refuse_no_key([1] * 100_000, ["serial"])
+    refuse_no_key([500] * 4000, ["machine"])
+    refuse_no_key([1] * 10, ["machine"])

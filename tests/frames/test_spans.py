@@ -95,7 +95,7 @@ def test_holidays_come_every_year_and_take_a_day(tmp_path) -> None:
     [
         ("", "holds no start and end"),
         ("one,two\n2026-01-01,2026-01-02\n", "names no start and end"),
-        ("2026-01-01,later\n", "line 1: 'later' is no time"),
+        ("2026-01-01,later\n", "line 1: 'later' is not a time"),
         ("start,end\n2026-01-02,2026-01-01\n", "line 2: .* ends before it begins"),
         ("BEGIN:VCALENDAR\nBEGIN:VEVENT\nEND:VEVENT\n", "no DTSTART"),
         (CALENDAR.replace("DTEND", "X-END"), "no DTEND and no DURATION"),
@@ -104,8 +104,8 @@ def test_holidays_come_every_year_and_take_a_day(tmp_path) -> None:
         (CALENDAR.replace("COUNT=3", "COUNT=x"), "is not understood"),
         (CALENDAR.replace("COUNT=3", "BYDAY=1MO"), "is not understood"),
         (CALENDAR.replace("WEEKLY", "MONTHLY"), "is not understood"),
-        (CALENDAR.replace("P1D", "a day"), "is no duration"),
-        (CALENDAR.replace("20260401", "soon"), "is no time of a calendar"),
+        (CALENDAR.replace("P1D", "a day"), "is not an iCalendar duration"),
+        (CALENDAR.replace("20260401", "soon"), "is not an iCalendar time"),
     ],
 )
 def test_what_cannot_be_read_is_said(tmp_path, text, words) -> None:
@@ -122,5 +122,5 @@ def test_rows_of_spans_include_both_ends() -> None:
     time = np.datetime64("2026-01-01", "ns") + np.arange(10) * np.timedelta64(1, "h")
     spans = as_spans([("2026-01-01T02:00", "2026-01-01T04:00"), ("2027-01-01", "2027-01-02")])
     assert rows_of(spans, time, None) == [(2, 5), (10, 10)]
-    with pytest.raises(InputError, match="have none"):
+    with pytest.raises(InputError, match="have no time"):
         rows_of(spans, None, None)

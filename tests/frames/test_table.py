@@ -6,6 +6,7 @@ import pytest
 
 from vace_ad.errors import ChannelMismatchError, InputError
 from vace_ad.frames import as_table
+from vace_ad.frames.table import as_polars
 
 COLUMNS = {"a": [1, 2, 3], "b": [True, False, True], "c": [0.5, None, 2.5]}
 
@@ -97,3 +98,20 @@ def test_read_only_and_strided_arrays():
     array = np.zeros((10, 6))[::2, ::3]
     array.flags.writeable = False
     assert as_table(array).values.shape == (5, 2)
+
+
+@pytest.mark.parametrize(
+    ("name", "column", "title"),
+    [(None, "a", "time"), ("ts", "a", "ts"), ("a", "a", "time"), (None, "time", "timestamp")],
+)
+def test_a_pandas_index_of_times_becomes_the_first_column(name, column, title):
+    index = pd.date_range("2026-01-01", periods=2, freq="s", tz="Europe/Berlin", name=name)
+    frame = as_polars(pd.DataFrame({column: [1.0, 2.0]}, index=index))
+    assert frame.columns == [title, column]
+    assert frame.schema[title].time_zone == "Europe/Berlin"
+
+
+@pytest.mark.parametrize("other", [["a.csv"], "a.csv", np.zeros((2, 2)), pd.Series([1.0])])
+def test_what_is_no_table_does_not_become_a_polars_one(other):
+    with pytest.raises(TypeError):
+        as_polars(other)

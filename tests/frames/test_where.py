@@ -47,8 +47,8 @@ def test_conditions(condition: str, rows: list[int]) -> None:
     [
         ("", "it ends too early"),
         ("Status ==", "it ends too early"),
-        ("Status run", "'run' is no operator"),
-        ("Status == run", "'run' is no value; put words in quotes"),
+        ("Status run", "'run' is not an operator"),
+        ("Status == run", "'run' is not a value; put text in quotes"),
         ("Status == 'run' speed", "'speed' comes after its end"),
         ("(speed > 1", "a bracket is not closed"),
         ("speed > 'run'", "holds no words, so it is never 'run'"),

@@ -10,25 +10,10 @@ from vace_ad.report.formatting import (
     length,
     limit_words,
     number,
-    rarity,
     rarity_sentence,
     stamp,
 )
 from vace_ad.wording import plural
-
-
-@pytest.mark.parametrize(
-    ("probability", "rows", "said"),
-    [
-        (1 / 12_345, 10**6, "1 in 12,000 rows"),
-        (0.02, 4_176, "1 in 50 rows"),
-        (1e-9, 4_176, "none in 4,176 rows"),
-        (1e-9, None, "1 in 1,000,000,000 rows"),
-        (float("nan"), 4_176, ""),
-    ],
-)
-def test_rarity(probability: float, rows: int | None, said: str) -> None:
-    assert rarity(probability, rows) == said
 
 
 def test_what_is_rarer_than_the_normal_rows_can_show_gets_no_number() -> None:

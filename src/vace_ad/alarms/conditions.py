@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.frames.states import column_of
+from vace_ad.frames.columns import column_of
 
 Array = NDArray[np.float64]
 MARGIN = 0.1  # of the training range by which a channel may leave it

@@ -20,7 +20,7 @@ from vace_ad.frames.idle import Stretch as Idle
 from vace_ad.frames.idle import idle_rows
 from vace_ad.frames.sampling import StepTracker
 from vace_ad.frames.table import Table
-from vace_ad.frames.zones import time_words
+from vace_ad.frames.timestamps import time_words
 from vace_ad.signals.row_buffer import ordered_sum
 
 Array = NDArray[np.float64]

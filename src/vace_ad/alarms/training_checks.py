@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.alarm_model import AlarmModel
 from vace_ad.alarms.sheet import Sheet, off_condition, sheet
+from vace_ad.frames.columns import column_of
 from vace_ad.frames.segments import run_edges
-from vace_ad.frames.states import column_of
 from vace_ad.frames.table import Table
 from vace_ad.frames.time import duration_words
+from vace_ad.frames.timestamps import local_time
 from vace_ad.frames.training_data import TrainingPart
-from vace_ad.frames.zones import local_time
 from vace_ad.signals.cell_fit import Learned
 from vace_ad.signals.seasonality import Seasonality
 

@@ -6,41 +6,48 @@ from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-import narwhals.stable.v2 as nw
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from vace_ad.errors import ChannelMismatchError, ConfigError, InputError
-from vace_ad.frames.columns import channels_of, no_column, notes_in_words
+from vace_ad.errors import ChannelMismatchError, ConfigError, InputError, TableReadError
+from vace_ad.frames.columns import channels_of, column_of, notes_in_words, with_states
 from vace_ad.frames.layout import pivot, refuse_other_shapes
 from vace_ad.frames.read import ReadReport, read_table, without_panic_words
 from vace_ad.frames.read_options import ReadOptions, names_of
-from vace_ad.frames.sources import FILE, TableSource, find_sources, order_files, read_sources
+from vace_ad.frames.sources import (
+    BY_FILE,
+    FILE,
+    TableSource,
+    by_file,
+    find_sources,
+    order_files,
+    read_sources,
+    with_keys,
+)
 from vace_ad.frames.spans import Span, of_equipment, read_spans
-from vace_ad.frames.states import column_of, with_states
-from vace_ad.frames.table import Table
+from vace_ad.frames.table import Table, as_polars
 from vace_ad.frames.time import (
     TimeReport,
     check_order,
     check_time,
+    no_time,
     order_rows,
     resample,
     split_time,
 )
-from vace_ad.frames.timestamps import parse_duration
+from vace_ad.frames.timestamps import parse_duration, zoned
 from vace_ad.frames.where import rows_where
-from vace_ad.frames.zones import zoned
 from vace_ad.settings import option, spelt
 
-_WHERE = "\0where"  # the column that a condition becomes on its way through sorting and averaging
+_WHERE = "\0where"  # the condition as a column, so that it is sorted and averaged too
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """A table as a detector takes it, and all that was recognised on the way."""
+    """A table for a detector, and what was recognised while reading it."""
 
     table: Table
     clock: TimeReport
@@ -55,9 +62,7 @@ class Loaded:
         if set(channels) >= set(names):
             return self
         kept = [i for i, name in enumerate(names) if name in channels]
-        few = tuple(names[i] for i in kept)
-        table = replace(self.table, values=self.table.values[:, kept], names=few)
-        return replace(self, table=table)
+        return replace(self, table=self.table.select(kept))
 
     def frame(self) -> pl.DataFrame:
         """The table with its time in the zone that it came in."""
@@ -80,18 +85,13 @@ def load_table(
     return load_frame(frame, source, how, channels, [one.place for one in sources])
 
 
-def load_any(data: Any, how: ReadOptions) -> Loaded:
+def load_any(data: Any, how: ReadOptions, channels: Sequence[str] | None = None) -> Loaded:
     """Read one series from a place, or from a table that is in memory already."""
     try:
-        table = nw.from_native(data, eager_only=True)
+        frame = as_polars(data)
     except TypeError:
-        return load_table(data, how)
-    frame = table.to_polars()
-    index = getattr(data, "index", None)
-    if getattr(getattr(index, "dtype", None), "kind", "") == "M":  # of pandas
-        frame = frame.insert_column(0, pl.Series("time", index))
-    source = ReadReport("table", "table", frame.height, frame.width, "")
-    return load_frame(frame, source, how)
+        return load_table(data, how, channels)
+    return load_frame(frame, ReadReport.of_table("table", frame), how, channels)
 
 
 def load_tables(places: str | Path | Iterable[str | Path], how: ReadOptions) -> list[Loaded]:
@@ -186,7 +186,7 @@ def _without_where(table: Table, how: ReadOptions) -> tuple[Table, NDArray[np.bo
         raise InputError(
             f"no row satisfies {option('where', how.where)}; check its column and value"
         )
-    return replace(table, values=table.values[:, :-1], names=table.names[:-1]), normal
+    return table.first(len(table.names) - 1), normal
 
 
 def _one_series(
@@ -203,9 +203,8 @@ def _one_series(
         files = frame.drop(FILE, strict=False)
         frame, time, more = pivot(files, time, how.long)
         return frame, time, [*notes, *more]
-    if how.long is None:
-        left = [name for name in names_of(how.drop) or () if name in frame.columns]
-        refuse_other_shapes(frame.drop(left).drop(FILE, _WHERE, strict=False), time)
+    left = [name for name in names_of(how.drop) or () if name in frame.columns]
+    refuse_other_shapes(frame.drop(left).drop(FILE, _WHERE, strict=False), time)
     if FILE in frame.columns:
         if time is None:
             return frame.drop(FILE), time, notes
@@ -224,18 +223,10 @@ def _known_channels(frame: pl.DataFrame, channels: Sequence[str]) -> tuple[list[
 
 def _resampled(table: Table, every: str, zone: str | None) -> Table:
     if table.time is None:
-        raise InputError(
-            f"{option('resample')} needs a time column, and none was found; name it with "
-            f"{option('time_column')}"
-        )
+        raise no_time(option("resample"))
     check_order(table.time, zone)
     values, time = resample(table.values, table.time, parse_duration(every))
     return replace(table, values=values, time=time)
-
-
-BY_FILE = "file"  # `--by file`: each file is a machine, where no column is called so
-FEW_ROWS = 8  # a key whose values have fewer rows each, as a rule, tells no machines apart
-MANY = 1000  # fewer values than this are taken for machines, however short
 
 
 def read_keyed(
@@ -251,50 +242,38 @@ def read_keyed(
     return frame, [*report.notes, *notes]
 
 
-def by_file(sources: Sequence[TableSource]) -> list[TableSource]:
-    """Each file a machine, named after it."""
-    stems = [Path(one.place).name.split(".")[0] for one in sources]
-    names = stems if len(set(stems)) == len(stems) else [one.place for one in sources]
-    return [
-        TableSource(one.place, (*one.keys, (BY_FILE, name)))
-        for one, name in zip(sources, names, strict=True)
-    ]
+TIME = "timestamp"  # the column of times of other services' tables
 
 
-def with_keys(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
-    """Rows that name their machine, keys as words and first; the others are left out and said."""
-    for name in by:
-        if name not in frame.columns:
-            error = no_column(name, frame.columns)
-            raise InputError(f"{error}; {option('by', BY_FILE)} takes each file as a machine")
-    keys = [_as_words(frame[name]) for name in by]
-    frame = frame.with_columns(keys).select(*by, pl.exclude(by))
-    nameless = frame.select(pl.any_horizontal(pl.col(by).is_null())).to_series()
-    notes = []
-    if nameless.all():
-        raise InputError(f"no row names its {' and '.join(by)}; name another column")
-    if nameless.any():
-        frame = frame.filter(~nameless)
-        notes.append(f"{int(nameless.sum()):,} rows left out: they name no {' and '.join(by)}")
-    return frame, notes
-
-
-def refuse_no_key(counts: Sequence[int], by: Sequence[str]) -> None:
-    """Refuse a column that tells rows apart, not machines: many values, few rows each."""
-    median = sorted(counts)[len(counts) // 2]
-    if len(counts) > MANY and median < FEW_ROWS:
-        raise InputError(
-            f"{' and '.join(map(repr, by))} has {len(counts):,} different values, as a rule with "
-            f"{median:,} row{'s' * (median != 1)} each: that tells no machines apart; name another "
-            f"column with {option('by')}"
+def timed_frame(files: Sequence[Path], prefix: str = "") -> pl.DataFrame:
+    """Files of the same columns as one table: `timestamp`, then the columns with a prefix."""
+    frame, _ = read_frame(find_sources(files), ReadOptions())
+    frame, time, clock = split_time(frame.drop(FILE, strict=False))
+    if time is None:
+        raise TableReadError(
+            f"{files[0]}: no column of times was found; its first column is to hold timestamps"
         )
+    frame = frame.rename(lambda name: prefix + name)
+    frame = frame.insert_column(0, zoned(TIME, time, clock.zone))
+    return frame.unique(TIME, keep="first", maintain_order=True)
 
 
-def _as_words(column: pl.Series) -> pl.Series:
-    """Keys as words: whole numbers without a fraction, nothing for empty ones."""
-    if column.dtype.is_float():
-        known = column.drop_nulls()
-        if bool((known == known.floor()).all()) and not bool(known.is_infinite().any()):
-            column = column.fill_nan(None).cast(pl.Int64, strict=False)
-    words = column.cast(pl.String).str.strip_chars()
-    return words.replace({"": None}).alias(column.name)
+def joined(
+    parts: Sequence[pl.DataFrame], place: Path, how: Literal["full", "inner"] = "full"
+) -> pl.DataFrame:
+    """All columns in one table, with each time that any of them has (full), or all (inner)."""
+    frame = parts[0]
+    for part in parts[1:]:
+        if part[TIME].dtype != frame[TIME].dtype:
+            raise TableReadError(
+                f"{place}: timestamps of {part.columns[1]!r} are in {part[TIME].dtype}, those of "
+                f"{frame.columns[1]!r} in {frame[TIME].dtype}; write all in one time zone"
+            )
+        twice = set(part.columns[1:]) & set(frame.columns)
+        if twice:
+            raise TableReadError(
+                f"{place}: {sorted(twice)[0]!r} is in two files; rename one, or put each component "
+                "in a folder of its own"
+            )
+        frame = frame.join(part, on=TIME, how=how, coalesce=True)
+    return frame.sort(TIME)

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from vace_ad.app.timed import joined, timed_frame
+from vace_ad.app.loading import joined, timed_frame
 from vace_ad.detection import Detection
 from vace_ad.errors import InputError
 from vace_ad.frames.spans import Span, read_spans
@@ -53,7 +53,7 @@ def read_asset(folder: Path, labels: Path | None = None, model: Path | None = No
     Without `labels` the files in a folder `label-data` are taken, without `model` `model.json`.
     """
     if not folder.is_dir():
-        raise InputError(f"{folder} is no folder; give the one that holds the CSV files")
+        raise InputError(f"{folder} is not a folder; give the one that holds the CSV files")
     data = next((folder / name for name in TRAINING if (folder / name).is_dir()), folder)
     parts = _sensors(data)
     if not parts:
@@ -114,7 +114,7 @@ def _settings(file: Path) -> dict[str, Any]:
 
 
 def off_condition(text: str) -> str:
-    r"""`component\sensor < 5.0` as a condition of ours."""
+    r"""`component\sensor < 5.0` as a condition of `off`."""
     found = re.fullmatch(r"\s*(.+?)\s*(==|!=|<=|>=|<|>|=)\s*(\S+)\s*", text)
     if found is None:
         raise InputError(

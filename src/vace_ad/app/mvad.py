@@ -17,12 +17,10 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from pydantic.alias_generators import to_camel
 
 from vace_ad.alarms import Event
-from vace_ad.app.loading import load_frame
-from vace_ad.app.timed import TIME, joined, timed_frame
+from vace_ad.app.loading import TIME, joined, load_any, timed_frame
 from vace_ad.detection import Detection
 from vace_ad.detector import VACE
 from vace_ad.errors import InputError
-from vace_ad.frames.read import ReadReport
 from vace_ad.frames.read_options import ReadOptions
 from vace_ad.frames.table import Table
 
@@ -143,8 +141,7 @@ def _variable(file: Path) -> pl.DataFrame:
 
 def table_of(frame: pl.DataFrame, channels: tuple[str, ...] | None = None) -> Table:
     """The table that a detector takes, with a model's channels."""
-    report = ReadReport("table", "table", frame.height, frame.width, "")
-    return load_frame(frame, report, ReadOptions(), channels).table
+    return load_any(frame, ReadOptions(), channels).table
 
 
 def last_frame(request: LastRequest, path: Path) -> pl.DataFrame:

@@ -26,17 +26,17 @@ from vace_ad.atomic import clean_up, whole_folder
 from vace_ad.detection import Detection
 from vace_ad.errors import InputError, VaceError
 from vace_ad.frames.table import Table
+from vace_ad.frames.timestamps import local_time, zoned
 from vace_ad.frames.write import write_frame
-from vace_ad.frames.zones import local_time, zoned
 from vace_ad.settings import option
 
-RUN = "run.json"  # marks a folder as one of ours
+RUN = "run.json"  # marks a folder of results
 
 
 def check_out(out: Path, inputs: Iterable[str] = ()) -> None:
     """Refuse a place where results cannot go, before any work is done.
 
-    `inputs` are the tables that are read: results that replace them would be their end.
+    `inputs` are the tables that are read, which results must not replace.
     """
     clean_up(Path(os.path.realpath(out)).parent)
     if out.exists() and not out.is_dir():
@@ -67,9 +67,9 @@ def results_folder(out: Path) -> Iterator[Path]:
 
 @contextmanager
 def writing(place: str) -> Iterator[None]:
-    """Turn the ways in which writing fails into one sentence.
+    """Turn the errors of writing into one clear message.
 
-    polars and safetensors report what the system said inside errors of their own.
+    polars and safetensors wrap the errors of the system in their own.
     """
     try:
         yield
@@ -103,7 +103,7 @@ def score_frame(table: Table, found: Detection, zone: str | None = None) -> pl.D
 def event_frame(events: Sequence[Event], zone: str | None = None) -> pl.DataFrame:
     """Events as a table, their times in their zone."""
     columns = event_columns(events)
-    for name in ("start_time", "end_time", "peak_time", "alarm_time"):
+    for name in _TIMES:
         if name in columns:
             columns[name] = zoned(name, columns[name], zone)
     return pl.DataFrame(columns).with_columns(pl.col(pl.Float64).fill_nan(None))
@@ -126,7 +126,7 @@ def write_tables(
 
 
 def write_run(folder: Path, facts: dict[str, Any]) -> None:
-    """Write how the results came about."""
+    """Write run.json: how the results were made."""
     text = json.dumps(plain({**facts, "versions": versions()}), indent=2, allow_nan=False)
     (folder / RUN).write_text(text + "\n", encoding="utf-8")
 
@@ -144,41 +144,45 @@ def versions() -> dict[str, str]:
     return found
 
 
+_TIMES = ("start_time", "end_time", "peak_time", "alarm_time")
+_FIELDS = (
+    *("kind", "start", "end", "peak", *_TIMES, "score", "ratio", "unit_score", "severity"),
+    *("level", "probability", "probability_upper", "normal_rows", "signal", "conditions"),
+    *("shares", "components", "readings", "partner", "lasting"),
+)
+
+
 def event_record(event: Event, zone: str | None = None) -> dict[str, Any]:
-    """An event for programs, its times in their zone."""
-    times = {
-        name: None if value is None else iso_time(value, zone)
-        for name in ("start_time", "end_time", "peak_time", "alarm_time")
-        for value in (getattr(event, name),)
-    }
-    return {
-        "kind": event.kind,
-        "start": event.start,
-        "end": event.end,
-        "peak": event.peak,
-        **times,
-        "score": event.score,
-        "ratio": event.ratio,
-        "unit_score": event.unit_score,
-        "severity": event.severity,
-        "level": event.level,
-        "probability": event.probability,
-        "probability_upper": event.probability_upper,
-        "normal_rows": event.normal_rows,
-        "signal": event.signal,
-        "conditions": event.conditions,
-        "shares": dict(event.shares),
-        "components": dict(event.components),
-        "readings": [reading._asdict() for reading in event.readings],
-        "partner": event.partner,
-        "lasting": event.lasting,
-    }
+    """An event for JSON, its times in their zone."""
+    record = {name: getattr(event, name) for name in _FIELDS}
+    for name in _TIMES:
+        record[name] = None if record[name] is None else iso_time(record[name], zone)
+    record["shares"], record["components"] = dict(event.shares), dict(event.components)
+    record["readings"] = [reading._asdict() for reading in event.readings]
+    return record
 
 
 def iso_time(time: np.datetime64, zone: str | None) -> str:
     """A time in ISO 8601: local with its offset where the zone is known, else as it stands."""
     local, offset = local_time(time, zone)
     return str(local).removesuffix(".000000000") + offset
+
+
+def nanoseconds(stamp: str) -> int:
+    """Nanoseconds since 1970 of a time that `iso_time` wrote."""
+    clock, offset = split_offset(stamp)
+    count = int(np.datetime64(clock, "ns").astype(np.int64))
+    if not offset:
+        return count
+    minutes = int(offset[1:3]) * 60 + int(offset[4:])
+    return count - (minutes if offset[0] == "+" else -minutes) * 60 * 10**9
+
+
+def split_offset(stamp: str) -> tuple[str, str]:
+    """An ISO time and the offset from UTC at its end, empty where there is none."""
+    if len(stamp) > 6 and stamp[-6] in "+-" and stamp[-3] == ":":
+        return stamp[:-6], stamp[-6:]
+    return stamp, ""
 
 
 def plain(value: Any) -> Any:

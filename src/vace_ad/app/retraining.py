@@ -1,4 +1,4 @@
-"""A newer model of recent rows, taken only where it is not worse than the present one."""
+"""Retraining: a model of recent rows, used only if it is not worse than the current one."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from vace_ad.app.versions import Version, Versions
 from vace_ad.detector import VACE
 from vace_ad.errors import TooShortError
 from vace_ad.frames.spans import Span, rows_of
-from vace_ad.frames.zones import time_words
+from vace_ad.frames.timestamps import time_words
 from vace_ad.progress import Progress, silent
 
 if TYPE_CHECKING:
@@ -29,13 +29,13 @@ class Worth(NamedTuple):
 
     @property
     def words(self) -> str:
-        """In a few words."""
+        """The evaluation for display."""
         faults = f"{self.found} of {self.faults} faults found, " if self.faults else ""
         return f"{faults}{self.false_alarms} false alarms"
 
 
 class Comparison(NamedTuple):
-    """Two models on the same rows, and the version that the new one became."""
+    """Both models on the same rows, and the version of the new one."""
 
     present: Worth
     new: Worth
@@ -92,7 +92,7 @@ def retrain(
 def _worth(
     detector: VACE, table: Table, first: int, faults: Sequence[Span], budget: Budget
 ) -> Worth:
-    """What a model finds in the last rows; those before only warm it up."""
+    """Evaluate a model on the last rows; the rows before serve as warm-up."""
     found = detector.detect(table, budget=budget, first=first).anomalies
     ranges = rows_of(faults, table.time, table.zone) if faults else []
     ranges = [(a, b) for a, b in ranges if b > first and a < b]

@@ -1,6 +1,6 @@
 """One run: from a table to events and result files.
 
-The detector is met here and in `training` only.
+Only this module and `training_rows` use the detector.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from vace_ad.config import VACEConfig
 from vace_ad.detection import Detection
 from vace_ad.detector import VACE
 from vace_ad.frames.spans import rows_of
+from vace_ad.frames.timestamps import time_words
 from vace_ad.frames.write import is_formula
-from vace_ad.frames.zones import time_words
 from vace_ad.progress import Progress, silent
 from vace_ad.report import write_report
 from vace_ad.version import __version__
 from vace_ad.views.report import report_data
-from vace_ad.wording import plural
+from vace_ad.wording import listed, plural
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Alarming:
 
 @dataclass(frozen=True)
 class Run:
-    """What a table, a detector and a budget gave."""
+    """The results of a detector on a table under a budget."""
 
     loaded: Loaded
     detector: VACE
@@ -52,12 +52,12 @@ class Run:
     rules: Rules
     training: TrainingRows
     notes: list[str]
-    command: str = ""  # what to type to run it again
+    command: str = ""  # the command that runs it again
     started: float = field(default_factory=time.perf_counter)
 
     @cached_property
     def forewarning(self) -> Forewarning | None:
-        """What events were worth against the labels; None without labels."""
+        """How the events compare with the labels; None without labels."""
         table, faults, first = self.loaded.table, self.loaded.faults, self.training.rows or 0
         if not faults:
             return None
@@ -72,7 +72,7 @@ class Run:
         return forewarning(table.time, rows, alarms, codes=codes, judged=judged)
 
     def record(self) -> dict[str, Any]:
-        """The run for programs."""
+        """The run for JSON."""
         source, table = self.loaded.source, self.loaded.table
         geometry = self.detector.geometry_
         return {
@@ -153,17 +153,15 @@ def detect_with(
 
 
 def _accepted_note(found: Detection, zone: str | None) -> list[str]:
-    """What looked like something that a person called normal, for the report."""
+    """A note on stretches that feedback has accepted as normal."""
     if not found.accepted:
         return []
     when = [
         f"row {one.start:,}" if one.start_time is None else time_words(one.start_time, zone)
         for one in found.accepted
     ]
-    first = ", ".join(when[:5])
-    more = f" and {len(when) - 5} more" if len(when) > 5 else ""
     made = plural(len(when), "stretch", "stretches")
-    return [f"{made} made no event, accepted as normal by feedback: {first}{more}"]
+    return [f"{made} made no event, accepted as normal by feedback: {listed(when)}"]
 
 
 def write_results(

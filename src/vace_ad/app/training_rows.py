@@ -16,17 +16,20 @@ from vace_ad.detector import VACE
 from vace_ad.errors import ConfigError, InputError, TooShortError, VaceWarning
 from vace_ad.frames.read_options import ReadOptions, TrainingOptions
 from vace_ad.frames.segments import missing_cells, run_edges
+from vace_ad.frames.spans import parse_range
 from vace_ad.frames.table import Table
+from vace_ad.frames.time import no_time
 from vace_ad.frames.timestamps import moment
 from vace_ad.progress import Progress
 from vace_ad.settings import option
+from vace_ad.wording import listed
 
 DEFAULT_SHARE = 0.3
 
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """What a detector learns from."""
+    """The rows that a detector is fitted on."""
 
     tables: Sequence[Loaded]
     rows: int | None  # the first so many rows of the table; None for all of other tables
@@ -34,7 +37,7 @@ class TrainingRows:
     ranges: Sequence[str] = ()  # of time, in the table itself; then `rows` is None
 
     def record(self) -> dict[str, Any]:
-        """The training rows for programs."""
+        """The training rows for JSON."""
         if self.ranges:
             return {"ranges": list(self.ranges)}
         if self.rows is not None:
@@ -95,22 +98,11 @@ def within(loaded: Loaded, ranges: Sequence[str] = (), skip: Sequence[str] = ())
 def _rows_of(loaded: Loaded, name: str, text: str) -> NDArray[np.bool_]:
     """Rows of `2026-01-01..2026-02-01`, (n,), its end not included; either side may be empty."""
     time = loaded.table.time
-    start, dots, end = (part.strip() for part in text.partition(".."))
     if time is None:
-        raise InputError(
-            f"{option(name)} needs a time column, and none was found; name it with "
-            f"{option('time_column')}"
-        )
-    if not dots or not (start or end):
-        raise ConfigError(
-            f"{option(name, text)}: write FROM..TO, such as 2026-01-01..2026-02-01; one of them "
-            "may be left out"
-        )
-    first = _moment(start, name, loaded.clock.zone) if start else time[0]
-    limit = _moment(end, name, loaded.clock.zone) if end else time[-1] + 1
-    if limit <= first:
-        raise ConfigError(f"{option(name, text)}: it ends before it begins")
-    return np.asarray((time >= first) & (time < limit))
+        raise no_time(option(name))
+    first, limit = parse_range(name, text, loaded.clock.zone, open_ended=True)
+    inside = np.ones(len(time), bool) if first is None else time >= first
+    return np.asarray(inside if limit is None else inside & (time < limit))
 
 
 def _first_rows(loaded: Loaded, config: VACEConfig, ways: TrainingOptions) -> int:
@@ -142,33 +134,25 @@ def _first_rows(loaded: Loaded, config: VACEConfig, ways: TrainingOptions) -> in
 
 def _rows_until(table: Table, until: str, zone: str | None) -> int:
     if table.time is None:
-        raise InputError(
-            f"{option('train_until')} needs a time column, and none was found; name it with "
-            f"{option('time_column')}, or use {option('train_rows')}"
-        )
-    return int(np.searchsorted(table.time, _moment(until, "train_until", zone)))
-
-
-def _moment(text: str, name: str, zone: str | None) -> np.datetime64:
-    """A time that a person wrote, in the zone of the table where it names none."""
-    found = moment(text, zone)
+        raise no_time(option("train_until"))
+    found = moment(until, zone)
     if np.isnat(found):
         raise ConfigError(
-            f"{option(name)} {text!r} is no time; write 2026-03-01 or 2026-03-01T12:00"
+            f"{option('train_until', until)}: not a time; write 2026-03-01 or 2026-03-01T12:00"
         )
-    return found
+    return int(np.searchsorted(table.time, found))
 
 
 def fit_detector(
     config: VACEConfig, training: TrainingRows, progress: Progress
 ) -> tuple[VACE, list[str]]:
-    """Fit a detector; also what the reader should know about the fit."""
+    """Fit a detector; also return notes on the fit."""
     pieces = [piece for part in training.tables for piece in _pieces(part, training.rows)]
     pieces, silent = _without_silent(pieces)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", VaceWarning)
         faults = list(dict.fromkeys(one for part in training.tables for one in part.faults))
-        detector = VACE(**config.to_dict()).fit(pieces, labels=faults, progress=progress)
+        detector = VACE(**config.to_dict()).fit(pieces, labels=faults or None, progress=progress)
     notes = [str(w.message) for w in caught if issubclass(w.category, VaceWarning)]
     for other in caught:
         if not issubclass(other.category, VaceWarning):
@@ -177,7 +161,7 @@ def fit_detector(
 
 
 def training_notes(detector: VACE) -> list[str]:
-    """What a person should know about the rows that a detector learned from, in words."""
+    """Notes on the rows that a detector was fitted on."""
     return [str(note["words"]) for note in detector.facts_.get("training", ())]
 
 
@@ -189,19 +173,17 @@ def _pieces(part: Loaded, rows: int | None) -> list[Table]:
 
 
 def _without_silent(pieces: Sequence[Table]) -> tuple[list[Table], list[str]]:
-    """The pieces without channels that never report in them, such as one that starts later."""
+    """The pieces without channels that have no value in them, such as one that starts later."""
     if not pieces:
         return [], []
     names = pieces[0].names
     silent = np.all([missing_cells(piece.values).all(axis=0) for piece in pieces], axis=0)
     if not silent.any() or silent.all():
         return list(pieces), []
-    kept = np.flatnonzero(~silent)
+    kept = np.flatnonzero(~silent).tolist()
     left = [repr(name) for name, out in zip(names, silent, strict=True) if out]
-    more = f" and {len(left) - 5} more" if len(left) > 5 else ""
     note = (
-        f"left out, since no training row has a value of it: {', '.join(left[:5])}{more}; it can "
-        "be learned once it is there in training"
+        f"left out, since no training row has a value of it: {listed(left)}; it can be learned "
+        "once it is there in training"
     )
-    few = tuple(names[i] for i in kept)
-    return [replace(one, values=one.values[:, kept], names=few) for one in pieces], [note]
+    return [one.select(kept) for one in pieces], [note]

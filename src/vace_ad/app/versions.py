@@ -1,4 +1,4 @@
-"""Versions of a model: kept beside it, each with its training range and what it was worth."""
+"""Versions of a model, kept beside it with their training range and evaluation."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Version:
-    """One model that was in use."""
+    """One version of a model."""
 
     number: int
     digest: str  # of all that shapes its scores
@@ -48,7 +48,7 @@ class Versions:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise ModelFileError(
                 f"{self._index} cannot be read ({type(error).__name__}); remove the folder to "
-                "begin anew, or put the file back"
+                "start over, or restore the file"
             ) from error
 
     @property

@@ -1,4 +1,4 @@
-"""`vace demo`: find the faults of a simulated plant, and say how well."""
+"""`vace demo`: find the faults of a simulated plant, and evaluate the result."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def _print_events(output: Output, plant: Plant, events: Sequence[Event]) -> None
     """What was found, when, how strong, and which fault it was; then what was missed."""
     from rich.table import Table as Printed
 
-    from vace_ad.frames.zones import time_words
+    from vace_ad.frames.timestamps import time_words
 
     printed = Printed(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for name in ("from", "to", "severity", "fault", "sensor at fault", "sensors blamed"):

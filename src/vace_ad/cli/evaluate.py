@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vace_ad.frames.spans import Span
-    from vace_ad.metrics import Operating
 
 
 @parameters
@@ -44,11 +43,8 @@ def evaluate_command(
 
     vace evaluate plant.csv --model plant.vace --labels faults.csv --budget "1 per week"
     """
-    import numpy as np
-
     from vace_ad.app.results import plain
     from vace_ad.cli.output import forewarning_words
-    from vace_ad.frames.segments import run_edges
     from vace_ad.metrics import evaluate, forewarning, operational
 
     asked.refuse_clashes()
@@ -59,37 +55,26 @@ def evaluate_command(
     table = _read(path, needed, asked.drop_missing)
     rows, source = _window(table, asked, [asked.label_column, *needed])
 
-    alarms: list[tuple[int, int, int]] | None = None
     if faults:
         labels, time, ranges = _stretches(table, faults)
     else:
         labels = _labels(table, asked.label_column, asked.labels_file)
-    predictions: NDArray[Any] | None = None
-    counted: Operating | None = None
-    rule = "best threshold for each measure"
     if asked.model is not None:
         judged = operate.judge_model(path, labels, asked)
-        scores, predictions, rule = judged.scores, judged.predictions, judged.words
-        counted, alarms = judged.counted, judged.alarms
     else:
-        scores, column = _numbers(table, asked.score_column), asked.prediction_column
-        if column is not None:
-            predictions, rule = _numbers(table, column), f"column {column!r}"
-        elif asked.threshold is not None:
-            predictions, rule = scores > asked.threshold, f"score above {asked.threshold:g}"
-        if predictions is not None:
-            counted = operate.judge_predictions(labels, predictions, asked)
-            edges = run_edges(np.asarray(predictions) == 1).tolist()
-            alarms = [(start, end, start) for start, end in edges]
+        column = asked.prediction_column
+        given = None if column is None else _numbers(table, column)
+        judged = operate.judge_columns(_numbers(table, asked.score_column), given, labels, asked)
+    predictions, counted = judged.predictions, judged.counted
     warned = None
-    if faults and alarms is not None:
-        warned = forewarning(time, ranges, alarms, codes=[one.code for one in faults])
+    if faults and predictions is not None:
+        warned = forewarning(time, ranges, judged.alarms, codes=[one.code for one in faults])
     result = {
         "rows": table.height,
         "window": rows,
         "window_from": source,
-        "predictions": rule,
-        "measures": evaluate(labels, scores, window=rows, predictions=predictions),
+        "predictions": judged.words,
+        "measures": evaluate(labels, judged.scores, window=rows, predictions=predictions),
         "operation": None
         if predictions is None
         else asdict(operational(labels, predictions, asked.step_seconds)),
@@ -221,23 +206,15 @@ def _print(result: dict[str, Any], operating: dict[str, str]) -> None:
     console = Console()
     console.print(f"{result['rows']:,} rows; window {result['window']} ({result['window_from']})")
     console.print(f"predictions: {result['predictions']}")
-    table = Table()
-    table.add_column("measure")
-    table.add_column("value", justify="right")
-    for name, value in result["measures"].items():
-        table.add_row(name, f"{value:.4f}")
-    console.print(table)
-    if result["operation"] is None:
-        return
-
-    for title, words in (
-        ("in operation, row by row", _in_words(result["operation"])),
-        ("alarms, within 48 rows", operating),
-    ):
+    tables = {"measure": {name: f"{value:.4f}" for name, value in result["measures"].items()}}
+    if result["operation"] is not None:
+        tables["in operation, row by row"] = _in_words(result["operation"])
+        tables["alarms, within 48 rows"] = operating
+    for title, lines in tables.items():
         table = Table()
         table.add_column(title)
         table.add_column("value", justify="right")
-        for name, value in words.items():
+        for name, value in lines.items():
             table.add_row(name, value)
         console.print(table)
 

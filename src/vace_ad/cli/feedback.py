@@ -26,7 +26,7 @@ Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace
 
 @dataclass(frozen=True)
 class FeedbackOptions:
-    """What a person says of an event, or asks of what was said."""
+    """A verdict on an event, or a question about earlier verdicts."""
 
     normal: tuple[str, str] | None = setting(
         None, "Mark this range of times or rows as normal.", "START END", panel=_SAY
@@ -158,9 +158,9 @@ def update_command(
 
 
 def _exported(active: Sequence[Verdict], file: Path) -> str:
-    """Write the faults that have a time as labels; what was done, in words."""
+    """Write the faults that have a time as labels; return a summary."""
     from vace_ad.app.results import writing
-    from vace_ad.atomic import whole_file
+    from vace_ad.atomic import write_text
     from vace_ad.frames.spans import Span, span_rows
 
     faults = [one for one in active if one.verdict == "fault"]
@@ -171,8 +171,8 @@ def _exported(active: Sequence[Verdict], file: Path) -> str:
     ]
     if not spans:
         raise FeedbackError("no fault with a time was said, so there is nothing to export")
-    with writing(str(file)), whole_file(file) as draft:
-        draft.write_text(span_rows(spans), "utf-8")
+    with writing(str(file)):
+        write_text(file, span_rows(spans))
     left = f"; {len(faults) - len(spans)} without a time left out" * (len(spans) < len(faults))
     return f"{file}: {len(spans)} faults{left}"
 
@@ -191,7 +191,10 @@ def _range(pair: tuple[str, str], zone: str | None) -> tuple[Any, Any]:
 
 def _event(place: str) -> tuple[Any, str | None]:
     """An event of a run, counted from 1, and the table of the run."""
+    import numpy as np
+
     from vace_ad.alarms import Event
+    from vace_ad.app.results import nanoseconds
 
     name, _, number = place.rpartition("#")
     path = Path(name)
@@ -203,7 +206,10 @@ def _event(place: str) -> tuple[Any, str | None]:
         if one is None:
             raise IndexError
         ratio = one.get("ratio")
-        start, end = (one[key] and _utc(one[key]) for key in ("start_time", "end_time"))
+        start, end = (
+            one[key] and np.datetime64(nanoseconds(one[key]), "ns")
+            for key in ("start_time", "end_time")
+        )
         event = Event(
             int(one["start"]),
             int(one["end"]),
@@ -221,15 +227,3 @@ def _event(place: str) -> tuple[Any, str | None]:
         raise FeedbackError(f"--events {place}: the run has {len(found)} events") from None
     source = run.get("input", {}).get("source")
     return event, source if isinstance(source, str) and Path(source).is_file() else None
-
-
-def _utc(text: str) -> Any:
-    """A time of a run, with its offset or without, as it stands in the table."""
-    from datetime import UTC, datetime
-
-    import numpy as np
-
-    moment = datetime.fromisoformat(text[:26] + text[29:] if len(text) > 26 else text)
-    if moment.tzinfo is None:
-        return np.datetime64(text, "ns")
-    return np.datetime64(moment.astimezone(UTC).replace(tzinfo=None), "ns")

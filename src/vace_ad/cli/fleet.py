@@ -18,7 +18,7 @@ from vace_ad.cli.options import (
 from vace_ad.cli.output import Output, command_line
 from vace_ad.errors import ConfigError
 from vace_ad.frames.read_options import TrainingOptions, names_of
-from vace_ad.wording import plain_text, plural
+from vace_ad.wording import listed, plain_text, plural
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,7 +41,7 @@ def detect_fleet(
     results: ResultOptions,
     output: Output,
 ) -> None:
-    """Find the events of every machine; say and write the overview."""
+    """Find the events of every machine; print and write the overview."""
     from vace_ad.fleet.fleet import Fleet
     from vace_ad.fleet.overview import incident_frame, overview_frame, write_overview
 
@@ -110,7 +110,7 @@ def fit_fleet(
     fleet: FleetOptions,
     output: Output,
 ) -> None:
-    """Learn a model for each machine or group, and the shared one."""
+    """Fit a model for each machine or group, and the shared one."""
     with output.progress() as progress:
         new = _fleet(how, config, fleet)
         run = new.fit(paths, folder=fleet.models, progress=progress).run_
@@ -147,7 +147,7 @@ def _cluster(fleet: FleetOptions) -> str | None:
 
 
 def budget_words(alarming: Alarming) -> str:
-    """The fleet's budget for people."""
+    """The budget of the fleet for display."""
     budget = alarming.budget
     each = budget.per in ("threshold", "share")
     return f"{budget.words} {'on each machine' if each else 'over all machines'}"
@@ -171,14 +171,13 @@ def _incidents(run: FleetRun, output: Output) -> None:
 
     lines = []
     for number, one in enumerate(run.incidents[:_SHOWN], 1):
-        more = f" and {len(one.machines) - 3:,} more" if len(one.machines) > 3 else ""
         lines.append(
             [
                 str(number),
                 short_time(one.start),
                 f"{one.severity:.0f}",
                 f"{len(one.machines):,}",
-                ", ".join(one.machines[:3]) + more,
+                listed(one.machines, 3),
                 ", ".join(one.sensors[:2]),
             ]
         )

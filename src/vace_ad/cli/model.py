@@ -195,7 +195,7 @@ def _one_of(model: Path | None, fleet: opt.FleetOptions, how: opt.TableOptions) 
 
 
 def existing(model: Path) -> Path:
-    """The file of a model; refuses what is none."""
+    """The file of a model; refuses a path that is not a file."""
     if not model.is_file():
         raise ModelFileError(
             f"{model} {'is a folder' if model.is_dir() else 'does not exist'}; give a model file "
@@ -205,7 +205,7 @@ def existing(model: Path) -> Path:
 
 
 def check_target(model: Path) -> None:
-    """Refuse a place where no model can go: best before any work is done."""
+    """Refuse a place where no model can be written; called before any work is done."""
     from vace_ad.model import KIND
     from vace_ad.tensor_file import is_kind
 
@@ -213,13 +213,13 @@ def check_target(model: Path) -> None:
         raise VaceError(f"the folder of {model} does not exist; create it, or give another place")
     if model.is_file() and model.stat().st_size and not is_kind(model, KIND):
         raise VaceError(
-            f"{model} exists and is no model, so it is not overwritten; give another name, "
+            f"{model} exists and is not a model, so it is not overwritten; give another name, "
             f"*{_SUFFIX}"
         )
 
 
 def save(detector: VACE, model: Path) -> None:
-    """Write a model, or say in a sentence why not."""
+    """Write a model, or raise one clear error."""
     from vace_ad.app.results import writing
 
     check_target(model)
@@ -228,7 +228,7 @@ def save(detector: VACE, model: Path) -> None:
 
 
 def _describe(detector: VACE, output: Output) -> None:
-    """Print what is worth knowing about a fitted detector."""
+    """Print a summary of a fitted detector."""
     from vace_ad.frames.time import duration_words
     from vace_ad.views.detector_repr import facts as learned
 

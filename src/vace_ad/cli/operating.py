@@ -1,16 +1,17 @@
-"""What `vace evaluate` is asked, and operating measures: from predictions, or from a model."""
+"""Options of `vace evaluate`, and operating measures of predictions or of a model."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vace_ad.errors import InputError
 from vace_ad.settings import setting
+from vace_ad.wording import listed
 
 if TYPE_CHECKING:
-    import numpy as np
     from numpy.typing import NDArray
 
     from vace_ad.alarms import Budget
@@ -22,7 +23,7 @@ _OPERATING = "Operating measures"
 
 @dataclass(frozen=True)
 class EvaluateOptions:
-    """What is measured against what."""
+    """What is evaluated, and against what."""
 
     label_column: str = setting("label", "Column of labels, 1 = anomalous, 0 = normal.")
     score_column: str = setting("score", "Column of scores, high = anomalous.")
@@ -99,18 +100,18 @@ class EvaluateOptions:
 
 
 @dataclass(frozen=True)
-class ModelResult:
-    """What a model said of labelled rows."""
+class Judged:
+    """Scores and alarms on labelled rows, of a model or of columns."""
 
-    scores: NDArray[np.float64]  # (n_rows,), finite
-    predictions: NDArray[np.int8]  # (n_rows,)
-    counted: Operating
-    words: str  # what the predictions are
-    alarms: list[tuple[int, int, int]]  # rows [start, end) of events, and the row that raised each
+    scores: NDArray[Any]  # (n_rows,), finite
+    words: str = "best threshold for each measure"  # what the predictions are
+    predictions: NDArray[Any] | None = None  # (n_rows,)
+    counted: Operating | None = None
+    alarms: Sequence[tuple[int, int, int]] = ()  # rows [start, end) of events, and of each alarm
 
 
-def judge_model(path: Path, labels: NDArray[Any], asked: EvaluateOptions) -> ModelResult:
-    """Score and alarm by a model: its scores, its events, and what they were worth."""
+def judge_model(path: Path, labels: NDArray[Any], asked: EvaluateOptions) -> Judged:
+    """Score rows with a model, and evaluate its events."""
     import numpy as np
 
     from vace_ad.alarms import Budget
@@ -141,7 +142,7 @@ def judge_model(path: Path, labels: NDArray[Any], asked: EvaluateOptions) -> Mod
         (one.start, one.end, one.start if one.alarm is None else one.alarm)
         for one in found.anomalies
     ]
-    return ModelResult(scores, found.predictions, counted, words, alarms)
+    return Judged(scores, words, found.predictions, counted, alarms)
 
 
 def past_faults(file: Path | None, column: str) -> list[Span]:
@@ -154,26 +155,35 @@ def past_faults(file: Path | None, column: str) -> list[Span]:
         with file.open(encoding="utf-8-sig") as lines:
             names = lines.readline().replace(";", ",").replace('"', "").strip().split(",")
     except (OSError, UnicodeDecodeError):
-        return []  # who reads it says what is wrong
+        return []  # the reader reports what is wrong
     return [] if column in [name.strip() for name in names] else read_spans(file)
 
 
-def judge_predictions(
-    labels: NDArray[Any], predictions: NDArray[Any], asked: EvaluateOptions
-) -> Operating:
-    """Runs of predicted rows as events."""
+def judge_columns(
+    scores: NDArray[Any],
+    predictions: NDArray[Any] | None,
+    labels: NDArray[Any],
+    asked: EvaluateOptions,
+) -> Judged:
+    """Evaluate given predictions, or those of a threshold; runs of predicted rows are events."""
     import numpy as np
 
+    from vace_ad.frames.segments import run_edges
     from vace_ad.metrics import operating
-    from vace_ad.metrics.events import find_events
 
+    words = f"column {asked.prediction_column!r}"
+    if predictions is None:
+        if asked.threshold is None:
+            return Judged(scores)
+        predictions, words = scores > asked.threshold, f"score above {asked.threshold:g}"
     rate = None if asked.budget is None else _rate(asked.budget, asked.step_seconds)
-    events = np.stack(find_events(np.asarray(predictions) == 1), axis=1)
-    return operating(labels, [(start, end) for start, end in events.tolist()], rate=rate)
+    edges = run_edges(np.asarray(predictions) == 1).tolist()
+    counted = operating(labels, edges, rate=rate)
+    return Judged(scores, words, predictions, counted, [(a, b, a) for a, b in edges])
 
 
 def in_words(counted: Operating) -> dict[str, str]:
-    """The measures as a person reads them; what could not be measured is left out."""
+    """The measures for display; what could not be measured is left out."""
     from vace_ad.metrics.operating import EARLY, PLACES
 
     found = counted.summary()
@@ -226,6 +236,6 @@ def _causes_of(
     if len(causes) == 1:
         return next(iter(causes.values()))
     raise InputError(
-        f"{file} has no causes of {path.name!r}, only of {', '.join(map(repr, list(causes)[:3]))}"
-        f"{', …' if len(causes) > 3 else ''}; name the entry like the table"
+        f"{file} has no causes of {path.name!r}, only of {listed([*map(repr, causes)], 3)}; name "
+        "the entry like the table"
     )

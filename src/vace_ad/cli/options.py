@@ -83,7 +83,7 @@ class AlarmOptions:
     )
 
     def alarming(self) -> Alarming:
-        """The one budget that was given or the default, with the rules; nonsense is refused."""
+        """The one budget that was given or the default, with the rules; both are checked."""
         from vace_ad.alarms import Budget, Rules
         from vace_ad.app.run import Alarming
         from vace_ad.frames.timestamps import parse_duration
@@ -202,7 +202,7 @@ class DetectorOptions:
         return VACEConfig.from_preset(self.preset, **chosen)
 
     def planned(self) -> dict[str, Any]:
-        """What a model takes also after its fit, if given: windows of maintenance, holidays."""
+        """Settings that may be given again after the fit: maintenance windows, holidays."""
         from vace_ad.frames.calendar import calendar_entries
         from vace_ad.frames.spans import read_spans
 
@@ -230,7 +230,7 @@ def _value(text: str) -> Any:
 
 
 class Where(StrEnum):
-    """Where machines are worked on."""
+    """Where machines are processed."""
 
     local = "local"
     ray = "ray"
@@ -238,7 +238,7 @@ class Where(StrEnum):
 
 @dataclass(frozen=True)
 class FleetOptions:
-    """How many machines are worked on, and where."""
+    """How many machines are processed at a time, and where."""
 
     shared: bool = setting(False, "Fit one model for all machines.", panel=_FLEET)
     group: str | None = setting(
@@ -250,7 +250,7 @@ class FleetOptions:
     models: Path | None = setting(
         None, "Folder that holds one model for each machine.", panel=_FLEET
     )
-    jobs: int = setting(1, "Number of machines worked on at the same time.", panel=_FLEET)
+    jobs: int = setting(1, "Number of machines processed at the same time.", panel=_FLEET)
     engine: Where = setting(
         Where.local,
         "Where to compute. local: processes on this machine; ray: a Ray cluster.",
@@ -261,7 +261,7 @@ class FleetOptions:
     )
 
     def refuse_without_by(self) -> None:
-        """They mean nothing for one table."""
+        """Refuse options that apply to several machines only."""
         for name in ("shared", "group", "address"):
             if getattr(self, name):
                 raise ConfigError(f"--{name} needs --by; say which column names the machine")

@@ -18,7 +18,7 @@ import typer
 from vace_ad.cli.options import EVENTS_FOUND, OutputOptions, ResultOptions
 from vace_ad.errors import ConfigError, InputError, needs
 from vace_ad.progress import Progress, silent, terminal_bars
-from vace_ad.wording import plain_text, plural
+from vace_ad.wording import plain_text, plural, rarity
 
 if TYPE_CHECKING:
     import numpy as np
@@ -36,7 +36,7 @@ _MOST_EVENTS = 20  # rows of the table on a terminal
 
 
 class Output:
-    """Says things in the way that was asked for: to people, to programs, or not at all."""
+    """Prints results as text, as JSON, or not at all."""
 
     def __init__(self, *, as_json: bool, quiet: bool) -> None:
         from rich.console import Console
@@ -51,23 +51,23 @@ class Output:
 
     @classmethod
     def of(cls, options: OutputOptions, *, quiet: bool = False) -> Output:
-        """As the options of a command say."""
+        """By the options of a command."""
         return cls(as_json=options.as_json, quiet=options.quiet or quiet)
 
     def say(self, text: str, style: str | None = None) -> None:
-        """Print a line for people."""
+        """Print a line of text."""
         text = plain_text(text)
         self.console.print(text, style=style, markup=False, emoji=False)
 
     def notes(self, notes: Sequence[str]) -> None:
-        """Print what the reader should know."""
+        """Print notes."""
         for note in notes:
             told = plain_text(f"  note: {note}")
             for line in wrap(told, self.console.width, subsequent_indent=" " * 8):
                 self.say(line, "yellow")
 
     def json(self, answer: dict[str, Any]) -> None:
-        """Print the answer for programs, if they asked."""
+        """Print the result as JSON, if that was asked for."""
         if self.as_json:
             from vace_ad.app.results import plain
 
@@ -170,8 +170,7 @@ def _urgency(event: Event) -> float:
 
 def _cells(number: int, event: Event, step: int | None, named: int, zone: str | None) -> list[str]:
     from vace_ad.frames.time import duration_words
-    from vace_ad.frames.zones import time_words
-    from vace_ad.report.formatting import rarity
+    from vace_ad.frames.timestamps import time_words
 
     start = str(event.start) if event.start_time is None else time_words(event.start_time, zone)
     lasts = plural(event.rows, "row")
@@ -189,7 +188,7 @@ def _cells(number: int, event: Event, step: int | None, named: int, zone: str | 
 
 
 def _facts(event: Event, units: Mapping[str, str]) -> list[str]:
-    """The first suspect at the peak against what was expected, and what else there is to say."""
+    """The first suspect at the peak with its expected range, and further remarks."""
     from vace_ad.alarms.events import BECAME_NORMAL, pair_words, reading_words
 
     facts = [reading_words(one, units.get(one.channel, "")) for one in event.readings[:1]]
@@ -197,7 +196,7 @@ def _facts(event: Event, units: Mapping[str, str]) -> list[str]:
 
 
 def check_excel(results: ResultOptions, how: ReadOptions) -> None:
-    """Refuse --excel where it could not be followed, before any work is done."""
+    """Refuse --excel where it cannot be used, before any work is done."""
     if not results.excel:
         return
     if results.out is None:
@@ -209,12 +208,12 @@ def check_excel(results: ResultOptions, how: ReadOptions) -> None:
 
 
 def command_line() -> str:
-    """What to type to run this again."""
+    """The command that runs this again."""
     return shlex.join(["vace", *sys.argv[1:]])
 
 
 def finish(run: Run, results: ResultOptions, output: Output) -> None:
-    """Say and write everything about a run; leave with its exit status."""
+    """Print and write the results of a run; exit with its status."""
     from vace_ad.app.run import write_results
 
     out = results.out
@@ -222,7 +221,8 @@ def finish(run: Run, results: ResultOptions, output: Output) -> None:
         with output.progress() as progress:
             write_results(run, out, results.score_format.value, progress, excel=results.excel)
     _say_run(run, out, output)
-    output.json({**run.record(), "out": None if out is None else str(out)})
+    if output.as_json:
+        output.json({**run.record(), "out": None if out is None else str(out)})
     if run.found.events and results.fail_on_events:
         raise typer.Exit(EVENTS_FOUND)
 
@@ -247,7 +247,7 @@ def write_scores(place: str, run: Run) -> None:
 
 
 def say_data(facts: Mapping[str, Any], output: Output, most: int = 3) -> None:
-    """The verdict on the training data, and the sensors that are not good."""
+    """Print the grade of the training data, and the sensors that are not good."""
     data = facts.get("data")
     if data is None:
         return
@@ -273,7 +273,7 @@ def idle_words(stretches: Sequence[Stretch]) -> str:
 
 
 def forewarning_words(found: Forewarning) -> str:
-    """What events were worth against labels."""
+    """How the events compare with labels."""
     from vace_ad.frames.time import duration_words
 
     words = f"labels: {found.found} of {len(found.faults)} faults found"
@@ -289,7 +289,7 @@ def forewarning_words(found: Forewarning) -> str:
 def _say_run(run: Run, out: Path | None, output: Output) -> None:
     from vace_ad.alarms.events import found_words
     from vace_ad.frames.time import duration_words
-    from vace_ad.frames.zones import time_words, zone_words
+    from vace_ad.frames.timestamps import time_words, zone_words
 
     table, clock, found = run.loaded.table, run.loaded.clock, run.found
     name = Path(run.loaded.source.source).name

@@ -1,4 +1,4 @@
-"""`vace retrain` and `vace models`: a newer model where it is not worse, and the way back."""
+"""`vace retrain` and `vace models`: replace a model by a newer one, and return to earlier ones."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The machines of a fleet: which there are, and each one's rows in files of its own.
+"""The machines of a fleet: which there are, each one's rows in files of its own, and its result.
 
 Where paths name the machines, their files are used as they are. Else every file is read once,
 piece by piece, and its rows are sorted into a file for each machine; a fleet is never in memory
@@ -14,17 +14,25 @@ import shutil
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import polars as pl
 
-from vace_ad.app.loading import BY_FILE, by_file, read_frame, refuse_no_key, with_keys
-from vace_ad.atomic import whole_file
+from vace_ad.app.loading import read_frame
+from vace_ad.atomic import write_text
 from vace_ad.errors import InputError
 from vace_ad.frames.read_options import ReadOptions, names_of
-from vace_ad.frames.sources import TableSource, find_sources
+from vace_ad.frames.sources import (
+    BY_FILE,
+    TableSource,
+    by_file,
+    find_sources,
+    refuse_no_key,
+    with_keys,
+)
 
 JOINT = " / "  # between the keys of one machine
+Status = Literal["ok", "borrowed", "short", "failed"]
 _INDEX = "machines.json"
 _PIECE = 4_000_000  # cells of a Parquet file that are sorted at a time
 
@@ -39,6 +47,55 @@ class Machine:
     sorted: bool = False  # parts are ours: typed, with the keys left out
     keys: tuple[str, ...] = ()  # the values of the columns that name it
     frame: pl.DataFrame | None = field(default=None, repr=False, compare=False)  # its rows, if here
+
+
+@dataclass(frozen=True)
+class MachineRow:
+    """The result of one machine, a row of the results file."""
+
+    machine: str  # its keys, joined by " / "
+    status: Status  # borrowed: with the shared model; short: too few rows for a model of its own
+    folder: str | None = None  # of its own results, inside the run's
+    error: str | None = None
+    rows: int = 0
+    channels: int = 0
+    threshold: float | None = None
+    zone: str | None = None
+    events: tuple[dict[str, Any], ...] = ()  # app.results.event_record, and the height of each
+    notes: tuple[str, ...] = ()
+    seconds: float = 0.0
+    bar: float = 1.0  # evidence over its limit that its part of the budget asks for
+    allowed: float = 0.0  # events that its part of the budget allows in its rows
+    until: str | None = None  # the time of its last row
+    patience: int | None = None  # nanoseconds without rows after which there is no data
+    peaks: tuple[float, ...] = ()  # the highest evidence over its limit of stretches of its rows
+
+    @property
+    def key(self) -> str:
+        """The machine, under which the row is stored."""
+        return self.machine
+
+    @property
+    def anomalies(self) -> list[dict[str, Any]]:
+        """The anomalies among the events."""
+        return [event for event in self.events if event["kind"] == "anomaly"]
+
+    @property
+    def severity(self) -> float:
+        """Of its worst event; -1 where there is none."""
+        return max((event["severity"] or 0.0 for event in self.anomalies), default=-1.0)
+
+    def to_json(self) -> str:
+        """One line of JSON, without its end."""
+        return json.dumps(asdict(self), allow_nan=False)
+
+    @classmethod
+    def from_json(cls, line: str | bytes) -> MachineRow:
+        """Read a row from its line."""
+        fields: dict[str, Any] = json.loads(line)
+        for name in ("events", "notes", "peaks"):
+            fields[name] = tuple(fields[name])
+        return cls(**fields)
 
 
 def find_entities(
@@ -63,8 +120,7 @@ def find_entities(
     entities, notes = _sort_rows(sources, how, by, folder)
     refuse_no_key([one.rows or 0 for one in entities], by)
     content = {"print": print_of, "notes": notes, "machines": [asdict(one) for one in entities]}
-    with whole_file(folder / _INDEX) as draft:
-        draft.write_text(json.dumps(content))
+    write_text(folder / _INDEX, json.dumps(content))
     return entities, notes
 
 
@@ -138,7 +194,7 @@ def _sort_rows(
             frame, more = with_keys(piece, by)
             notes |= dict.fromkeys([*said, *more])
             groups = frame.partition_by(by, as_dict=True, include_key=False)
-            # Refused before a hundred thousand files are written where no key was meant.
+            # Before many thousand files are written for a column that is not a key.
             refuse_no_key([group.height for group in groups.values()], by)
             for keys, group in groups.items():
                 name = JOINT.join(map(str, keys))

@@ -15,17 +15,17 @@ from typing import Any, Protocol
 
 import polars as pl
 
-from vace_ad.app.loading import refuse_no_key
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.fleet.entities import Machine, machines_in
 from vace_ad.fleet.task import Outcome, Task, compute, failures
+from vace_ad.frames.sources import refuse_no_key
 
 
 class AnyExecutor(Protocol):
-    """Something that does tasks."""
+    """Runs tasks."""
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Outcome]]:
-        """Yield each task with what came of it, in the order in which they end."""
+        """Yield each task with its result, in order of completion."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Executor:
     threads: int | None = None  # of each task; None shares the cores among the jobs
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Outcome]]:
-        """Yield each task with what came of it, in the order in which they end."""
+        """Yield each task with its result, in order of completion."""
         if self.jobs < 1:
             raise ConfigError(f"jobs={self.jobs}: must be 1 or more")
         if self.cluster is not None:
@@ -61,7 +61,7 @@ class DatasetExecutor:
     by: Sequence[str]
 
     def run(self, tasks: Sequence[Task]) -> Iterator[tuple[Task, Outcome]]:
-        """Yield each task with what came of it."""
+        """Yield each task with its result."""
         known = {
             task.entity.name: replace(task, entity=replace(task.entity, frame=None))
             for task in tasks
@@ -100,7 +100,7 @@ def is_dataset(data: Any) -> bool:
 
 
 def count_rows(data: Any, by: Sequence[str]) -> dict[Keys, int]:
-    """The rows of each machine; refuses columns that tell none apart."""
+    """The number of rows of each machine; refuses columns that identify none."""
     missing = sorted(set(by) - set(data.columns()))
     if missing:
         raise InputError(f"no column is called {missing[0]!r}; there are {data.columns()}")
@@ -176,6 +176,6 @@ def each_machine(data: Any, by: Sequence[str], machines: int, work: Work) -> lis
 
     parted = data.groupby(list(by), num_partitions=min(_MANY, machines))
     done = parted.map_groups(group, batch_format="pyarrow").take_all()
-    # Bytes that our own tasks wrote a moment ago, no file of anybody's.
+    # Only bytes that the tasks above have just written are unpickled.
     found = [pickle.loads(one["result"]) for one in done]
     return [one for one in found if one is not None]

@@ -14,10 +14,10 @@ from vace_ad.app.run import Alarming
 from vace_ad.config import VACEConfig
 from vace_ad.detector import VACE
 from vace_ad.errors import ConfigError, NotFittedError
+from vace_ad.fleet.entities import MachineRow
 from vace_ad.fleet.executor import Executor, is_dataset
-from vace_ad.fleet.models import FleetModels, group_column
+from vace_ad.fleet.models import FleetModels
 from vace_ad.fleet.overview import incident_frame, overview_frame
-from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun, run_fleet
 from vace_ad.fleet.task import Job, detector_of
 from vace_ad.frames.idle import word_columns
@@ -133,16 +133,7 @@ class Fleet:
         With a `folder`, the models are written there: an interrupted fit resumes, and `Fleet.load`
         reads them. `progress` is a callback.
         """
-        self._check()
-        run = run_fleet(
-            data,
-            Job(self.reading, self.config, None),
-            _path(folder),
-            executor=self.executor,
-            shared=self.shared,
-            group=self.group,
-            progress=progress,
-        )
+        run = self._run(data, Job(self.reading, self.config, None), folder, progress)
         self._fitted, self.run_ = run.models, run
         if folder is not None:
             run.models.write(Path(folder), self.by)
@@ -197,10 +188,7 @@ class Fleet:
         if not hasattr(self, "_fitted"):
             raise NotFittedError("this fleet is not fitted yet: call fit first")
         job = self._job(budget, rules, step, score_format, command)
-        models = self._fitted
-        run = run_fleet(
-            data, job, _path(folder), executor=self.executor, models=models, progress=progress
-        )
+        run = self._run(data, job, folder, progress, models=self._fitted)
         return FleetDetection(run, _like(data))
 
     def fit_detect(
@@ -222,18 +210,9 @@ class Fleet:
         `training` selects the leading rows: by share, by number, or before a time. The other
         parameters are as in `detect`.
         """
-        self._check()
         job = self._job(budget, rules, step, score_format, command)
-        run = run_fleet(
-            data,
-            replace(job, training=training or TrainingOptions()),
-            _path(folder),
-            executor=self.executor,
-            shared=self.shared,
-            group=self.group,
-            train=train,
-            progress=progress,
-        )
+        job = replace(job, training=training or TrainingOptions())
+        run = self._run(data, job, folder, progress, train=train)
         return FleetDetection(run, _like(data))
 
     @property
@@ -262,10 +241,29 @@ class Fleet:
         """Notes on the fit."""
         return self.run_.notes
 
-    def _check(self) -> None:
+    def _run(
+        self,
+        data: Any,
+        job: Job,
+        folder: str | Path | None,
+        progress: Progress,
+        *,
+        models: FleetModels | None = None,
+        train: Any = None,
+    ) -> FleetRun:
         if self.shared and self.group is not None:
             raise ConfigError(f"shared=True and group={self.group!r} cannot be combined; give one")
-        group_column(self.group, self.by)  # refuses what is no group
+        return run_fleet(
+            data,
+            job,
+            None if folder is None else Path(folder),
+            executor=self.executor,
+            shared=self.shared,
+            group=self.group,
+            models=models,
+            train=train,
+            progress=progress,
+        )
 
     def _job(
         self,
@@ -277,10 +275,6 @@ class Fleet:
     ) -> Job:
         alarming = Alarming(Budget.of(budget), rules or Rules(), step)
         return Job(self.reading, self.config, alarming, kind=kind, command=command)
-
-
-def _path(folder: str | Path | None) -> Path | None:
-    return None if folder is None else Path(folder)
 
 
 def _like(data: Any) -> Any:

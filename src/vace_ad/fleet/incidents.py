@@ -7,17 +7,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from vace_ad.alarms.events import NO_DATA, Event
 from vace_ad.alarms.incidents import Grouping
-from vace_ad.app.results import event_record
-from vace_ad.fleet.results import MachineRow
+from vace_ad.app.results import event_record, nanoseconds, split_offset
+from vace_ad.fleet.entities import MachineRow
+from vace_ad.wording import listed
 
 
 @dataclass
 class FleetIncident:
-    """What happened to one machine, or to several at once."""
+    """Events of one machine, or of several at the same time."""
 
     start: str  # as the first machine wrote it
     end: str
@@ -56,16 +55,6 @@ def span(event: dict[str, Any], timed: bool) -> tuple[int, int]:
     return nanoseconds(event["start_time"]), nanoseconds(event["end_time"])
 
 
-def nanoseconds(stamp: str) -> int:
-    """Of an ISO time, with or without an offset at its end."""
-    clock, offset = split_offset(stamp)
-    count = int(np.datetime64(clock, "ns").astype(np.int64))
-    if not offset:
-        return count
-    minutes = int(offset[1:3]) * 60 + int(offset[4:])
-    return count - (minutes if offset[0] == "+" else -minutes) * 60 * 10**9
-
-
 def _incident(group: list[tuple[str, dict[str, Any]]], timed: bool) -> FleetIncident:
     worst: dict[str, float] = {}
     blamed: dict[str, float] = {}
@@ -83,13 +72,6 @@ def _incident(group: list[tuple[str, dict[str, Any]]], timed: bool) -> FleetInci
         max(worst.values()),
         sorted(blamed, key=lambda sensor: -blamed[sensor])[:5],
     )
-
-
-def split_offset(stamp: str) -> tuple[str, str]:
-    """An ISO time and the offset from UTC at its end, empty where there is none."""
-    if len(stamp) > 6 and stamp[-6] in "+-" and stamp[-3] == ":":
-        return stamp[:-6], stamp[-6:]
-    return stamp, ""
 
 
 def short_time(stamp: str) -> str:
@@ -124,9 +106,6 @@ def _trimmed(clock: str) -> str:
     return clock.removesuffix(":00") if clock.count(":") == 2 else clock
 
 
-_NAMED = 5  # in the note
-
-
 def with_vanished(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[str]]:
     """The rows, and a note; machines that vanished have an event from their last row on.
 
@@ -140,11 +119,8 @@ def with_vanished(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[st
     gone = [row for row in judged if vanished_since(row)]
     if not gone:
         return judged, []
-    named = ", ".join(
-        f"{row.machine} since {short_time(vanished_since(row) or '')}" for row in gone[:_NAMED]
-    )
-    more = f" and {len(gone) - _NAMED:,} more" if len(gone) > _NAMED else ""
-    return judged, [f"no data up to the end of the others: {named}{more}"]
+    named = listed([f"{row.machine} since {short_time(vanished_since(row) or '')}" for row in gone])
+    return judged, [f"no data up to the end of the others: {named}"]
 
 
 def _judged(row: MachineRow, newest: str) -> MachineRow:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from vace_ad.app.loading import Loaded
 from vace_ad.app.training_rows import TrainingRows, choose_training, fit_detector
-from vace_ad.atomic import whole_file
+from vace_ad.atomic import write_text
 from vace_ad.detector import VACE
 from vace_ad.errors import ConfigError, InputError, VaceError
 from vace_ad.fleet.entities import Machine, folder_name
@@ -38,7 +38,7 @@ class FleetModels:
     failures: dict[str, str] = field(default_factory=dict)  # why a machine has none of its own
 
     def of(self, machine: Machine, at: int | None) -> tuple[Model | None, bool]:
-        """The model of a machine, and whether it is lent; `at` tells its group's key."""
+        """The model of a machine, and whether it is shared; `at` is the index of the group."""
         own = self.machines.get(machine.name)
         if own is None and at is not None:
             own = self.groups.get(machine.keys[at])
@@ -56,8 +56,7 @@ class FleetModels:
             "shared": None if self.shared is None else Path(str(self.shared)).name,
             "everybody": self.everybody,
         }
-        with whole_file(folder / FILE) as draft:
-            draft.write_text(json.dumps(content, indent=1))
+        write_text(folder / FILE, json.dumps(content, indent=1))
 
     @classmethod
     def read(cls, folder: Path) -> tuple[FleetModels, list[str]]:

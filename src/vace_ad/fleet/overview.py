@@ -13,14 +13,14 @@ import polars as pl
 
 from vace_ad.alarms.events import found_words
 from vace_ad.app.results import RUN, plain, versions, writing
-from vace_ad.atomic import whole_file
+from vace_ad.atomic import write_text
+from vace_ad.fleet.entities import MachineRow
 from vace_ad.fleet.incidents import FleetIncident, short_span, short_time, vanished_since
-from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.runner import FleetRun
 from vace_ad.fleet.task import REPORT
 from vace_ad.frames.write import write_frame
 from vace_ad.report.write import policy_digest, static_text
-from vace_ad.wording import plural
+from vace_ad.wording import listed, plural
 
 SENSORS = 3  # named in the overview
 
@@ -43,7 +43,7 @@ def worst_event(row: MachineRow) -> dict[str, Any] | None:
 
 
 def since(row: MachineRow) -> str:
-    """When the worst event began: its time, else its row; of a vanished machine, its last."""
+    """Start of the worst event, as time or row; the last time of a machine without new data."""
     worst = worst_event(row)
     if worst is None:
         return vanished_since(row) or ""
@@ -75,18 +75,15 @@ def overview_frame(run: FleetRun) -> pl.DataFrame:
 
 def incident_frame(incidents: Sequence[FleetIncident]) -> pl.DataFrame:
     """A row for each incident, the most severe first."""
-    return pl.DataFrame(
-        {
-            "incident": pl.Series(range(1, len(incidents) + 1), dtype=pl.Int64),
-            "start": pl.Series([one.start for one in incidents], dtype=pl.String),
-            "end": pl.Series([one.end for one in incidents], dtype=pl.String),
-            "severity": pl.Series([one.severity for one in incidents], dtype=pl.Float64),
-            "machines": pl.Series([len(one.machines) for one in incidents], dtype=pl.Int64),
-            "events": pl.Series([one.events for one in incidents], dtype=pl.Int64),
-            "names": pl.Series([", ".join(one.machines) for one in incidents], dtype=pl.String),
-            "sensors": pl.Series([", ".join(one.sensors) for one in incidents], dtype=pl.String),
-        }
-    )
+    text, count = pl.String, pl.Int64
+    schema = {"incident": count, "start": text, "end": text, "severity": pl.Float64,
+              "machines": count, "events": count, "names": text, "sensors": text}  # fmt: skip
+    rows = [
+        (number, one.start, one.end, one.severity, len(one.machines), one.events,
+         ", ".join(one.machines), ", ".join(one.sensors))
+        for number, one in enumerate(incidents, 1)
+    ]  # fmt: skip
+    return pl.DataFrame(rows, schema, orient="row")
 
 
 def incident_numbers(incidents: Sequence[FleetIncident]) -> dict[str, list[int]]:
@@ -105,8 +102,7 @@ def write_overview(run: FleetRun, out: Path, facts: dict[str, Any], budget: str)
         write_frame(incident_frame(run.incidents), out / "incidents.csv")
         write_page(run, out / "index.html", budget, incident_numbers(run.incidents))
         content = plain({**facts, "notes": run.notes, "versions": versions()})
-        with whole_file(out / RUN) as draft:
-            draft.write_text(json.dumps(content, indent=2, allow_nan=False) + "\n")
+        write_text(out / RUN, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 _NAMED = 8  # machines that an incident names in full
@@ -146,8 +142,7 @@ def write_page(
         "<body class='fleet'><main>"
         f"{''.join(body)}</main><script>{script}</script></body></html>\n"
     )
-    with whole_file(path) as draft:
-        draft.write_text(page, encoding="utf-8", errors="replace")
+    write_text(path, page)
 
 
 def headline(run: FleetRun) -> str:
@@ -172,7 +167,7 @@ def _summary(run: FleetRun, budget: str) -> str:
 
 
 def _contents(incidents: Sequence[FleetIncident]) -> str:
-    """A way past a long list of incidents."""
+    """A link past a long list of incidents."""
     if len(incidents) <= _NAMED:
         return ""
     return "<p><a href='#machines'>Machines by severity</a></p>"
@@ -183,14 +178,12 @@ def _incidents(incidents: Sequence[FleetIncident]) -> str:
         return ""
     lines = []
     for number, one in enumerate(incidents[:_INCIDENTS], 1):
-        names = ", ".join(one.machines[:_NAMED])
-        more = f" and {len(one.machines) - _NAMED:,} more" if len(one.machines) > _NAMED else ""
         cells = (
             f"{number}",
             f"{one.severity:.0f}",
             short_span(one.start, one.end),
             f"{len(one.machines):,}",
-            names + more,
+            listed(one.machines, _NAMED),
             ", ".join(one.sensors),
         )
         lines.append(f"<tr id='incident-{number}'>{_cells(cells)}</tr>")
@@ -202,7 +195,7 @@ def _incidents(incidents: Sequence[FleetIncident]) -> str:
 
 
 def _machines(rows: Sequence[MachineRow], numbers: Mapping[str, Sequence[int]], path: Path) -> str:
-    """Those with something to say; many quiet ones are folded away, where the filter finds them."""
+    """The table of machines; many without events are folded away, where the filter finds them."""
     quiet = [row for row in rows if row.status == "ok" and not row.events]
     if len(quiet) <= _QUIET:
         return _machine_table(rows, numbers, path)

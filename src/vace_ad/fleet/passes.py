@@ -1,4 +1,4 @@
-"""The passes over a fleet: each machine on its own, then those that borrow a model."""
+"""The passes over a fleet: each machine on its own, then those that use a shared model."""
 
 from __future__ import annotations
 
@@ -10,10 +10,9 @@ from typing import Any
 
 from vace_ad.errors import InputError
 from vace_ad.executors.store import LineStore
-from vace_ad.fleet.entities import Machine
+from vace_ad.fleet.entities import Machine, MachineRow
 from vace_ad.fleet.executor import AnyExecutor
 from vace_ad.fleet.models import FleetModels, fit_shared, shared_file
-from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.task import REPORT, Job, Model, Task, failure, machine_folder
 from vace_ad.progress import Progress
 from vace_ad.wording import plural
@@ -53,7 +52,7 @@ class Passes:
     tasks: dict[str, Task] = field(default_factory=dict)  # of each machine, the last that it had
 
     def learn(self, kind: str, group: str | None) -> tuple[FleetModels, list[str]]:
-        """Models of machines or groups, and the shared one; rows say what came of each."""
+        """Fit the models of machines or groups, and the shared one; store a row a machine."""
         models, notes = self._common(kind, group, every=True)
         if kind == "each":
             models.machines = self._run([Task(one, self.job) for one in self.machines])
@@ -72,7 +71,7 @@ class Passes:
         return models, notes
 
     def score(self, models: FleetModels) -> None:
-        """Each machine with its model."""
+        """Score each machine with its model."""
         tasks = []
         for one in self.machines:
             model, lent = models.of(one, self.at)
@@ -84,7 +83,7 @@ class Passes:
         self._run(tasks)
 
     def learn_and_score(self, kind: str, group: str | None) -> list[str]:
-        """Each machine with what its own rows, its group or all of them teach."""
+        """Fit each machine, its group or all machines, and score each machine."""
         if kind != "each":
             models, notes = self._common(kind, group, every=False)
             if models.shared is None and not models.groups:
@@ -101,8 +100,8 @@ class Passes:
                 continue
             tasks.append(Task(one, self.job, normal=normal))
         self._run(tasks)
-        needy = ("short", "borrowed")  # the latter have one since an earlier run
-        short = [one for one in self.machines if self.store.rows[one.name].status in needy]
+        without_own = ("short", "borrowed")  # the latter since an earlier run
+        short = [one for one in self.machines if self.store.rows[one.name].status in without_own]
         if not short:
             return []
         model, notes = self._shared()
@@ -169,7 +168,7 @@ class Passes:
         return str(path), notes
 
     def _run(self, tasks: list[Task]) -> dict[str, Model]:
-        """Those without a result, or with too few rows before a model was lent; what they learn."""
+        """Run the tasks that have no result yet; return the models that were fitted."""
         self.tasks |= {task.entity.name: task for task in tasks}
         known, models = self.store.rows, self._kept_models()
         left = [
@@ -190,7 +189,7 @@ class Passes:
         return models
 
     def _kept_models(self) -> dict[str, Model]:
-        """What an earlier run learned, where this one only learns."""
+        """Models that an earlier, interrupted fit has written."""
         if self.job.alarming is not None or self.job.folder is None:
             return {}
         return {
@@ -200,5 +199,5 @@ class Passes:
         }
 
     def _keep(self, row: MachineRow) -> None:
-        """Keep a row that needs no work."""
+        """Store a row that needs no computation."""
         self.store.append([row] if row.machine not in self.store.rows else [])

@@ -1,6 +1,6 @@
 """A fleet run: finds the machines, skips those with results, and runs the rest.
 
-With a folder, a run killed or finished goes on where it was; without one, it is in memory.
+With a folder, an interrupted run is resumed; without one, results are in memory.
 """
 
 from __future__ import annotations
@@ -15,14 +15,11 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import narwhals.stable.v2 as nw
-import polars as pl
-
 from vace_ad.alarms import Budget
 from vace_ad.app.results import writing
-from vace_ad.atomic import whole_file
+from vace_ad.atomic import write_text
 from vace_ad.errors import ConfigError, InputError
-from vace_ad.fleet.entities import Machine, find_entities, machines_in
+from vace_ad.fleet.entities import Machine, MachineRow, find_entities, machines_in
 from vace_ad.fleet.executor import (
     AnyExecutor,
     DatasetExecutor,
@@ -33,10 +30,10 @@ from vace_ad.fleet.executor import (
 from vace_ad.fleet.incidents import FleetIncident, find_incidents, vanished_since, with_vanished
 from vace_ad.fleet.models import MACHINES, FleetModels, group_column
 from vace_ad.fleet.passes import Passes, row_store
-from vace_ad.fleet.results import MachineRow
 from vace_ad.fleet.task import Job
 from vace_ad.fleet.threshold import LEAST, kept_to_budget
 from vace_ad.frames.read_options import ReadOptions, names_of
+from vace_ad.frames.table import as_polars
 from vace_ad.progress import Progress, silent
 
 PLAN = "fleet.json"
@@ -46,7 +43,7 @@ REPORTS = 200  # machines; of more, only those with events get a report, which i
 
 @dataclass(frozen=True)
 class FleetRun:
-    """What a run gave."""
+    """The results of a fleet run."""
 
     rows: list[MachineRow]  # the most severe first, then those that failed
     incidents: list[FleetIncident]
@@ -54,7 +51,7 @@ class FleetRun:
     models: FleetModels = field(default_factory=FleetModels)  # that were learned
 
     def count(self, status: str) -> int:
-        """How many machines ended so."""
+        """How many machines have this status."""
         return sum(row.status == status for row in self.rows)
 
 
@@ -81,7 +78,7 @@ def run_fleet(
     train: Any = None,
     progress: Progress = silent,
 ) -> FleetRun:
-    """Work on every machine that `folder` holds no result of; say what all of them gave.
+    """Process every machine without a result in `folder`, and return the results of all.
 
     `data` are paths, a table or a Ray Dataset. A job without alarms only learns; with `models`,
     each machine is scored with its own; else each is learned from its leading rows, or from those
@@ -142,7 +139,7 @@ def ranked(rows: Sequence[MachineRow]) -> list[MachineRow]:
         key=lambda row: (
             -row.severity,
             vanished_since(row) is None,
-            row.status not in ("failed", "short"),  # since nobody looked at it
+            row.status not in ("failed", "short"),  # since it was not examined
         ),
     )
 
@@ -160,27 +157,18 @@ def machines_of(
         return dataset_machines(data, by, fetch, MACHINES), []
     if isinstance(data, str | Path) or _are_paths(data):
         return find_entities(data, how, folder)
-    return machines_in(_as_polars(data), by), []
-
-
-def _are_paths(data: Any) -> bool:
-    return isinstance(data, list | tuple) and all(isinstance(one, str | Path) for one in data)
-
-
-def _as_polars(data: Any) -> pl.DataFrame:
-    """Any kind of table as a polars one; a pandas index of times becomes a column."""
-    index: Any = getattr(data, "index", None)
-    if getattr(getattr(index, "dtype", None), "kind", "") == "M":
-        title = index.name if index.name not in (None, *data.columns) else "\0index"
-        data = data.rename_axis(title).reset_index()
     try:
-        frame: pl.DataFrame = nw.from_native(data, eager_only=True).to_polars()
+        frame = as_polars(data)
     except (TypeError, ValueError) as error:
         raise InputError(
             f"got a {type(data).__name__}; a fleet is a pandas, polars or Arrow table, a Ray "
             "Dataset, or paths, with a column that names the machine"
         ) from error
-    return frame
+    return machines_in(frame, by), []
+
+
+def _are_paths(data: Any) -> bool:
+    return isinstance(data, list | tuple) and all(isinstance(one, str | Path) for one in data)
 
 
 def _check_out(out: Path) -> None:
@@ -202,7 +190,7 @@ def _same_settings(
     models: FleetModels | None,
     normal: dict[str, Machine] | None,
 ) -> None:
-    """One folder, one run: results of two settings or of two sets of data would be mixed."""
+    """Refuse a folder of a run with other settings or data, whose results would be mixed."""
     facts: dict[str, Any] = {
         "how": repr(job.how),
         "config": job.config.to_dict(),
@@ -221,8 +209,7 @@ def _same_settings(
                 f"{out} holds a run with other settings or other data; give another folder"
             )
         return
-    with whole_file(path) as draft:
-        draft.write_text(json.dumps({"settings": digest, "command": job.command}, indent=1))
+    write_text(path, json.dumps({"settings": digest, "command": job.command}, indent=1))
 
 
 def _sizes(entity: Machine) -> list[int]:

@@ -1,6 +1,6 @@
 """One machine: read its rows, learn or load its model, find its events, write its results.
 
-A task runs in a process of its own making and never raises: whatever goes wrong is its row.
+A task may run in a process of its own and never raises: an error becomes its row.
 """
 
 from __future__ import annotations
@@ -24,8 +24,7 @@ from vace_ad.app.training_rows import TrainingRows, choose_training, fit_detecto
 from vace_ad.config import VACEConfig
 from vace_ad.detector import VACE, load
 from vace_ad.errors import TooShortError, VaceError
-from vace_ad.fleet.entities import Machine, folder_name
-from vace_ad.fleet.results import MachineRow, Status
+from vace_ad.fleet.entities import Machine, MachineRow, Status, folder_name
 from vace_ad.fleet.threshold import own_bar, peaks_of, supported
 from vace_ad.frames.read import ReadReport
 from vace_ad.frames.read_options import ReadOptions, TrainingOptions, names_of
@@ -42,7 +41,7 @@ _FILE_OPTIONS = (
 
 @dataclass(frozen=True)
 class Job:
-    """What is the same for every machine of a run."""
+    """The settings that all machines of a run share."""
 
     how: ReadOptions
     config: VACEConfig
@@ -70,14 +69,14 @@ class Task:
 
 
 class Outcome(NamedTuple):
-    """What came of a task."""
+    """The result of a task."""
 
     row: MachineRow
     model: Model | None = None  # what was learned, where models are learned only
 
 
 def compute(task: Task) -> Outcome:
-    """Do a task."""
+    """Run a task; an error becomes its row."""
     started = perf_counter()
     model: Model | None = None
     try:
@@ -90,7 +89,7 @@ def compute(task: Task) -> Outcome:
     except VaceError as error:
         words = error.told(options=task.job.how.options)
         row = failure(task.entity, words, "short" if isinstance(error, TooShortError) else "failed")
-    except Exception as error:  # a fault of ours must not end the fleet
+    except Exception as error:  # a bug must not end the whole fleet
         last = traceback.extract_tb(error.__traceback__)[-1]
         where = f"{Path(last.filename).name}:{last.lineno}"
         row = failure(task.entity, f"{type(error).__name__}: {error} ({where})")
@@ -103,7 +102,7 @@ def failure(entity: Machine, error: str, status: Status = "failed") -> MachineRo
 
 
 def failures(task: Task, error: str) -> Outcome:
-    """What comes of a task whose process died."""
+    """The result of a task whose process died."""
     return Outcome(failure(task.entity, error))
 
 
@@ -120,7 +119,7 @@ def load_entity(
     """A machine's rows as a table; files that overlap in time are refused by their names."""
     by = names_of(how.by) or ["machine"]
     if entity.frame is not None:
-        report = ReadReport(entity.name, "table", entity.frame.height, entity.frame.width, "")
+        report = ReadReport.of_table(entity.name, entity.frame)
         return load_frame(entity.frame, report, replace(how, by=by), channels)
     no_options: dict[str, Any] = dict.fromkeys(_FILE_OPTIONS if entity.sorted else ())
     plainly = replace(how, **no_options)

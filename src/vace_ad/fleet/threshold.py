@@ -22,7 +22,7 @@ from vace_ad.alarms import Budget
 from vace_ad.alarms.scan import Tails
 from vace_ad.app.run import Alarming
 from vace_ad.detection import Detection
-from vace_ad.fleet.results import MachineRow
+from vace_ad.fleet.entities import MachineRow
 from vace_ad.wording import plural
 
 LEAST = 30  # machines that tell a tail
@@ -36,7 +36,7 @@ _FEWEST = 5  # excesses that tell anything
 
 @dataclass(frozen=True)
 class Bar:
-    """What an alarm must pass."""
+    """The height that evidence must exceed for an alarm."""
 
     height: float
     scale: float  # by which heights beyond it become e times rarer
@@ -59,17 +59,17 @@ def own_bar(part: Budget, used: Budget, step: int | None, tails: Tails) -> float
 
 
 def kept_to_budget(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[str]]:
-    """The rows with the events that the fleet's budget allows, and what to know about them."""
+    """The rows with the events that the fleet's budget allows, and notes."""
     pooled = [row for row in rows if row.bar > 1]
     if not pooled:
         return list(rows), []
     heard = [row for row in pooled if row.peaks]
     if len(heard) < LEAST:
-        kept = [row if row.bar == 1 else _beyond_own(row) for row in rows]
+        kept = [row if row.bar == 1 else _only(row, "ratio", row.bar) for row in rows]
         words = "alarms are extrapolated beyond what its training rows can show"
         return kept, [f"the budget is tiny for each of {len(pooled):,} machines: {words}"]
     bar = fleet_bar(heard)
-    kept = [row if row.bar == 1 else _beyond(row, bar) for row in rows]
+    kept = [row if row.bar == 1 else _only(row, "height", bar.height) for row in rows]
     note = (
         f"{plural(len(pooled), 'machine has', 'machines have')} too few training rows for their "
         "part of the budget: alarms "
@@ -127,23 +127,11 @@ def _fit(
     return Bar(float(height), scale)
 
 
-def _beyond_own(row: MachineRow) -> MachineRow:
-    """Only the events beyond what the machine itself extrapolates to."""
-    return _only(row, "ratio", row.bar)
-
-
-def _beyond(row: MachineRow, bar: Bar) -> MachineRow:
-    """Only the events beyond the fleet's bar."""
-    return _only(row, "height", bar.height)
-
-
 def _only(row: MachineRow, strength: str, bar: float) -> MachineRow:
     """Only the events stronger than a bar; missing data stays."""
     kept = [e for e in row.events if e["kind"] != "anomaly" or (e[strength] or 0.0) > bar]
     return replace(row, events=tuple(kept))
 
-
-Array = NDArray[np.float64]
 
 PEAKS = 64  # kept of a machine at most, however long it is
 _DIGITS = 4  # of a peak that is kept
@@ -152,17 +140,13 @@ _DIGITS = 4  # of a peak that is kept
 def peaks_of(found: Detection, first: int, reach: int) -> tuple[float, ...]:
     """The highest evidence of stretches of a machine's rows, over its limits.
 
-    Of the rows from `first` on; those that a person called normal, and `reach` around, not.
+    Of the rows from `first` on, without those that feedback accepted as normal and `reach` rows
+    around them.
     """
     height = found.evidence[first:].copy()
     for one in found.accepted:
         height[max(0, one.start - reach - first) : max(0, one.end + reach - first)] = np.nan
-    return _peaks(height, reach)
-
-
-def _peaks(height: Array, spacing: int) -> tuple[float, ...]:
-    """The highest of each stretch as long as rows share evidence, or longer."""
-    stretch = max(spacing, -(-len(height) // PEAKS))
+    stretch = max(reach, -(-len(height) // PEAKS))  # as long as rows share evidence, or longer
     edges = np.arange(0, len(height), stretch)
     highest = np.fmax.reduceat(height, edges) if len(edges) else np.empty(0)
     return tuple(float(f"{x:.{_DIGITS}g}") for x in highest[np.isfinite(highest)].tolist())

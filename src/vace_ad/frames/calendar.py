@@ -1,7 +1,7 @@
 """The calendar as context: time of day, day of the week and holidays explain the other channels.
 
 A holiday counts as a Sunday, and is also a channel of its own: where training holds no holiday,
-what happens on one is told as conditions outside training. Times are those of a clock on the wall.
+events on one are reported as conditions outside training. Times are local times.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from vace_ad.errors import ConfigError, InputError, TableReadError, needs
 from vace_ad.frames.spans import read_spans
-from vace_ad.frames.zones import check_zone, time_words, wall_clock
+from vace_ad.frames.timestamps import check_zone, time_words, wall_clock
 from vace_ad.settings import option
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Calendar:
 
     @classmethod
     def fit(cls, entries: Sequence[str], tables: Sequence[Table]) -> tuple[Calendar, list[str]]:
-        """What these training tables can teach of the calendar, and notes on what they cannot."""
+        """The calendar that these training tables support, and notes on what they do not."""
         entries = tuple(entries)
         check_entries(entries)
         if not entries:
@@ -88,7 +88,7 @@ class Calendar:
 
     @property
     def zone(self) -> str | None:
-        """The time zone of the clock on the wall: the one named, or that of the training rows."""
+        """The zone of local time: the one named, or that of the training rows."""
         return next((one for one in self.entries if _is_zone(one)), self.trained)
 
     @property
@@ -102,7 +102,7 @@ class Calendar:
         return np.array(sorted(found), "datetime64[D]")
 
     def clock(self, table: Table) -> Times:
-        """The times of a table (n,) on the wall; without a zone, in UTC if one is known."""
+        """The local times of a table, (n,); as they are where no zone is known."""
         if table.time is None:
             raise InputError(
                 f"{option('calendar')} needs times, and these rows have none; give them a time "
@@ -121,8 +121,8 @@ class Calendar:
     def added(self, table: Table, most_missing: float) -> Table:
         """The table with the calendar's channels behind its own.
 
-        They are missing in rows that lack more than this share of their own channels: a calendar
-        alone is no row.
+        They are missing in rows that lack more than this share of their own channels, so that a
+        row without measurements stays without values.
         """
         if not self.channels or table.names[-len(self.channels) :] == self.channels:
             return table
@@ -143,7 +143,7 @@ class Calendar:
         return replace(table, values=values, names=(*table.names, *self.channels))
 
     def outdated(self, table: Table, first: int) -> list[str]:
-        """That all dates lie before the rows from `first` on, in words."""
+        """A note where all dates lie before the rows from `first` on."""
         if not len(self._dates) or first >= len(table) or len(self._dates) < len(self.entries) - 1:
             return []
         day = self.clock(table[first : first + 1])[0].astype("datetime64[D]")
@@ -164,7 +164,7 @@ def _is_zone(entry: str) -> bool:
 
 
 def check_entries(entries: Sequence[str]) -> None:
-    """Refuse what is no date, region or time zone."""
+    """Refuse entries that are not a date, region or time zone."""
     zones = [one for one in entries if _is_zone(one)]
     for one in entries:
         try:
@@ -176,8 +176,8 @@ def check_entries(entries: Sequence[str]) -> None:
                 check_zone(one)
         except (ConfigError, InputError, ValueError) as error:
             raise ConfigError(
-                f"{option('calendar')}: {one!r} is no date (2026-12-25), no region with known "
-                "holidays (DE, DE-BY, US-CA) and no time zone (Europe/Berlin)"
+                f"{option('calendar')}: {one!r} is not a date (2026-12-25), a region with known "
+                "holidays (DE, DE-BY, US-CA) or a time zone (Europe/Berlin)"
             ) from error
     if len(zones) > 1:
         raise ConfigError(f"{option('calendar')}: {zones[0]!r} and {zones[1]!r}; keep one zone")

@@ -20,7 +20,9 @@ import polars.selectors as cs
 from vace_ad.errors import TableReadError
 from vace_ad.frames.limits import check_cells, too_large
 from vace_ad.frames.text import first_line
+from vace_ad.wording import listed
 
+_WORDS = cs.string() | cs.categorical() | cs.enum()
 _PROBES = 32  # rows of a Parquet file whose words are measured before all are unpacked
 
 
@@ -47,13 +49,12 @@ def read_typed(
         OSError,
         ValueError,
     ) as error:
-        # A panic is no Exception, so that nobody catches it by accident; here it is meant.
+        # A PanicException is not an Exception, so it is named here.
         raise TableReadError(
             f"{name} begins like {kind} but cannot be read ({first_line(error)}); "
             "it may be cut short or damaged, write it again"
         ) from error
-    shown = ", ".join(map(repr, nested[:5])) + (", …" if len(nested) > 5 else "")
-    note = f"columns of lists, structures or bytes are not read: {shown}"
+    note = f"columns of lists, structures or bytes are not read: {listed([*map(repr, nested)])}"
     return frame, (note,) if nested else ()
 
 
@@ -64,7 +65,7 @@ def _parquet(name: str, data: bytes | Path, most: int) -> tuple[pl.DataFrame, li
     flat, nested = _flat(lazy.collect_schema())
     rows = lazy.select(pl.len()).collect().item()
     check_cells(name, rows, len(flat), most)
-    words = lazy.select(cs.by_name(flat) & _words())
+    words = lazy.select(cs.by_name(flat) & _WORDS)
     if words.collect_schema():  # a file repeats a long word at no cost: look before all is unpacked
         starts = [i * rows // _PROBES for i in range(min(_PROBES, rows))]
         probe = [_text_bytes(words.slice(start, 1).collect()) for start in starts]
@@ -95,13 +96,9 @@ def _flat(schema: pl.Schema) -> tuple[list[str], list[str]]:
     return [n for n in schema.names() if n not in set(nested)], nested
 
 
-def _words() -> cs.Selector:
-    return cs.string() | cs.categorical() | cs.enum()
-
-
 def _text_bytes(frame: pl.DataFrame) -> int:
     """Bytes of all words of a table."""
-    words = frame.select(_words().cast(pl.String).str.len_bytes().cast(pl.UInt64).sum())
+    words = frame.select(_WORDS.cast(pl.String).str.len_bytes().cast(pl.UInt64).sum())
     return sum(words.row(0)) if words.width else 0
 
 

@@ -1,4 +1,7 @@
-"""Which columns become channels, notes on the others, and the component each belongs to."""
+"""Which columns become channels, notes on the others, and the component each belongs to.
+
+A column of words may become several channels, one of 0 and 1 for each value: `column=value`.
+"""
 
 from __future__ import annotations
 
@@ -17,30 +20,30 @@ from numpy.typing import NDArray
 
 from vace_ad.errors import InputError, TableReadError
 from vace_ad.settings import option
+from vace_ad.wording import listed
 
 if TYPE_CHECKING:
     import polars as pl
 
 
-_FEW = 12  # different words that a column of states has at most
-_SHOWN = 5  # columns that a note on many of them names
-_Look = tuple["ColumnNote | None", "NDArray[np.float64] | None"]
+_FEW = 12  # different words from which a column looks like one of states
+_MOST_WORDS = 50  # different words that a column of states has at most
+_Examined = tuple["ColumnNote | None", "NDArray[np.float64] | None"]
 
 _LABEL = re.compile(r"(is_?)?(label|anomaly|anomalies|attack|outlier|fault)s?", re.IGNORECASE)
 
 
 def no_column(name: str, columns: Iterable[str], where: str = "") -> InputError:
-    """The error that a name is no column, with the closest one; `where` says who named it."""
+    """The error for an unknown column, with the closest name; `where` is a prefix."""
     every = list(columns)
     close = get_close_matches(name, every, n=1)
-    listing = f"the table has {', '.join(every[:12])}{', …' if len(every) > 12 else ''}"
-    hint = f"did you mean {close[0]!r}?" if close else listing
+    hint = f"did you mean {close[0]!r}?" if close else f"the table has {listed(every, 12)}"
     return InputError(f"{where}no column is called {name!r}; {hint}")
 
 
 @dataclass(frozen=True)
 class ColumnNote:
-    """Something about a column that its owner should know."""
+    """A note for the user on one column."""
 
     name: str
     kind: str  # "text", "empty", "counter", "label", "constant", "identical", "not chosen"
@@ -54,7 +57,7 @@ class ColumnNote:
 
 
 def notes_in_words(notes: Sequence[ColumnNote]) -> list[str]:
-    """A line for each kind of note: forty constant columns are one note, not forty."""
+    """One line for each kind of note, however many columns it concerns."""
     groups: dict[tuple[str, str], list[ColumnNote]] = {}
     for note in notes:
         kind = "identical to another" if note.kind.startswith("identical") else note.kind
@@ -64,9 +67,8 @@ def notes_in_words(notes: Sequence[ColumnNote]) -> list[str]:
         if len(group) == 1:
             lines.append(group[0].words())
             continue
-        shown = ", ".join(repr(note.name) for note in group[:_SHOWN])
-        more = f" and {len(group) - _SHOWN} more" if len(group) > _SHOWN else ""
-        lines.append(f"{len(group)} columns are {kind}: {done} ({shown}{more})")
+        shown = listed([repr(note.name) for note in group])
+        lines.append(f"{len(group)} columns are {kind}: {done} ({shown})")
     return lines
 
 
@@ -82,7 +84,7 @@ class Channels:
 def channels_of(
     frame: pl.DataFrame, *, only: Sequence[str] | None = None, drop: Sequence[str] = ()
 ) -> Channels:
-    """Take the columns of numbers and truth values; say what was done about odd ones.
+    """Take the columns of numbers and truth values; return notes on the others.
 
     Text, empty columns, row counters and labels are left out, unless named in `only`. Constant
     and identical columns are kept: a sensor at rest that starts to move, or two copies that
@@ -97,7 +99,7 @@ def channels_of(
         if name in drop or (only is not None and name not in only):
             continue
         series = nw.from_native(frame[name], series_only=True)
-        note, column = _look(series, name, chosen=only is not None)
+        note, column = _examine(series, name, chosen=only is not None)
         if note is not None:
             notes.append(note)
         if column is not None:
@@ -110,8 +112,8 @@ def channels_of(
             f"no column holds numbers; check {option('delimiter')} and {option('decimal')} "
             f"(columns read: {', '.join(map(repr, frame.columns[:6]))})"
         )
-    copies = _Copies()
-    found = [copies.note(name, values) for name, values in columns.items()]
+    seen: dict[str, str] = {}
+    found = [_copy_note(seen, name, values) for name, values in columns.items()]
     notes += [note for note in found if note is not None]
     values = np.column_stack(list(columns.values()))
     return Channels(values, tuple(columns), tuple(notes))
@@ -127,19 +129,19 @@ def clean_frame(data: Any, expected: Sequence[str] = ()) -> tuple[Any, list[str]
     try:
         frame = nw.from_native(data, eager_only=True)
     except (TypeError, ValueError):
-        return data, []  # whoever reads it says what is wrong
+        return data, []  # the reader reports what is wrong
     kept: list[str] = []
     notes: list[ColumnNote] = []
-    copies = _Copies()
+    seen: dict[str, str] = {}
     timed = False
     for name, kind in frame.schema.items():
         if name in expected or (isinstance(kind, nw.Datetime | nw.Date) and not timed):
             timed = timed or name not in expected
             kept.append(name)
             continue
-        note, column = _look(frame[name], str(name), chosen=False)
+        note, column = _examine(frame[name], str(name), chosen=False)
         if note is None and column is not None:
-            note = copies.note(str(name), column)
+            note = _copy_note(seen, str(name), column)
         if note is not None:
             notes.append(note)
         if column is not None:
@@ -148,10 +150,10 @@ def clean_frame(data: Any, expected: Sequence[str] = ()) -> tuple[Any, list[str]
     return (data if len(kept) == frame.shape[1] else frame.select(kept).to_native()), told
 
 
-def _look(column: nw.Series[Any], name: str, *, chosen: bool) -> _Look:
-    """A note where the column is odd, and its values where it is kept."""
+def _examine(column: nw.Series[Any], name: str, *, chosen: bool) -> _Examined:
+    """A note where the column is unusual, and its values where it is kept."""
 
-    def left_out(kind: str) -> _Look:
+    def left_out(kind: str) -> _Examined:
         return ColumnNote(name, kind, "left out", kept=False), None
 
     kind = column.dtype
@@ -193,22 +195,73 @@ def _is_counter(values: NDArray[np.float64]) -> bool:
     return bool((steps > 0).all() and same.mean() >= 0.99)
 
 
-class _Copies:
-    """Finds columns that are equal, without keeping their values."""
+def _copy_note(seen: dict[str, str], name: str, values: NDArray[np.float64]) -> ColumnNote | None:
+    """A note where an earlier column is identical; None for constant columns.
 
-    def __init__(self) -> None:
-        self._seen: dict[str, str] = {}
+    `seen` keeps the name of each column by a digest of its values.
+    """
+    if np.ptp(values[np.isfinite(values)]) == 0:
+        return None  # has a note of its own
+    digest = hashlib.sha1(np.ascontiguousarray(values).tobytes()).hexdigest()
+    first = seen.setdefault(digest, name)
+    if first == name:
+        return None
+    done = "kept, so that it is noticed when they part"
+    return ColumnNote(name, f"identical to {first!r}", done, kept=True)
 
-    def note(self, name: str, values: NDArray[np.float64]) -> ColumnNote | None:
-        """What to tell where an earlier column was the same; nothing of constant ones."""
-        if np.ptp(values[np.isfinite(values)]) == 0:
-            return None  # said already
-        digest = hashlib.sha1(np.ascontiguousarray(values).tobytes()).hexdigest()
-        first = self._seen.setdefault(digest, name)
-        if first == name:
-            return None
-        done = "kept, so that it is noticed when they part"
-        return ColumnNote(name, f"identical to {first!r}", done, kept=True)
+
+def with_states(data: Any, columns: Sequence[str], expected: Sequence[str] = ()) -> Any:
+    """A table whose named columns of words became channels; anything else comes back as it is.
+
+    `expected` are the channels of a model: its columns of words are found by them, and values that
+    it does not know become 0 in all of them.
+    """
+    wanted = list(dict.fromkeys([*columns, *(column_of(name) for name in expected)]))
+    try:
+        frame = nw.from_native(data, eager_only=True)
+    except (TypeError, ValueError):
+        return data
+    schema = frame.schema
+    words = [
+        name
+        for name in wanted
+        if name in schema
+        and name not in expected
+        and schema[name] in (nw.String, nw.Categorical, nw.Enum)
+    ]
+    if not words:
+        return data
+    for name in words:
+        column = frame[name].cast(nw.String).str.strip_chars()
+        known = [one for one in expected if column_of(one) == name]
+        values = [one.removeprefix(f"{name}=") for one in known]
+        values = values or sorted(column.drop_nulls().unique().to_list())
+        if len(values) > _MOST_WORDS:
+            raise InputError(
+                f"column {name!r} holds {len(values):,} different words; a column of states has "
+                f"{_MOST_WORDS} at most: leave it out, or group them"
+            )
+        missing = column.is_null()
+        new = [
+            (column == value).cast(nw.Float64).zip_with(~missing, missing.cast(nw.Float64) * np.nan)
+            .alias(f"{name}={value}") for value in values
+        ]  # fmt: skip
+        frame = frame.drop(name).with_columns(new)
+    return frame.to_native()
+
+
+def column_of(channel: str) -> str:
+    """The column of words that a channel belongs to; empty for other channels."""
+    column, equals, _ = channel.partition("=")
+    return column if equals else ""
+
+
+def words_of(rows: NDArray[np.float64], channels: Sequence[str], column: str) -> NDArray[Any]:
+    """The words (n,) that rows (n, n_channels) hold in a column; None for none that is known."""
+    places = [i for i, name in enumerate(channels) if column_of(name) == column]
+    values = np.array([None, *(channels[i].removeprefix(f"{column}=") for i in places)], object)
+    there = rows[:, places] > 0.5  # NaN compares false
+    return np.asarray(values[np.where(there.any(axis=1), there.argmax(axis=1) + 1, 0)])
 
 
 HEADER = ("sensor", "component")

@@ -18,11 +18,10 @@ from typing import Any
 
 import polars as pl
 
-from vace_ad.errors import InputError, MissingExtraError, TableReadError
-from vace_ad.frames.header import Head, find_head
+from vace_ad.errors import InputError, TableReadError, needs
 from vace_ad.frames.limits import check_cells, too_large
 from vace_ad.frames.read_options import ReadOptions
-from vace_ad.frames.sniff import kind_of
+from vace_ad.frames.sniff import Head, find_head
 from vace_ad.frames.text import column_names, first_line, units_of, with_numbers
 from vace_ad.settings import option
 
@@ -37,10 +36,8 @@ def read_excel(
     Also notes, and the units of columns that have one.
     """
     sheet = how.sheet
-    try:
+    with needs("fastexcel", "excel", "reading an Excel workbook"):
         import fastexcel
-    except ImportError as error:
-        raise MissingExtraError("reading an Excel workbook", "fastexcel", "excel") from error
     # What it logs goes to those who listen, not to the terminal.
     logging.getLogger("fastexcel").addHandler(logging.NullHandler())
 
@@ -64,7 +61,7 @@ def read_excel(
         ) from error
     if not found:
         raise TableReadError(f"{name} is an Excel workbook without any sheet; save it again")
-    chosen = max(found, key=lambda each: _filled(found[each]))
+    chosen = max(found, key=lambda each: sum(bool(cell) for row in found[each] for cell in row))
     notes = []
     if len(book.sheet_names) > 1 and sheet is None:
         notes.append(
@@ -76,7 +73,7 @@ def read_excel(
         raise TableReadError(
             f"{name}: sheet {chosen!r} is empty; name another with {option('sheet')}"
         )
-    head = find_head(rows, lambda cell: kind_of(cell, "."), how)
+    head = find_head(rows, ".", how)
     notes += head.notes
     frame, units = _frame(book, chosen, head)
     return with_numbers(frame, ".", notes), {"notes": tuple(notes), "units": units}
@@ -86,10 +83,6 @@ def _cells(book: Any, sheet: str) -> list[list[str]]:
     """The first cells of a sheet as words, row by row."""
     loaded = book.load_sheet(sheet, header_row=None, n_rows=_SAMPLE, dtypes="string")
     return [[(cell or "").strip() for cell in row] for row in loaded.to_polars().iter_rows()]
-
-
-def _filled(rows: list[list[str]]) -> int:
-    return sum(bool(cell) for row in rows for cell in row)
 
 
 def _frame(book: Any, sheet: str, head: Head) -> tuple[pl.DataFrame, dict[str, str]]:

@@ -1,4 +1,4 @@
-"""Events of an iCalendar file (RFC 5545), as often as they come: planned work, holidays."""
+"""Events of an iCalendar file (RFC 5545), with their repetitions: planned work, holidays."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Property(NamedTuple):
 
 
 class Occurrence(NamedTuple):
-    """Once that an event takes place, in ISO 8601; without a zone where the file names none."""
+    """One occurrence of an event, in ISO 8601; without a zone where the file names none."""
 
     start: str
     end: str
@@ -163,12 +163,12 @@ def _stamp(text: str, path: Path) -> datetime:
             return datetime.strptime(text.removesuffix("Z"), pattern)
         except ValueError:
             continue
-    raise TableReadError(f"{path}: {text!r} is no time of a calendar, such as 20260301T060000Z")
+    raise TableReadError(f"{path}: {text!r} is not an iCalendar time, such as 20260301T060000Z")
 
 
 def _duration(text: str, path: Path) -> timedelta:
     found = re.fullmatch(r"P(?:(\d+)W)?(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)S)?)?", text)
     if found is None:
-        raise TableReadError(f"{path}: {text!r} is no duration of a calendar, such as PT8H")
+        raise TableReadError(f"{path}: {text!r} is not an iCalendar duration, such as PT8H")
     weeks, days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
     return timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes, seconds=seconds)

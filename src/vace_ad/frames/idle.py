@@ -1,8 +1,8 @@
 """Idle rows, neither trained on nor scored: the machine is off or under maintenance.
 
 One rule, from the settings, decides it for training, tables, chunks and live rows alike. Whether a
-machine is off is a condition on its row; a row that cannot tell, since a value is missing,
-is as the one before it. Maintenance is a matter of time.
+machine is off is a condition on its row; a row in which that value is missing
+takes the state of the row before. Maintenance windows are given as times.
 """
 
 from __future__ import annotations
@@ -15,13 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.errors import ConfigError, InputError
+from vace_ad.errors import InputError
 from vace_ad.frames.calendar import is_calendar
-from vace_ad.frames.columns import no_column
+from vace_ad.frames.columns import column_of, no_column, words_of
 from vace_ad.frames.segments import LARGEST, run_edges
-from vace_ad.frames.spans import Span, rows_of
-from vace_ad.frames.states import column_of, words_of
-from vace_ad.frames.timestamps import moment
+from vace_ad.frames.spans import Span, parse_range, rows_of
 from vace_ad.frames.where import Answer, Rows, columns_of, condition
 from vace_ad.settings import option
 
@@ -59,7 +57,7 @@ class IdleRule:
         return self._off is not None or bool(self._config.maintenance or self._faults)
 
     def off(self, rows: Array) -> Answer:
-        """Which of these rows say that the machine is off, and which that it runs."""
+        """Which of these rows mean that the machine is off, and which that it runs."""
         if self._off is None:
             return Answer(np.zeros(len(rows), bool), np.ones(len(rows), bool))
         return self._off(lambda name: self._column(rows, name))
@@ -104,19 +102,8 @@ class IdleRule:
 
 
 def window_times(windows: Sequence[str], zone: str | None) -> NDArray[np.datetime64]:
-    """The begin and the end (n, 2) of windows `FROM..TO`; days without an hour are whole days."""
-    found = []
-    for text in windows:
-        start, dots, end = (part.strip() for part in text.partition(".."))
-        times = [moment(part, zone) for part in (start, end)] if dots and start and end else []
-        if not times or np.isnat(times).any():
-            raise ConfigError(
-                f"{option('maintenance')}: {text!r} is no window; write FROM..TO, such as "
-                "2026-03-01T06:00..2026-03-01T14:00"
-            )
-        if not times[0] < times[1]:
-            raise ConfigError(f"{option('maintenance')}: {text!r} ends before it begins")
-        found.append(times)
+    """The begin and the end (n, 2) of windows `FROM..TO`."""
+    found = [parse_range("maintenance", text, zone) for text in windows]
     return np.array(found, "datetime64[ns]").reshape(-1, 2)
 
 
@@ -170,11 +157,11 @@ class IdleTracker:
         return Idle(np.asarray(off), planned)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All that changes with the rows."""
+        """The state that changes with the rows."""
         return {"state": np.array([self._still, self._left], np.int64)}
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take back a state."""
+        """Restore a state."""
         still, self._left = (int(x) for x in state["state"])
         self._still = bool(still)
 

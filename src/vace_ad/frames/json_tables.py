@@ -16,7 +16,7 @@ from vace_ad.errors import TableReadError
 from vace_ad.frames.limits import check_cells
 
 _LATEST = 9.2e9  # seconds since 1970 that fit into nanoseconds: the year 2261
-_DO = "give a list or lines of objects, or the answer of a Prometheus range query"
+_WANTED = "give a list or lines of objects, or the answer of a Prometheus range query"
 
 
 def read_json(
@@ -30,7 +30,7 @@ def read_json(
     if not lines and isinstance(content, dict):
         return _from_series(name, _matrix(name, content), most, by), "Prometheus"
     if not all(isinstance(row, dict) for row in content) or not content:
-        raise TableReadError(f"{name} is JSON, but not a table; {_DO}")
+        raise TableReadError(f"{name} is JSON, but not a table; {_WANTED}")
     return _rows(name, content, most), "JSON lines" if lines else "JSON"
 
 
@@ -45,7 +45,7 @@ def _parse(name: str, data: bytes) -> tuple[Any, bool]:
     try:
         return _json(text), False
     except RecursionError as error:
-        raise TableReadError(f"{name} is JSON nested too deeply for a table; {_DO}") from error
+        raise TableReadError(f"{name} is JSON nested too deeply for a table; {_WANTED}") from error
     except ValueError as whole:
         rows = []
         for number, line in enumerate(text.splitlines(), 1):
@@ -59,10 +59,10 @@ def _parse(name: str, data: bytes) -> tuple[Any, bool]:
                         f"{name} begins like JSON but cannot be read ({whole}); write it again"
                     ) from error
                 raise TableReadError(
-                    f"{name}, line {number} is not a JSON object; mend or remove that line"
+                    f"{name}, line {number} is not a JSON object; correct or remove that line"
                 ) from error
         if not all(isinstance(row, dict) for row in rows):
-            raise TableReadError(f"{name} is JSON, but not a table; {_DO}") from whole
+            raise TableReadError(f"{name} is JSON, but not a table; {_WANTED}") from whole
         return rows, True
 
 
@@ -92,7 +92,7 @@ def _rows(name: str, rows: Sequence[Mapping[str, Any]], most: int) -> pl.DataFra
             ]
             columns[key] = pl.Series(key, words, dtype=pl.String)
     if not columns:
-        raise TableReadError(f"{name} is JSON without any value; {_DO}")
+        raise TableReadError(f"{name} is JSON without any value; {_WANTED}")
     return pl.DataFrame(columns)
 
 
@@ -117,7 +117,7 @@ def _matrix(name: str, content: Mapping[str, Any]) -> list[Series]:
     kind = answer.get("resultType") if isinstance(answer, dict) else None
     if kind != "matrix":
         what = f"a {kind} of Prometheus" if kind else "JSON, but not a table"
-        raise TableReadError(f"{name} is {what}; {_DO}")
+        raise TableReadError(f"{name} is {what}; {_WANTED}")
     try:
         return [
             (
@@ -173,7 +173,7 @@ def _from_series(name: str, series: Sequence[Series], most: int, by: Sequence[st
 def _milliseconds(name: str, seconds: Sequence[float]) -> list[int]:
     for second in seconds:
         if not abs(second) < _LATEST:  # also what is not a number
-            raise TableReadError(f"{name} holds the time {second}, which is none since 1970")
+            raise TableReadError(f"{name} holds the time {second}, which is not a time since 1970")
     return [round(second * 1e3) for second in seconds]
 
 

@@ -1,8 +1,8 @@
 """The layout of a table: one series, a long table, or the rows of several machines.
 
 A long table has a row for each sensor and time; a keyed one has a row for each machine and time.
-Both read as one series would give confident nonsense, so they are recognised and refused; where
-it is asked for, a long table becomes one with a column for each sensor.
+Read as one series, both would give meaningless results, so they are recognised and refused. On
+request, a long table is pivoted to one column for each sensor.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from vace_ad.errors import ConfigError, InputError
 from vace_ad.frames.columns import no_column
+from vace_ad.frames.time import no_time
 from vace_ad.settings import option
 
 _ENTITY = re.compile(
@@ -181,7 +182,7 @@ def _shape(frame: pl.DataFrame, keys: tuple[str, ...]) -> Layout | None:
     return Layout(keys, count=frame.select(*keys).n_unique())
 
 
-MOST_SENSORS = 10_000  # sensors; more are a mistake in the column, not a wish
+MOST_SENSORS = 10_000  # with more, the wrong column was named
 
 
 def pivot(
@@ -197,10 +198,7 @@ def pivot(
     """
     sensor, value = _columns(frame, long)
     if time is None:
-        raise InputError(
-            "a long table needs a time column, and none was found; name it with "
-            f"{option('time_column')}"
-        )
+        raise no_time("a long table")
     if not (frame.schema[value].is_numeric() or frame.schema[value] == pl.Boolean):
         first = frame[value].drop_nulls().first()
         raise InputError(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import os
 import re
 import time
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -34,7 +34,7 @@ def parse_size(text: str | int) -> int:
 
 
 def size_words(size: float) -> str:
-    """A number of bytes for people."""
+    """A number of bytes for display."""
     for unit in ("TB", "GB", "MB", "kB"):
         bytes_of = _UNITS[unit.upper()]
         if size >= bytes_of:
@@ -73,47 +73,17 @@ def gunzip(name: str, data: bytes | Path, most: int) -> bytes:
     """Unpack gzip, also of several members, up to `most` bytes."""
     parts, total = [], 0
     try:
-        for part in _unpacked(_blocks(data)):
-            total += len(part)
-            if total > most:
-                raise too_large(name, most)
-            parts.append(part)
+        with gzip.open(io.BytesIO(data) if isinstance(data, bytes) else data) as file:
+            while part := file.read(_BLOCK):
+                total += len(part)
+                if total > most:
+                    raise too_large(name, most)
+                parts.append(part)
     except (EOFError, OSError, zlib.error) as error:
         raise TableReadError(
             f"{name} begins like gzip but cannot be unpacked; it may be cut short, write it again"
         ) from error
     return b"".join(parts)
-
-
-def _unpacked(blocks: Iterator[bytes]) -> Iterator[bytes]:
-    machine = zlib.decompressobj(wbits=31)
-    fresh = True  # no byte of this member has come
-    for block in blocks:
-        left = block
-        while left:
-            if machine.eof:
-                left = left.lstrip(b"\0")  # padding between members
-                if not left:
-                    break
-                machine, fresh = zlib.decompressobj(wbits=31), True
-            yield machine.decompress(left, _BLOCK)
-            fresh = False
-            left = machine.unconsumed_tail or machine.unused_data
-            if not left:
-                break
-    yield machine.flush()
-    if not machine.eof or fresh:
-        raise EOFError
-
-
-def _blocks(data: bytes | Path) -> Iterator[bytes]:
-    if isinstance(data, bytes):
-        for start in range(0, len(data), _BLOCK):
-            yield data[start : start + _BLOCK]
-        return
-    with data.open("rb") as file:
-        while block := file.read(_BLOCK):
-            yield block
 
 
 def read_pipe(path: Path, most: int) -> bytes:
@@ -124,11 +94,11 @@ def read_pipe(path: Path, most: int) -> bytes:
     name = str(path)
     with open(path, "rb", buffering=0, opener=_without_waiting) as file:
         until = time.monotonic() + NO_WRITER_SECONDS
-        first = file.read(1)  # None: somebody writes, but has not yet; empty: nobody is there
+        first = file.read(1)  # None: a writer is connected; empty: none is
         while first == b"" and path.is_fifo():
             if time.monotonic() > until:
                 raise TableReadError(
-                    f"{name} is a pipe that nobody writes to (for {NO_WRITER_SECONDS:g} s); start "
+                    f"{name} is a pipe without a writer (for {NO_WRITER_SECONDS:g} s); start "
                     "its writer first, or give a file"
                 )
             time.sleep(0.02)
@@ -159,11 +129,11 @@ _RAW, _REPEATED = 0, 1  # kinds of blocks; a repeated one is stored as one byte
 
 
 def zstd_bytes(data: bytes | Path) -> int:
-    """Bytes that a zstd file unpacks to at most; what is damaged counts up to the damage.
+    """Largest size of an unpacked zstd file in bytes; of a damaged one, up to the damage.
 
-    Told from its headers alone. A file is a row of frames, a frame a row of blocks (RFC 8878). A
-    raw or repeated block says how many bytes it gives, a compressed one gives at most 128 kB; a
-    frame may also say its whole size, and an unpacker holds it to that.
+    Computed from its headers alone. A file is a row of frames, a frame a row of blocks (RFC
+    8878). A raw or repeated block says how many bytes it gives, a compressed one gives at most
+    128 kB; a frame may also say its whole size, and an unpacker holds it to that.
     """
     if isinstance(data, bytes):
         return _frames(io.BytesIO(data))

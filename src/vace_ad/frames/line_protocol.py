@@ -76,8 +76,8 @@ def read_line_protocol(name: str, data: bytes, most: int) -> pl.DataFrame:
         point = parse_point(line)
         if point is None or point.time is None:
             raise TableReadError(
-                f"{name}, line {number} is no point of line protocol with a time; mend or remove "
-                "that line"
+                f"{name}, line {number} is not a point of line protocol with a time; correct or "
+                "remove that line"
             )
         measurements.add(point.measurement)
         row = points.setdefault((point.time, tuple(sorted(point.tags.items()))), {})
@@ -90,7 +90,7 @@ def read_line_protocol(name: str, data: bytes, most: int) -> pl.DataFrame:
     unit = next((unit for least, _, unit in reversed(EPOCHS) if largest >= least), 10**9)
     if largest * unit >= 2**63:
         raise TableReadError(
-            f"{name} holds the time {largest}, which is none since 1970; mend that line"
+            f"{name} holds the time {largest}, which is not a time since 1970; correct that line"
         )
     columns: dict[str, Any] = {
         "time": pl.Series([stamp * unit for stamp, _ in points], dtype=pl.Int64)

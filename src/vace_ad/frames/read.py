@@ -17,16 +17,11 @@ import polars as pl
 
 from vace_ad.errors import TableReadError
 from vace_ad.frames import limits
-from vace_ad.frames.columnar import read_typed
-from vace_ad.frames.excel import read_excel
-from vace_ad.frames.json_tables import read_json
-from vace_ad.frames.limits import zstd_bytes
-from vace_ad.frames.line_protocol import is_line_protocol, read_line_protocol
 from vace_ad.frames.read_options import ReadOptions, names_of
-from vace_ad.frames.sql import is_connection, read_sql, safe_name
 from vace_ad.frames.text import read_text
 
-_LOOK = 64 * 1024  # bytes that a file's kind is told from
+_DATABASES = ("sqlite://", "duckdb://", "postgresql://", "postgres://")
+_HEAD_BYTES = 64 * 1024  # from which the format of a file is recognised
 
 # The first bytes decide what a file is, whatever its name says.
 _FORMATS = (
@@ -51,7 +46,7 @@ _TYPED = ("Parquet", "Arrow", "Arrow stream")
 
 @dataclass(frozen=True)
 class ReadReport:
-    """What was learned about a file while reading it."""
+    """What was recognised while reading a file."""
 
     source: str
     format: str  # "CSV", "Parquet", "Arrow", "Excel", "JSON", "SQL", …
@@ -65,6 +60,11 @@ class ReadReport:
     header: bool | None = None
     notes: tuple[str, ...] = ()
     units: Mapping[str, str] = field(default_factory=dict)  # of channels whose unit is written
+
+    @classmethod
+    def of_table(cls, name: str, frame: pl.DataFrame) -> ReadReport:
+        """The report of a table that was in memory already."""
+        return cls(name, "table", frame.height, frame.width, "")
 
     def words(self) -> str:
         """The report in one line, for people."""
@@ -80,6 +80,11 @@ class ReadReport:
         return f"{self.rows:,} rows × {self.columns} columns ({', '.join(parts)})"
 
 
+def is_connection(place: str) -> bool:
+    """Whether this is the connection string of a database and not a path."""
+    return place.startswith(_DATABASES)
+
+
 _TEXT = ("delimiter", "decimal", "encoding", "header")
 _BOOK = ("sheet", "header_row")
 
@@ -87,7 +92,7 @@ _BOOK = ("sheet", "header_row")
 def read_table(
     source: str | Path, how: ReadOptions | None = None, **options: Any
 ) -> tuple[pl.DataFrame, ReadReport]:
-    """Read a file, or standard input for "-", as a table; say what was recognised.
+    """Read a file, or standard input for "-", as a table, and report what was recognised.
 
     Format and compression are told from the first bytes; delimiter, decimal sign, encoding and
     header of a text are recognised unless given. Columns of numbers come as Float64, other text
@@ -96,6 +101,8 @@ def read_table(
     how = ReadOptions(**options) if how is None else how
     most = limits.parse_size(how.max_size)
     if is_connection(str(source)):
+        from vace_ad.frames.sql import read_sql, safe_name
+
         frame = read_sql(str(source), how.query, most)
         digest = hashlib.sha256(str(how.query).encode()).hexdigest()
         report = ReadReport(safe_name(str(source)), "SQL", frame.height, frame.width, digest)
@@ -113,7 +120,10 @@ def read_table(
 def _read_any(
     name: str, data: bytes | Path, how: ReadOptions, most: int
 ) -> tuple[pl.DataFrame, ReadReport]:
-    """Choose the reader by the first bytes; what gzip holds is looked at in the same way."""
+    """Choose the reader by the first bytes, and import only that one.
+
+    What gzip holds is looked at in the same way.
+    """
     digest = _digest(data)
     compression, kind = None, _kind(name, data)
     if kind == "gzip":
@@ -123,23 +133,31 @@ def _read_any(
         kind = _kind(name, data)
     facts: dict[str, Any] = {}
     if kind in _TYPED:
+        from vace_ad.frames.columnar import read_typed
+
         how.refuse(kind, _TEXT + _BOOK)
         frame, facts["notes"] = read_typed(name, data, kind, most)
         kind = kind.split()[0]
     elif kind == "Excel":
+        from vace_ad.frames.excel import read_excel
+
         how.refuse(kind, _TEXT)
         frame, facts = read_excel(name, data, how, most)
     elif kind == "JSON":
+        from vace_ad.frames.json_tables import read_json
+
         how.refuse(kind, _TEXT + _BOOK)
         frame, kind = read_json(name, _all_bytes(name, data, most), most, names_of(how.by) or ())
     elif kind == "line protocol":
+        from vace_ad.frames.line_protocol import read_line_protocol
+
         how.refuse(kind, _TEXT + _BOOK)
         frame = read_line_protocol(name, _all_bytes(name, data, most), most)
     else:
         how.refuse("text", ["sheet"])
         if kind == "zstd":
             compression = kind
-            if zstd_bytes(data) > most:
+            if limits.zstd_bytes(data) > most:
                 raise limits.too_large(name, most)
         if how.delimiter == "\\t":
             how = replace(how, delimiter="\t")
@@ -150,7 +168,7 @@ def _read_any(
 
 def _kind(name: str, data: bytes | Path) -> str:
     """What the first bytes say a file is; "CSV" where they say nothing else."""
-    head = data[:_LOOK] if isinstance(data, bytes) else _head(data, _LOOK)
+    head = data[:_HEAD_BYTES] if isinstance(data, bytes) else _head(data, _HEAD_BYTES)
     for magic, what in _FOREIGN:
         if head.startswith(magic):
             raise TableReadError(f"{name} is {what}; save the table as CSV or Parquet")
@@ -159,8 +177,11 @@ def _kind(name: str, data: bytes | Path) -> str:
         raise TableReadError(f"{name} is a ZIP archive; unpack it and name the table in it")
     if kind == "CSV" and _JSON.match(head):
         return "JSON"
-    if kind == "CSV" and is_line_protocol(head.decode("utf-8", "replace").splitlines()[:-1]):
-        return "line protocol"
+    if kind == "CSV" and b"=" in head:
+        from vace_ad.frames.line_protocol import is_line_protocol
+
+        if is_line_protocol(head.decode("utf-8", "replace").splitlines()[:-1]):
+            return "line protocol"
     return kind
 
 
@@ -171,7 +192,7 @@ def _is_workbook(data: bytes | Path) -> bool:
         with zipfile.ZipFile(io.BytesIO(data) if isinstance(data, bytes) else data) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, OSError, EOFError):
-        return True  # cut short: whoever reads it says so
+        return True  # truncated: the reader reports it
     return any(name.startswith("xl/") or name == "content.xml" for name in names)
 
 
@@ -223,7 +244,7 @@ def _digest(data: bytes | Path) -> str:
 
 @contextmanager
 def without_panic_words() -> Iterator[None]:
-    """Keep the pages that a panic prints off the terminal; a program's own log stays as it is."""
+    """Keep the backtrace that polars prints on a panic off the terminal."""
     sys.stderr.flush()
     try:
         kept = os.dup(2)

@@ -31,7 +31,7 @@ MOST = 2.5  # steps that one pause counts at most: a few missing rows are no oth
 
 @dataclass(frozen=True)
 class Steps:
-    """What the times of n rows say."""
+    """Missing rows, jumps and wrong steps, from the times of n rows."""
 
     missing: NDArray[np.int64]  # (n,), rows that are missing before each row
     jumps: NDArray[np.bool_]  # (n,), whether time jumped before it
@@ -51,19 +51,19 @@ class Steps:
 
 @dataclass(frozen=True)
 class StepRule:
-    """How times cut a series, in nanoseconds; without a step, time only has to go forward."""
+    """How times split a series, in nanoseconds; without a step, times only have to increase."""
 
-    step: int | None = None  # from row to row, as a rule
+    step: int | None = None  # median time from row to row
     regular: bool = True  # whether training stamps keep to the step, so that rows can be missing
     max_gap: int = 0  # missing rows that are interpolated
     pace: tuple[float, float] = (0.0, np.inf)  # the least and the largest mean of pauses
 
     @classmethod
     def of(cls, times: Sequence[Times | None], max_gap: int) -> Self:
-        """The rule that the times of training tables make."""
+        """Derive the rule from the times of training tables."""
         pauses = [np.diff(time).astype(np.int64) for time in times if time is not None]
         every = np.concatenate([np.empty(0, np.int64), *pauses])
-        if not len(every) or np.median(every) <= 0:  # who tracks them refuses such times
+        if not len(every) or np.median(every) <= 0:  # StepTracker refuses such times
             return cls(max_gap=max_gap)
         step, _, regular = off_step(every)
         rule = cls(round(step), regular, max_gap)
@@ -118,7 +118,7 @@ class StepTracker:
 
     @property
     def trouble(self) -> str | None:
-        """That rows come at another step, and what to do; None where they do not."""
+        """A message where rows come at another step than in training; else None."""
         if self._step is None or self._rule.step is None:
             return None
         own, other = duration_words(self._rule.step), duration_words(self._step)
@@ -128,7 +128,7 @@ class StepTracker:
         )
 
     def add(self, time: Times | None, n: int) -> Steps:
-        """What the times of the next n rows say; refuses times that do not go forward."""
+        """Examine the times of the next n rows; refuse times that do not increase."""
         none = np.zeros(n, bool)
         found = Steps(np.zeros(n, np.int64), none, none.copy())
         if time is None or not n:
@@ -160,7 +160,7 @@ class StepTracker:
         return np.asarray(off)
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All that changes with the rows."""
+        """The state that changes with the rows."""
         return {
             "last": self._last.view(np.int64),
             "pauses": self._pauses,
@@ -169,7 +169,7 @@ class StepTracker:
         }
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take back a state."""
+        """Restore a state."""
         self._last = state["last"].view("datetime64[ns]")[:1]
         self._pauses, self._n = state["pauses"].astype(np.int64), int(state["n"][0])
         step = float(state["step"][0])

@@ -2,7 +2,7 @@
 
 A cell is missing where it is not finite or beyond ±1e100. Gaps of up to `max_gap` rows in a channel
 are interpolated; cells of longer ones are rebuilt from the channels that are there. Where too many
-channels are missing, or time jumps, a stretch ends.
+channels are missing, or time jumps, a run ends.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Segments:
         return {"given": self._given, "held": self._held, "n": np.array([self._n])}
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
-        """Take back a state."""
+        """Restore a state."""
         self._given, self._held, self._n = state["given"], state["held"], int(state["n"][0])
 
 

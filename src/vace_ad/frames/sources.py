@@ -1,4 +1,7 @@
-"""Sources of tables: files, folders, globs, patterns with names in braces; several as one table."""
+"""Sources of tables: files, folders, globs, patterns with names in braces; several as one table.
+
+A column, or what a path says, may tell which machine a row belongs to.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from vace_ad.errors import InputError, TableReadError
-from vace_ad.frames.read import ReadReport
-from vace_ad.frames.sql import is_connection
+from vace_ad.frames.columns import no_column
+from vace_ad.frames.read import ReadReport, is_connection
 from vace_ad.settings import option
+from vace_ad.wording import plural
 
 _SUFFIXES = (
     *(".csv", ".tsv", ".txt", ".parquet", ".pq", ".arrow", ".feather", ".ipc"),
@@ -31,7 +35,7 @@ _HIVE = re.compile(r"([^=/]+)=([^/]*)")
 
 @dataclass(frozen=True)
 class TableSource:
-    """One place to read from, and what its path says of its rows."""
+    """One place to read from, and the keys in its path."""
 
     place: str  # a path, a connection string, or "-" for standard input
     keys: tuple[tuple[str, str], ...] = ()  # column and value, from the path
@@ -74,7 +78,7 @@ def _behind(place: str) -> list[TableSource]:
             for match in matches
             for source in _behind(match)
         ]
-    return [TableSource(place)]  # whoever opens it says that it does not exist
+    return [TableSource(place)]  # the reader reports that it does not exist
 
 
 def _in_folder(folder: Path) -> list[TableSource]:
@@ -174,7 +178,7 @@ def _same_columns(first: str, expected: pl.DataFrame, place: str, frame: pl.Data
         other = frame.schema[name]
         if kind != other and kind.is_numeric() != other.is_numeric():
             raise TableReadError(
-                f"column {name!r} is {kind} in {first} and {other} in {place}; mend one of them, "
+                f"column {name!r} is {kind} in {first} and {other} in {place}; convert one, "
                 f"or leave it out with {option('drop', name)}"
             )
 
@@ -227,3 +231,57 @@ def order_files(
     if (np.diff(order) == 1).all():
         return frame, time
     return frame[order], time[order]
+
+
+BY_FILE = "file"  # `--by file`: each file is a machine, where no column is called so
+FEW_ROWS = 8  # a key whose values have fewer rows each, as a rule, does not identify machines
+MANY = 1000  # fewer values than this are taken for machines, however short
+
+
+def by_file(sources: Sequence[TableSource]) -> list[TableSource]:
+    """Each file a machine, named after it."""
+    stems = [Path(one.place).name.split(".")[0] for one in sources]
+    names = stems if len(set(stems)) == len(stems) else [one.place for one in sources]
+    return [
+        TableSource(one.place, (*one.keys, (BY_FILE, name)))
+        for one, name in zip(sources, names, strict=True)
+    ]
+
+
+def with_keys(frame: pl.DataFrame, by: Sequence[str]) -> tuple[pl.DataFrame, list[str]]:
+    """Rows with a machine, keys as text in the first columns; and a note on rows without one."""
+    for name in by:
+        if name not in frame.columns:
+            error = no_column(name, frame.columns)
+            raise InputError(f"{error}; {option('by', BY_FILE)} takes each file as a machine")
+    keys = [_as_words(frame[name]) for name in by]
+    frame = frame.with_columns(keys).select(*by, pl.exclude(by))
+    nameless = frame.select(pl.any_horizontal(pl.col(by).is_null())).to_series()
+    notes = []
+    if nameless.all():
+        raise InputError(f"no row names its {' and '.join(by)}; name another column")
+    if nameless.any():
+        frame = frame.filter(~nameless)
+        notes.append(f"{int(nameless.sum()):,} rows left out: they name no {' and '.join(by)}")
+    return frame, notes
+
+
+def refuse_no_key(counts: Sequence[int], by: Sequence[str]) -> None:
+    """Refuse a column that identifies rows, not machines: many values with few rows each."""
+    median = sorted(counts)[len(counts) // 2]
+    if len(counts) > MANY and median < FEW_ROWS:
+        raise InputError(
+            f"{' and '.join(map(repr, by))} has {len(counts):,} different values, typically "
+            f"with {plural(median, 'row')} each, so it does not identify machines; name another "
+            f"column with {option('by')}"
+        )
+
+
+def _as_words(column: pl.Series) -> pl.Series:
+    """Keys as text: whole numbers without a fraction, null for empty ones."""
+    if column.dtype.is_float():
+        known = column.drop_nulls()
+        if bool((known == known.floor()).all()) and not bool(known.is_infinite().any()):
+            column = column.fill_nan(None).cast(pl.Int64, strict=False)
+    words = column.cast(pl.String).str.strip_chars()
+    return words.replace({"": None}).alias(column.name)

@@ -1,4 +1,4 @@
-"""Stretches of time that people wrote down: past faults, planned maintenance.
+"""Time ranges given by users: past faults, planned maintenance.
 
 A CSV file has a start and an end in each line, and may have a fault code, a note and the equipment,
 with or without a header; an iCalendar file has its events, repeated as they say.
@@ -17,9 +17,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.errors import InputError, TableReadError
+from vace_ad.errors import ConfigError, InputError, TableReadError
 from vace_ad.frames.icalendar import calendar_events
 from vace_ad.frames.timestamps import moment
+from vace_ad.settings import option
 
 FIELDS = ("start", "end", "code", "note", "equipment")
 _ALIASES = {
@@ -33,7 +34,7 @@ _ALIASES = {
 
 @dataclass(frozen=True)
 class Span:
-    """From the start to the end, both included, as they were written."""
+    """A time range as it was written, both ends included."""
 
     start: str
     end: str
@@ -43,7 +44,7 @@ class Span:
 
     @property
     def window(self) -> str:
-        """The stretch as settings have it."""
+        """The range as a setting `FROM..TO`."""
         return f"{self.start}..{self.end}"
 
     def times(self, zone: str | None = None) -> tuple[np.datetime64, np.datetime64]:
@@ -51,10 +52,31 @@ class Span:
         start, end = moment(self.start, zone), moment(self.end, zone)
         for text, time in ((self.start, start), (self.end, end)):
             if np.isnat(time):
-                raise InputError(f"{text!r} is no time; write 2026-03-01 or 2026-03-01T12:00")
+                raise InputError(f"{text!r} is not a time; write 2026-03-01 or 2026-03-01T12:00")
         if end < start:
             raise InputError(f"{self.start} to {self.end}: it ends before it begins")
         return start, end
+
+
+def parse_range(
+    name: str, text: str, zone: str | None, *, open_ended: bool = False
+) -> tuple[np.datetime64 | None, np.datetime64 | None]:
+    """The times of a setting `FROM..TO`; None for a side left out, where it is `open_ended`.
+
+    A day without an hour is its first moment, so the end is not included.
+    """
+    start, dots, end = (part.strip() for part in text.partition(".."))
+    times = [moment(part, zone) if part else None for part in (start, end)]
+    given = [one for one in times if one is not None]
+    if not dots or len(given) < (1 if open_ended else 2) or np.isnat(given).any():
+        left_out = "; one of them may be left out" if open_ended else ""
+        raise ConfigError(
+            f"{option(name, text)}: write FROM..TO, such as 2026-01-01..2026-02-01 or "
+            f"2026-03-01T06:00..2026-03-01T14:00{left_out}"
+        )
+    if given[-1] <= given[0] and len(given) == 2:
+        raise ConfigError(f"{option(name, text)}: it ends before it begins")
+    return times[0], times[1]
 
 
 def as_spans(given: Any) -> list[Span]:
@@ -77,7 +99,7 @@ def rows_of(
 ) -> list[tuple[int, int]]:
     """The rows [start, end) of each span; start == end where a table has none of it."""
     if time is None:
-        raise InputError("labels are stretches of time, and these rows have none; name the time")
+        raise InputError("labels are time ranges, and these rows have no time; name its column")
     found = []
     for span in spans:
         start, end = span.times(zone)
@@ -87,7 +109,7 @@ def rows_of(
 
 
 def read_spans(path: Path) -> list[Span]:
-    """The stretches of a CSV or iCalendar file."""
+    """The time ranges of a CSV or iCalendar file."""
     try:
         text = path.read_text("utf-8-sig")
     except FileNotFoundError:

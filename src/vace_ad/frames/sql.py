@@ -12,21 +12,15 @@ from typing import Any
 
 import polars as pl
 
-from vace_ad.errors import ConfigError, MissingExtraError, TableReadError
+from vace_ad.errors import ConfigError, MissingExtraError, TableReadError, needs
 from vace_ad.frames.limits import check_cells, size_words, too_large
 from vace_ad.frames.text import column_names, first_line
 from vace_ad.settings import option
 
-_CONNECTION = re.compile(r"(sqlite|duckdb|postgresql|postgres)://(.*)", re.DOTALL)
 _BATCH = 10_000  # rows that become columns together
 _FETCHED = 256  # rows that SQLite hands over at a time
 _NESTED = ("list", "array", "struct", "map", "union", "variant", "blob", "bit")  # of DuckDB
 _LONGEST = 2**31 - 1  # bytes of a cell that SQLite can be told to allow
-
-
-def is_connection(place: str) -> bool:
-    """Whether this is a connection string and not a path."""
-    return _CONNECTION.match(place) is not None
 
 
 def safe_name(place: str) -> str:
@@ -36,8 +30,7 @@ def safe_name(place: str) -> str:
 
 def read_sql(place: str, query: str | None, most: int) -> pl.DataFrame:
     """The rows of a query, up to `most` bytes; one that writes, anywhere, is refused."""
-    match = _CONNECTION.match(place)
-    assert match is not None  # the caller asked is_connection
+    kind, _, rest = place.partition("://")
     name = safe_name(place)
     if not query:
         raise ConfigError(
@@ -46,8 +39,8 @@ def read_sql(place: str, query: str | None, most: int) -> pl.DataFrame:
         )
     readers = {"sqlite": _sqlite, "duckdb": _duckdb}
     try:
-        if match[1] in readers:
-            return readers[match[1]](name, _file(name, match[2]), query, most)
+        if kind in readers:
+            return readers[kind](name, _file(name, rest), query, most)
         return _postgresql(name, place, query, most)
     except (MissingExtraError, TableReadError):
         raise
@@ -144,10 +137,8 @@ def _column(title: str, cells: list[Any]) -> pl.Series:
 
 
 def _duckdb(name: str, path: Path, query: str, most: int) -> pl.DataFrame:
-    try:
+    with needs("duckdb", "sql", "reading from DuckDB"):
         import duckdb
-    except ImportError as error:
-        raise MissingExtraError("reading from DuckDB", "duckdb", "sql") from error
     # Opened for reading alone, DuckDB still writes other files: COPY TO, ATTACH, its spill.
     locked: dict[str, Any] = {
         "enable_external_access": "false",
@@ -170,12 +161,8 @@ def _duckdb(name: str, path: Path, query: str, most: int) -> pl.DataFrame:
 
 
 def _postgresql(name: str, place: str, query: str, most: int) -> pl.DataFrame:
-    try:
+    with needs("adbc-driver-postgresql", "sql", "reading from PostgreSQL"):
         from adbc_driver_postgresql import dbapi
-    except ImportError as error:
-        raise MissingExtraError(
-            "reading from PostgreSQL", "adbc-driver-postgresql", "sql"
-        ) from error
     place = place.replace("postgres://", "postgresql://", 1)
     if "options=" not in place:
         sign = "&" if "?" in place else "?"

@@ -1,7 +1,7 @@
 """One view of every kind of table, whole or in pieces: values, channel names, time.
 
-Values stay as they came; whoever computes turns a few thousand rows at a time into float64, so that
-a table is never copied whole.
+Values keep their type; computations convert a few thousand rows at a time to float64, so a table is
+never copied as a whole.
 """
 
 from __future__ import annotations
@@ -11,16 +11,19 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import narwhals.stable.v2 as nw
 import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import ChannelMismatchError, InputError, TableReadError
-from vace_ad.frames.columns import clean_frame
-from vace_ad.frames.states import with_states
+from vace_ad.frames.columns import clean_frame, with_states
 from vace_ad.frames.time import order_rows
+from vace_ad.wording import listed
+
+if TYPE_CHECKING:
+    import polars as pl
 
 ROWS = 65_536  # that a Parquet file is read in
 
@@ -57,6 +60,11 @@ class Table:
         """The same rows with the first n channels alone."""
         return replace(self, values=self.values[:, :n], names=self.names[:n])
 
+    def select(self, channels: Sequence[int]) -> Table:
+        """The same rows with the channels of these numbers."""
+        names = tuple(self.names[i] for i in channels)
+        return replace(self, values=self.values[:, channels], names=names)
+
     def aligned(self, names: Sequence[str]) -> Table:
         """The same rows with the channels called `names`, in that order."""
         if self.names == tuple(names):
@@ -65,16 +73,14 @@ class Table:
             if len(self.names) != len(names):
                 raise InputError(
                     f"the table has {len(self.names)} channels without names, the detector was "
-                    f"fitted on {len(names)}: {', '.join(map(str, names[:8]))}"
-                    f"{', …' if len(names) > 8 else ''}"
+                    f"fitted on {len(names)}: {listed(names, 8)}"
                 )
             return replace(self, names=tuple(names))
         missing = [name for name in names if name not in self.names]
         extra = [name for name in self.names if name not in names]
         if missing or extra:
             raise ChannelMismatchError(missing, extra)
-        order = [self.names.index(name) for name in names]
-        return replace(self, values=self.values[:, order], names=tuple(names))
+        return self.select([self.names.index(name) for name in names])
 
 
 def as_table(data: Any, expected: tuple[str, ...] = ()) -> Table:
@@ -114,6 +120,25 @@ def as_table(data: Any, expected: tuple[str, ...] = ()) -> Table:
     return _frame_table(frame, getattr(data, "index", None))
 
 
+def as_polars(data: Any) -> pl.DataFrame:
+    """A pandas, polars or Arrow table as a polars one; a pandas index of times becomes a column.
+
+    Anything else raises TypeError.
+    """
+    index: Any = getattr(data, "index", None)
+    if _is_datetime(index) and hasattr(data, "columns"):
+        title = index.name if index.name not in (None, *data.columns) else "time"
+        free = (t for t in (title, "timestamp", "\0index") if t not in data.columns)
+        data = data.rename_axis(next(free)).reset_index()
+    frame: pl.DataFrame = nw.from_native(data, eager_only=True).to_polars()
+    return frame
+
+
+def _is_datetime(index: Any) -> bool:
+    """Whether this is an index of pandas that holds times."""
+    return getattr(getattr(index, "dtype", None), "kind", "") == "M"
+
+
 def _array_values(array: NDArray[Any]) -> NDArray[Any]:
     """A real-valued array as (n_rows, n_channels); one dimension is one channel."""
     if isinstance(array, np.ma.MaskedArray):  # masked is missing
@@ -139,9 +164,8 @@ def _frame_table(frame: nw.DataFrame[Any], index: Any) -> Table:
         name for name in channels if not (schema[name].is_numeric() or schema[name] == nw.Boolean)
     ]
     if wrong:
-        listing = ", ".join(f"{name!r} ({schema[name]})" for name in wrong[:8])
-        more = f" and {len(wrong) - 8} more" if len(wrong) > 8 else ""
-        raise InputError(f"columns that are not numbers: {listing}{more}; convert or drop them")
+        kinds = listed([f"{name!r} ({schema[name]})" for name in wrong], 8)
+        raise InputError(f"columns that are not numbers: {kinds}; convert or drop them")
     if len(times) > 1:
         raise InputError(f"several time columns: {', '.join(map(repr, times))}; keep one")
     if not channels:
@@ -153,10 +177,11 @@ def _frame_table(frame: nw.DataFrame[Any], index: Any) -> Table:
     time, zone = None, None
     if times:
         zone = getattr(schema[times[0]], "time_zone", None)
-        time = _nanoseconds(_in_utc(frame[times[0]]).to_numpy())
-    elif getattr(getattr(index, "dtype", None), "kind", "") == "M":  # a pandas datetime index
+        time = _in_utc(frame[times[0]]).to_numpy()
+    elif _is_datetime(index):
         zone = None if index.tz is None else str(index.tz)
-        time = _nanoseconds((index if zone is None else index.tz_convert(None)).to_numpy())
+        time = (index if zone is None else index.tz_convert(None)).to_numpy()
+    time = None if time is None else time.astype("datetime64[ns]")
     return Table(values, tuple(str(name) for name in channels), time, zone=zone)
 
 
@@ -164,10 +189,6 @@ def _in_utc(column: nw.Series[Any]) -> nw.Series[Any]:
     """A datetime column without its zone, which NumPy cannot carry."""
     zone = getattr(column.dtype, "time_zone", None)
     return column.dt.convert_time_zone("UTC").dt.replace_time_zone(None) if zone else column
-
-
-def _nanoseconds(time: NDArray[Any]) -> NDArray[np.datetime64]:
-    return np.asarray(time).astype("datetime64[ns]")
 
 
 def as_chunks(data: Any) -> Iterator[Any] | None:

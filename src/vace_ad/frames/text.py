@@ -25,7 +25,6 @@ from vace_ad.frames.sniff import (
     is_missing,
     is_number,
     sniff_dialect,
-    sniff_encoding,
     split,
 )
 from vace_ad.settings import option
@@ -34,6 +33,15 @@ _SAMPLE_BYTES = 256 * 1024
 _LONG_SAMPLE_BYTES = 32 * 1024 * 1024  # where lines are so long that fewer than …
 _LEAST_LINES = 20  # … of them lie in the first sample
 _SAMPLE_LINES = 500
+
+# Byte order marks, the longer first: UTF-16's is the beginning of UTF-32's.
+_MARKS = (
+    (b"\xef\xbb\xbf", "utf-8-sig"),
+    (b"\xff\xfe\x00\x00", "utf-32"),
+    (b"\x00\x00\xfe\xff", "utf-32"),
+    (b"\xff\xfe", "utf-16"),
+    (b"\xfe\xff", "utf-16"),
+)
 
 # A column is one of numbers when this share of its cells are; the others count as missing.
 _NUMBERS_SHARE = 0.9
@@ -68,8 +76,8 @@ def read_text(
                 f"{name} is not in {found}; name its encoding, for example "
                 f"{option('encoding', 'cp1252')}"
             ) from error
-        # The sample was plain ASCII and the odd bytes come later: look at all of them.
-        whole = sniff_encoding(_all_bytes(data), complete=True)
+        # The sample was plain ASCII and other bytes come later: examine the whole file.
+        whole = _sniff_encoding(_all_bytes(data), complete=True)
         return read_text(name, data, replace(how, encoding=whole), most)
     notes = list(dialect.head.notes)
     frame = with_numbers(frame, dialect.decimal, notes)
@@ -81,6 +89,34 @@ def read_text(
         "notes": tuple(notes),
         "units": units_of(frame.columns, dialect.head.units),
     }
+
+
+def _sniff_encoding(sample: bytes, *, complete: bool) -> str:
+    """Name the encoding of a text from its first bytes.
+
+    A byte order mark decides; else UTF-8 where it decodes (a character cut by the end of an
+    incomplete sample is forgiven); else Windows-1252, which western spreadsheets write.
+    """
+    for mark, name in _MARKS:
+        if sample.startswith(mark):
+            return name
+    if b"\x00" in sample:
+        raise TableReadError(
+            "the file holds binary data, not text; give CSV, Parquet or Arrow, "
+            f"or name the text's encoding, for example {option('encoding', 'utf-16-le')}"
+        )
+    for name in ("utf-8", "cp1252"):
+        try:
+            sample.decode(name)
+        except UnicodeDecodeError as error:
+            cut = not complete and name == "utf-8" and error.start > len(sample) - 4
+            if not cut:
+                continue
+        return name
+    raise TableReadError(
+        "the text is in neither UTF-8 nor Windows-1252; "
+        f"name its encoding, for example {option('encoding', 'shift_jis')}"
+    )
 
 
 def _zstd_lines(name: str, data: bytes | Path) -> list[str]:
@@ -109,7 +145,7 @@ def _decode(
 ) -> tuple[list[str], bytes | Path, str]:
     """The first lines, the data with their bytes in UTF-8, and the encoding they came in."""
     sample, complete = _sample(data)
-    found = encoding or sniff_encoding(sample, complete=complete)
+    found = encoding or _sniff_encoding(sample, complete=complete)
     if found.lower() not in ("utf-8", "utf8"):
         try:
             data = _all_bytes(data).decode(found).encode()
@@ -149,7 +185,7 @@ def _all_bytes(data: bytes | Path) -> bytes:
 
 
 def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]]) -> pl.DataFrame:
-    """Cut the text into columns: Float64 where the sample holds numbers only, else String."""
+    """Split the text into columns: Float64 where the sample holds numbers only, else String."""
     width, head = dialect.width, dialect.head
     numeric = [_all_numbers(rows, i, dialect.decimal) for i in range(width)]
     names = [str(i) for i in range(width)]
@@ -175,7 +211,7 @@ def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]
                 raise UnicodeError(message) from error
             if "could not parse" in message and schema is kinds[0]:
                 continue
-            raise TableReadError(_why(name, data, dialect, width, message)) from error
+            raise TableReadError(_parse_error(name, data, dialect, width, message)) from error
         if 0 < len(head.names) < width and frame[names[-1]].null_count() == frame.height:
             frame = frame.drop(names[-1])  # lines end with a delimiter that their header lacks
         frame.columns = column_names(head.names, frame.width)
@@ -211,14 +247,14 @@ def _without_empty_end(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.head(int(last) + 1) if isinstance(last, int) else frame.clear()
 
 
-def _why(name: str, data: bytes | Path, dialect: Dialect, width: int, message: str) -> str:
-    """One sentence on why a text could not be cut into columns."""
+def _parse_error(name: str, data: bytes | Path, dialect: Dialect, width: int, message: str) -> str:
+    """The message for a text that cannot be split into columns."""
     with suppress(csv.Error):  # a cell without end: the reason below says as much
         for number, row in enumerate(csv.reader(_lines(data), delimiter=dialect.delimiter), 1):
             if number > dialect.head.rows and len(row) > width:
                 return (
                     f"{name}, line {number}: {len(row)} cells, but most lines have {width}; "
-                    f"mend that line, or name the {option('delimiter')}"
+                    f"correct that line, or name the {option('delimiter')}"
                 )
     return f"{name} cannot be read as a table: {first_line(message)}"
 

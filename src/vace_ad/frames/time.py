@@ -36,11 +36,11 @@ _BELOW_A_MINUTE = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 
 @dataclass(frozen=True)
 class TimeReport:
-    """What was learned about a table's time."""
+    """What was found out about the time of a table."""
 
     column: str | None  # the column it came from
     zone: str | None  # the one they came in, where it is known; times are kept in UTC then
-    step: int | None  # nanoseconds from row to row, as a rule
+    step: int | None  # median nanoseconds from row to row
     irregular: float = 0.0  # share of rows that are off the step
     notes: tuple[str, ...] = ()
 
@@ -48,7 +48,7 @@ class TimeReport:
 def split_time(
     frame: pl.DataFrame, column: str | None = None, *, zone: str | None = None
 ) -> tuple[pl.DataFrame, NDArray[np.datetime64] | None, TimeReport]:
-    """Take the time column out of a table; nothing is said yet of its order and step.
+    """Take the time column out of a table; its order and step are checked later.
 
     Without `column`, the first column that reads as times is it. Rows without a time are left
     out.
@@ -66,12 +66,19 @@ def split_time(
             row = int(np.flatnonzero(missing)[0])
             raise InputError(
                 f"column {name!r}: {missing.sum():,} of {len(time):,} cells are not times, the "
-                f"first in row {row}; mend them, or name another column with "
+                f"first in row {row}; correct them, or name another column with "
                 f"{option('time_column')}"
             )
         notes.append(f"{missing.sum():,} of {len(time):,} rows left out: they have no time")
         frame, time = frame.filter(pl.Series(~missing)), time[~missing]
     return frame, time, TimeReport(name, stamps.zone, None, notes=tuple(notes))
+
+
+def no_time(who: str) -> InputError:
+    """The error that something needs times, and the table has none."""
+    return InputError(
+        f"{who} needs a time column, and none was found; name it with {option('time_column')}"
+    )
 
 
 def check_time(
@@ -80,9 +87,9 @@ def check_time(
     zone: str | None = None,
     notes: Sequence[str] = (),
 ) -> TimeReport:
-    """Find the step of a table's times, and say what departs from it.
+    """Find the step of a table's times, with notes on irregular steps and gaps.
 
-    Times out of order, or twice, are refused with the fix.
+    Unsorted and duplicate times are refused.
     """
     said = list(notes)
     check_order(time, zone, strict=True)
@@ -105,7 +112,7 @@ def check_time(
 
 
 def irregular_note(pauses: NDArray[np.int64]) -> list[str]:
-    """That rows do not keep to one step, and what to do, in words; empty where they do."""
+    """A note that the step is irregular and how to resample; empty for a regular step."""
     step, off, regular = off_step(pauses)
     if regular:
         return []
@@ -118,7 +125,7 @@ def irregular_note(pauses: NDArray[np.int64]) -> list[str]:
 def off_step(
     pauses: NDArray[np.int64], step: float | None = None
 ) -> tuple[float, NDArray[np.bool_], bool]:
-    """The step, their median; which are off a whole number of steps; whether few enough are."""
+    """The median step, which pauses are not a multiple of it, and whether they are few enough."""
     step = float(np.median(pauses)) if step is None else step
     off = np.abs(pauses - np.maximum(1, np.round(pauses / step)) * step) > _JITTER * step
     return step, off, float(off.mean()) <= _IRREGULAR
@@ -248,7 +255,7 @@ def _words(time: np.datetime64) -> str:
     return str(time.astype("datetime64[ms]")).replace("T", " ")
 
 
-# A table that would grow beyond this is a mistake in the step, or in a single time, not a wish.
+# Larger results come from a wrong step or a single wrong time.
 _MOST_CELLS = 200_000_000
 _FEW_ROWS, _GROWTH = 1_000_000, 20  # so many rows are fine; of more, at most so many times as many
 
@@ -287,7 +294,7 @@ def resample(
 def order_rows(
     values: NDArray[np.float64], time: NDArray[np.datetime64]
 ) -> tuple[NDArray[np.float64], NDArray[np.datetime64], list[str]]:
-    """Sort rows by time and average those of the same time; say what was done.
+    """Sort rows by time and average those of the same time; also return notes.
 
     Missing values do not enter the mean.
     """

@@ -1,4 +1,7 @@
-"""Timestamps: text, epochs and time zones to nanoseconds."""
+"""Timestamps: text, epochs and time zones to nanoseconds, and times as text.
+
+Times are stored in UTC and shown in the zone of the input.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.errors import ConfigError
-from vace_ad.frames.zones import check_zone, zone_of_offset
 
 if TYPE_CHECKING:
     import polars as pl
 
 _SAMPLE = 1000
-_ODD = 0.2  # share of cells that a format may fail on; whoever calls decides what to forgive
+_ODD = 0.2  # share of cells that a format may fail on; callers may be stricter
 _DATES = ("%Y-%m-%d", "%d.%m.%Y", "%d/%m/%Y", "%m/%d/%Y", "%Y/%m/%d", "%d-%m-%Y", "%Y.%m.%d")
 _SHORT_YEARS = ("%d.%m.%y", "%m/%d/%y", "%d/%m/%y", "%d-%m-%y")
 _CLOCKS = (" %H:%M:%S%.f", " %H:%M", " %I:%M:%S%.f %p", " %I:%M %p", "")
@@ -49,6 +51,8 @@ _DATE_NAME = re.compile(r"(?<![^\W_])(date|datum)|stamp", re.IGNORECASE)
 _TIME_NAME = re.compile(r"(?<![^\W_])(date|time|datum|zeit|uhrzeit)|stamp", re.IGNORECASE)
 
 _ZONE = re.compile(r"[+-]\d{2}:?(\d{2})?$")
+_OFFSET = re.compile(r"([+-])(\d{2}):?(\d{2})?")
+_FIXED = re.compile(r"Etc/GMT([+-])(\d{1,2})")
 
 # Counts since 1970 are told apart by size: these are the bounds for years 1973 to 2286.
 EPOCHS = ((1e8, 1e10, 10**9), (1e11, 1e13, 10**6), (1e14, 1e16, 10**3), (1e17, 1e19, 1))
@@ -113,7 +117,7 @@ def parse_stamps(column: pl.Series, zone: str | None = None, *, count: bool = Fa
 
 
 def moment(text: str, zone: str | None = None) -> np.datetime64:
-    """A time that a person wrote, in UTC where the zone is known; NaT where it is none."""
+    """Parse one time, in UTC where the zone is known; NaT where the text is not a time."""
     import polars as pl
 
     found: np.datetime64 = parse_stamps(pl.Series([text]), zone).time[0]
@@ -258,3 +262,81 @@ def _in_zone(clock: pl.Series, zone: str | None, notes: list[str]) -> Stamps:
 
 def _nanoseconds(column: pl.Series) -> NDArray[np.datetime64]:
     return column.to_numpy().astype("datetime64[ns]")
+
+
+def check_zone(zone: str) -> None:
+    """Refuse a name that is not a time zone."""
+    import polars as pl
+
+    try:
+        pl.Series([0]).cast(pl.Datetime("ns")).dt.replace_time_zone(zone)
+    except pl.exceptions.PolarsError as error:
+        raise ConfigError(
+            f"time zone {zone!r} is not known; use a name such as Europe/Berlin or UTC"
+        ) from error
+
+
+def zone_of_offset(offset: str) -> str:
+    """The zone of an offset such as +01:00; "UTC" where it is no whole number of hours."""
+    match = _OFFSET.fullmatch(offset)
+    if match is None or int(match[3] or 0) or not 0 < int(match[2]) <= 12:
+        return "UTC"
+    sign = "-" if match[1] == "+" else "+"  # the names count the other way
+    return f"Etc/GMT{sign}{int(match[2])}"
+
+
+def zone_words(zone: str | None) -> str:
+    """A zone for display: UTC+01:00 for a fixed offset, else its name."""
+    match = _FIXED.fullmatch(zone or "")
+    if match is None:
+        return zone or ""
+    return f"UTC{'+' if match[1] == '-' else '-'}{int(match[2]):02}:00"
+
+
+def zoned(name: str, time: NDArray[np.datetime64], zone: str | None) -> pl.Series:
+    """A column of times: in their zone where it is known, as they stand otherwise."""
+    import polars as pl
+
+    column = pl.Series(name, time.astype("datetime64[ns]"))
+    if zone is None:
+        return column
+    return column.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
+
+
+def wall_clock(time: NDArray[np.datetime64], zone: str | None) -> NDArray[np.datetime64]:
+    """Local times of these UTC times, (n,)."""
+    if zone is None or zone == "UTC":
+        return time
+    local = zoned("time", np.atleast_1d(time), zone).dt.replace_time_zone(None)
+    return local.to_numpy().astype("datetime64[ns]").reshape(np.shape(time))
+
+
+def offset_words(minutes: int) -> str:
+    """An offset from UTC in minutes as text, e.g. +01:00."""
+    hours, rest = divmod(abs(minutes), 60)
+    return f"{'-' if minutes < 0 else '+'}{hours:02}:{rest:02}"
+
+
+def offsets(time: NDArray[np.datetime64] | None, zone: str | None) -> list[tuple[int, int]]:
+    """First row and minutes of each offset of local time from UTC; empty without a zone."""
+    if time is None or zone is None or not len(time):
+        return []
+    ahead = (wall_clock(time, zone) - time).astype("timedelta64[m]").astype(np.int64)
+    rows = np.flatnonzero(np.diff(ahead, prepend=ahead[0] + 1))
+    return [(int(row), int(ahead[row])) for row in rows]
+
+
+def local_time(time: np.datetime64, zone: str | None) -> tuple[np.datetime64, str]:
+    """Local time and its offset from UTC; the time itself where no zone is known."""
+    ahead = offsets(np.array([time]), zone)
+    if not ahead:
+        return time, ""
+    minutes = ahead[0][1]
+    return time + np.timedelta64(minutes, "m"), offset_words(minutes)
+
+
+def time_words(time: np.datetime64, zone: str | None) -> str:
+    """A time for display, without seconds or fractions that are zero."""
+    local, offset = local_time(time, zone)
+    text = str(local.astype("datetime64[ms]")).replace("T", " ")
+    return text.removesuffix(".000").removesuffix(":00") + offset

@@ -1,12 +1,13 @@
-"""Training data: tables or Parquet files, their complete stretches, thinned where very long."""
+"""Training data: tables or Parquet files, split into complete runs, thinned where very long."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import wraps
 from os import PathLike
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Concatenate, NamedTuple, ParamSpec, Protocol, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,11 +15,10 @@ from numpy.typing import NDArray
 from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError, TooShortError, VaceWarning
 from vace_ad.frames.calendar import Calendar
-from vace_ad.frames.columns import clean_frame
+from vace_ad.frames.columns import clean_frame, column_of, with_states
 from vace_ad.frames.idle import IdleRule, idle_rows, word_columns
 from vace_ad.frames.sampling import StepRule, StepTracker, with_missing
 from vace_ad.frames.segments import CUT, Rebuild, Segments, missing_cells
-from vace_ad.frames.states import column_of, with_states
 from vace_ad.frames.table import Table, as_table, open_parquet
 from vace_ad.frames.time import irregular_note
 from vace_ad.settings import option, spelt
@@ -42,7 +42,7 @@ def training_tables(
     """One table or Parquet path, or a list of them; and the number of rows that they have.
 
     Of a file with more rows than a fit uses, only the pieces that it uses are read. Columns that
-    cannot be channels are left out, as on the command line, and that is said. `sort` puts the
+    cannot be channels are left out with a warning, as on the command line. `sort` puts the
     rows of a table in order of time. `expected` are the channels, where they are known; otherwise
     those of the calendar are added.
     """
@@ -65,7 +65,7 @@ def training_tables(
             table = as_table(piece, tables[0].names if tables else expected)
             tables.append(table.ordered() if sort else table)
             time = tables[-1].time
-            if time is not None and not isinstance(piece, Table):  # readers have said it already
+            if time is not None and not isinstance(piece, Table):  # readers have warned already
                 pauses.append(np.diff(time).astype(np.int64))
         n_rows += len(table) if count is None else count
     if expected:
@@ -95,6 +95,38 @@ def are_several(data: Any) -> bool:
         return False
     numbers = np.isscalar(data[0]) and not isinstance(data[0], str)
     return not numbers and not all(isinstance(row, list | tuple) for row in data)
+
+
+class Channels(Protocol):
+    """What has learned from channels."""
+
+    @property
+    def channels_(self) -> Sequence[str]:
+        """Their names."""
+
+
+_P = ParamSpec("_P")
+_E = TypeVar("_E", bound=Channels)
+_R = TypeVar("_R")
+
+
+def of_each(
+    method: Callable[Concatenate[_E, Any, _P], _R],
+) -> Callable[Concatenate[_E, Any, _P], _R]:
+    """Let a method take a list of tables, as `fit` does, and return a list of results."""
+
+    @wraps(method)
+    def answer(self: _E, data: Any, *given: _P.args, **named: _P.kwargs) -> _R:
+        if not are_several(data) or _are_rows(data, len(self.channels_)):
+            return method(self, data, *given, **named)
+        return cast(_R, [method(self, one, *given, **named) for one in data])
+
+    return cast(Callable[Concatenate[_E, Any, _P], _R], answer)
+
+
+def _are_rows(data: Any, n_channels: int) -> bool:
+    """Whether a list holds the rows of one table, each an array, and not tables."""
+    return n_channels > 1 and all(getattr(one, "ndim", 2) == 1 for one in data)
 
 
 def _parquet_pieces(path: Path, config: VACEConfig) -> tuple[list[Any], int]:

@@ -1,8 +1,8 @@
-r"""A condition on rows in words, such as `Status == 'Betrieb' and Drehzahl > 100`.
+r"""A condition on rows, such as `Status == 'Betrieb' and Drehzahl > 100`.
 
-A column, an operator and a value; `and`, `or`, `not` and brackets. Nothing is executed: the words
-become comparisons of arrays or are refused. A missing value satisfies nothing, nor does it break
-anything: whether a row satisfies a condition may be unknown.
+A column, an operator and a value; `and`, `or`, `not` and brackets. Nothing is executed: the text is
+parsed into comparisons of arrays. Logic has three values: with a missing value, whether a row
+satisfies a condition is unknown.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ Rows = Callable[[Get], Answer]
 
 
 def condition(text: str, columns: Mapping[str, bool], setting: str = "where") -> Rows:
-    """What tells the rows that satisfy a condition; `columns` says which ones hold words."""
+    """Parse a condition; `columns` says which columns hold text."""
     return _Parser(text, columns, setting).parse()
 
 
@@ -82,7 +82,7 @@ def rows_where(frame: pl.DataFrame, text: str) -> pl.Series:
 
 
 class _AnyColumn(dict[str, bool]):
-    """Every name is a column; notes which were asked for."""
+    """Accepts every name as a column, and records the names."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -157,7 +157,7 @@ class _Parser:
         name = self._column()
         kind, sign = self._next()
         if kind != "sign" or sign not in _SIGNS:
-            raise self._refusal(f"{sign!r} is no operator")
+            raise self._refusal(f"{sign!r} is not an operator")
         value = self._value()
         words = self._columns.get(name, isinstance(value, str))
         if words and isinstance(value, float):
@@ -192,7 +192,7 @@ class _Parser:
             return text[1:-1]
         if text.lower() in _TRUTH:
             return _TRUTH[text.lower()]
-        raise self._refusal(f"{text!r} is no value; put words in quotes")
+        raise self._refusal(f"{text!r} is not a value; put text in quotes")
 
 
 def _not(rows: Rows) -> Rows:

@@ -1,4 +1,4 @@
-"""Results as the caller's kind of table, and as files."""
+"""Results as a table of the caller's kind, and as files."""
 
 from __future__ import annotations
 
@@ -68,13 +68,13 @@ def write_frame(frame: pl.DataFrame, path: Path) -> None:
 
 
 def _write_sheet(frame: pl.DataFrame, path: Path) -> None:
-    """One sheet with names in bold; times as its dates on the clock of their zone, no formulas."""
-    import polars as pl
+    """One sheet with names in bold; times as dates in their zone, text never as formulas."""
+    import polars.selectors as cs
 
     with needs("openpyxl", "excel", "writing an Excel workbook"):
         import openpyxl
-    zoned = [n for n, k in frame.schema.items() if isinstance(k, pl.Datetime) and k.time_zone]
-    local = frame.with_columns(pl.col(zoned).dt.replace_time_zone(None))  # a cell has no zone
+    zoned = cs.datetime(time_zone="*")
+    local = frame.with_columns(zoned.dt.replace_time_zone(None))  # a cell has no zone
     if frame.height >= _SHEET_ROWS:
         raise InputError(
             f"got {frame.height:,} rows; a sheet has {_SHEET_ROWS:,}, its header included: write "
@@ -106,11 +106,9 @@ def is_formula(text: str) -> bool:
 
 def _for_csv(frame: pl.DataFrame) -> pl.DataFrame:
     """Times and words as CSV takes them; words that begin like a formula get a quote in front."""
-    import polars as pl
+    import polars.selectors as cs
 
-    zoned = [n for n, k in frame.schema.items() if isinstance(k, pl.Datetime) and k.time_zone]
-    words = [name for name, kind in frame.schema.items() if kind == pl.String]
-    inert = pl.col(words).str.replace(r"^([=+\-@\t\r])", "'$1")
     return frame.with_columns(
-        *(pl.col(name).dt.strftime(f"{_ISO}%:z") for name in zoned), *([inert] if words else [])
+        cs.string().str.replace(r"^([=+\-@\t\r])", "'$1"),
+        cs.datetime(time_zone="*").dt.strftime(f"{_ISO}%:z"),
     )

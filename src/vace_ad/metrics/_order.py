@@ -71,11 +71,6 @@ def grid_levels(scores: NDArray[np.floating[Any]], order: Order) -> Levels:
     return Levels(levels, GRID)
 
 
-def predicted_levels(predictions: NDArray[np.bool_]) -> Levels:
-    """Levels of given predictions: one threshold, which each row passes or not."""
-    return Levels(predictions.astype(np.intp), 1)
-
-
 class Runs(NamedTuple):
     """Maximal runs of predicted rows ``[starts, stops)``, at thresholds ``[first, last)``."""
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
 from numpy.typing import ArrayLike
 
 from vace_ad.metrics import _check
-from vace_ad.metrics._order import grid_levels, predicted_levels, sort_scores
+from vace_ad.metrics._order import Levels, grid_levels, sort_scores
 from vace_ad.metrics.affiliation import affiliation_f
 from vace_ad.metrics.events import find_events
 from vace_ad.metrics.points import auc_pr, auc_roc, best_f1, event_f1, f1, pa_f1, point_curve
@@ -76,7 +77,7 @@ def evaluate(
     else:
         predicted = _check.binary(predictions, "predictions")
         _check.same_length(anomalous, predicted, "predictions")
-        levels = predicted_levels(predicted)
+        levels = Levels(predicted.astype(np.intp), 1)  # one threshold, passed or not
 
     events = find_events(anomalous)
     curve = point_curve(anomalous, order)

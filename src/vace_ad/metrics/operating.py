@@ -34,7 +34,7 @@ class Operating:
     events: int  # labelled stretches
     found: int  # of them, with an event near
     false_alarms: int  # events near no labelled stretch
-    allowed: float | None  # false alarms that the budget allows; None where it is none of a rate
+    allowed: float | None  # false alarms that the budget allows; None for a budget without a rate
     normal_rows: int  # far from any label
     inside_rows: int  # of them, inside events
     onsets: tuple[int, ...] = ()  # start of the event minus start of the stretch, in rows
@@ -102,7 +102,7 @@ def operating(
     blamed: Iterable[Hits] = (),
     tolerance: int = TOLERANCE,
 ) -> Operating:
-    """Count what events were worth on one labelled series.
+    """Compare events with the labels of one series.
 
     Parameters
     ----------

@@ -1,7 +1,7 @@
 """What the page shows, as plain arrays and small records.
 
-Whoever runs a detection fills a `ReportData`; `write_report` turns it into one HTML file.
-Nothing here knows the detector, so a report can be made from any scores and events.
+A `ReportData` holds the results of a detection; `write_report` turns it into one HTML file. It does
+not depend on the detector, so a report can be made from any scores and events.
 
 The time axis is a piecewise linear function with few knots: a table sampled every minute needs two
 points, one with three gaps needs eight; only a table of irregular stamps needs many, and those are
@@ -33,7 +33,7 @@ class Curve(NamedTuple):
 
 @dataclass(frozen=True)
 class WhatIf:
-    """What another limit would have given."""
+    """The number of events at another limit."""
 
     shift: float  # added to the limit
     events: int  # anomalies there would be
@@ -72,7 +72,7 @@ class ReportData:
     command: str = ""  # what to type to run it again
 
     def __post_init__(self) -> None:
-        """Refuse shapes and rows that do not fit together."""
+        """Refuse inconsistent shapes and rows."""
         n = self._check_table()
         self._check_events(n)
         self._check_trajectory(n)

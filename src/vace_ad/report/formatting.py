@@ -14,9 +14,9 @@ from vace_ad.alarms.events import (
     reading_words,
 )
 from vace_ad.frames.time import duration_words
-from vace_ad.frames.zones import offset_words
+from vace_ad.frames.timestamps import offset_words
 from vace_ad.report.data import ReportData, TimeAxis
-from vace_ad.wording import plural
+from vace_ad.wording import plural, rarity
 
 MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 
@@ -71,21 +71,6 @@ def limit_words(first: float, last: float) -> str:
     if start == end:
         return f"limit {start}"
     return f"limit {start} at the start, {end} at the end"
-
-
-def rarity(probability: float, normal_rows: int | None) -> str:
-    """Return how often normal operation shows as much, e.g. "1 in 12,000 rows".
-
-    What is rarer than the normal rows can show is "none in 4,176 rows"; empty where it is not
-    known.
-    """
-    if not math.isfinite(probability):
-        return ""
-    if normal_rows is not None and probability * normal_rows < 1:
-        return f"none in {plural(normal_rows, 'row')}"
-    one_in = 1 / max(probability, 1e-9)
-    size = 10 ** max(0, math.floor(math.log10(one_in)) - 1)  # keep two digits
-    return f"1 in {round(one_in / size) * size:,} rows"
 
 
 def rarity_sentence(probability: float, normal_rows: int | None) -> str:

@@ -1,4 +1,4 @@
-"""The words of the page, as HTML: what a reader gets even before the first curve is drawn.
+"""The text of the page as HTML, shown before any curve is drawn.
 
 Every text that comes from data goes through `escape`. The scripts, too, only ever insert such
 text as text, and the page's own security policy lets no other script or style run.
@@ -24,21 +24,20 @@ from vace_ad.report.formatting import (
     length,
     limit_words,
     number,
-    rarity,
     readings,
     shortened,
     stamp,
     surroundings,
     what_it_means,
 )
-from vace_ad.report.tiles import Embedding
-from vace_ad.wording import plural
+from vace_ad.report.tiles import Embedding, binned
+from vace_ad.wording import plural, rarity
 
 NAMED = 0.1  # share of the blame that names a second suspect in the table
 
 
 def headline(data: ReportData, clock: TimeAxis) -> str:
-    """Return the answer in a sentence: how many events, and the strongest of them."""
+    """Return a summary: the number of events, and the strongest one."""
     anomalies = [event for event in data.events if event.kind == ANOMALY]
     found = found_words(data.events)
     text = f"{found[0].upper()}{found[1:]} in {_extent(data, clock)}."
@@ -110,7 +109,7 @@ def components(data: ReportData) -> str:
 
 
 def trust(data: ReportData) -> str:
-    """Return what speaks for and against trusting the detector here, as list items."""
+    """Return the diagnostics of the detector as list items."""
     lines = data.trust or ["Nothing was recorded about the training of this detector."]
     return "".join(f"<li>{escape(line)}</li>" for line in lines)
 
@@ -131,7 +130,7 @@ def geometry(data: ReportData) -> str:
 
 
 def notes(data: ReportData, embedding: Embedding, watched: Sequence[int]) -> str:
-    """Return what a reader should know about the table, and how fine the curves are."""
+    """Return the notes on the table, and the resolution of the curves."""
     lines = [*data.notes, _detail(data, embedding, watched)]
     return "".join(f"<li>{escape(line)}</li>" for line in lines)
 
@@ -279,17 +278,17 @@ def suspect_svg(
     outside = (high > upper) | (low < lower)
     outside &= (x > start - WIDTH / n) & (x < end + WIDTH / n)
     left = np.where(outside, 0.0, np.nan)
-    gone = _bars(x, y(high) + left, y(low)) + _line(x, y((low + high) / 2) + left)
+    gone = svg_bars(x, y(high) + left, y(low)) + svg_line(x, y((low + high) / 2) + left)
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}">'
         f'<rect x="{start:.1f}" y="0" width="{max(end - start, 2):.1f}" height="{HEIGHT}" '
         f'fill="{EVENT}" fill-opacity="0.13"/>'
         f'<path d="{_area(x, y(lower), y(upper))}" fill="{EXPECTED}" fill-opacity="0.2"/>'
-        f'<path d="{_line(x, y((lower + upper) / 2))}" stroke="{EXPECTED}" fill="none"/>'
-        f'<path d="{_bars(x, y(high), y(low))}{_line(x, y((low + high) / 2))}" '
+        f'<path d="{svg_line(x, y((lower + upper) / 2))}" stroke="{EXPECTED}" fill="none"/>'
+        f'<path d="{svg_bars(x, y(high), y(low))}{svg_line(x, y((low + high) / 2))}" '
         'stroke="currentColor" stroke-width="1.3" fill="none"/>'
         f'<path d="{gone}" stroke="{EVENT}" stroke-width="2" fill="none"/>'
-        f'<path d="{_bars(x, HEIGHT - STRIP * nats / height, np.full(n, float(HEIGHT)))}" '
+        f'<path d="{svg_bars(x, HEIGHT - STRIP * nats / height, np.full(n, float(HEIGHT)))}" '
         f'stroke="{EVENT}" stroke-width="{max(WIDTH / n - 0.5, 1):.1f}" fill="none"/>'
         f'<text x="2" y="{HEIGHT - STRIP + 8}" font-size="10" fill="currentColor">'
         f"evidence, up to {height:.0f} nats</text></svg>"
@@ -300,9 +299,7 @@ def envelope(scores: NDArray[np.floating], most: int) -> tuple[NDArray[np.intp],
     """Return at most so many rows, and the lowest and highest score from each to the next."""
     wide = np.where(np.isfinite(scores), scores, np.nan).astype(np.float64)
     size = max(1, -(-len(wide) // most))
-    padded = np.full(-(-len(wide) // size) * size, np.nan)
-    padded[: len(wide)] = wide
-    bins = padded.reshape(-1, size)  # (k, size)
+    bins = binned(wide, size)  # (k, size)
     low, high = np.fmin.reduce(bins, axis=1), np.fmax.reduce(bins, axis=1)
     return np.arange(len(bins)) * size, low, high
 
@@ -313,7 +310,8 @@ def _runs(*lines: Array) -> Iterable[NDArray[np.intp]]:
     return (np.arange(a, b) for a, b in run_edges(known).tolist())
 
 
-def _line(x: Array, y: Array) -> str:
+def svg_line(x: Array, y: Array) -> str:
+    """Return the path of a line, broken where a value is missing."""
     return "".join(
         "M" + "L".join(f"{x[i]:.1f} {y[i]:.1f}" for i in run.tolist()) for run in _runs(y)
     )
@@ -328,8 +326,9 @@ def _area(x: Array, low: Array, high: Array) -> str:
     return "".join(found)
 
 
-def _bars(x: Array, top: Array, bottom: Array) -> str:
+def svg_bars(x: Array, top: Array, bottom: Array, least: float = 0.5) -> str:
+    """Return the path of vertical bars, none shorter than `least`."""
     return "".join(
-        f"M{x[i]:.1f} {top[i]:.1f}V{max(bottom[i], top[i] + 0.5):.1f}"
+        f"M{x[i]:.1f} {top[i]:.1f}V{max(bottom[i], top[i] + least):.1f}"
         for i in np.flatnonzero(np.isfinite(top) & np.isfinite(bottom)).tolist()
     )

@@ -95,17 +95,17 @@ def coarse_levels(column: NDArray[np.floating]) -> list[NDArray[np.float64]]:
     low = high = drawable(column)
     levels = []
     while len(low) > SCREENFUL:
-        low, high = _coarser(low, np.fmin), _coarser(high, np.fmax)
+        low = np.fmin.reduce(binned(low, FACTOR), axis=1)
+        high = np.fmax.reduce(binned(high, FACTOR), axis=1)
         levels.append(np.stack([low, high]))
     return levels
 
 
-def _coarser(values: NDArray[np.float64], keep: np.ufunc) -> NDArray[np.float64]:
-    n_bins = -(-len(values) // FACTOR)
-    padded = np.full(n_bins * FACTOR, np.nan)
+def binned(values: NDArray[np.float64], size: int) -> NDArray[np.float64]:
+    """Return values (n,) as bins (k, size), the last one filled up with NaN."""
+    padded = np.full(-(-len(values) // size) * size, np.nan)
     padded[: len(values)] = values
-    bins: NDArray[np.float64] = keep.reduce(padded.reshape(n_bins, FACTOR), axis=1)
-    return bins
+    return padded.reshape(-1, size)
 
 
 BASE64 = 4 / 3

@@ -1,6 +1,6 @@
-"""Put the page together: words, style, scripts and packed curves in one file.
+"""Assemble the page: text, style, scripts and packed curves in one file.
 
-What the scripts need to know is one JSON document and a few packed arrays.
+The data of the scripts is one JSON document and a few packed arrays.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from vace_ad.alarms.events import ANOMALY, NEAR_MISS, NO_DATA, Event
 from vace_ad.atomic import whole_file
 from vace_ad.report import page
 from vace_ad.report.data import ReportData, TimeAxis, make_clock
-from vace_ad.report.formatting import length, rarity, readings, stamp, surroundings, what_it_means
+from vace_ad.report.formatting import length, readings, stamp, surroundings, what_it_means
 from vace_ad.report.tiles import BLOCK, FACTOR, TILE, Embedding, drawable, embed, pack
+from vace_ad.wording import rarity
 
 BUDGET = 4_800_000  # bytes: opens quickly, goes through every mail
 WORDS_AT_MOST = 400_000  # bytes kept free for the page itself
@@ -132,7 +133,7 @@ def document(
     events: Mapping[str, list[dict[str, Any]]],
     blobs: Mapping[str, bytes],
 ) -> dict[str, Any]:
-    """Return what the scripts need to know; curves are in the packed part, by length."""
+    """Return the data of the scripts; curves are in the packed part, by length."""
     series = [
         {
             "name": column.name,

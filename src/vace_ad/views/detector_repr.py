@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from vace_ad.alarms.budget import Budget
 from vace_ad.frames.time import duration_words
 from vace_ad.report.formatting import shortened
-from vace_ad.wording import plain_text, plural
+from vace_ad.wording import listed, plain_text, plural
 
 if TYPE_CHECKING:
     from vace_ad.detector import VACE
@@ -17,17 +17,15 @@ NAMED = 6  # channels that are listed by name
 
 
 def facts(detector: VACE) -> dict[str, str]:
-    """What was learned, by subject."""
+    """A summary of the model, by subject."""
     model = detector.model_
     rows = plural(model.facts["rows"], "row")
     if model.step:
         rows += f", one every {duration_words(model.step)}"
-    names = [shortened(plain_text(name), 24) for name in model.inputs[:NAMED]]
-    more = len(model.inputs) - len(names)
-    listed = ", ".join(names) + (f" and {more:,} more" if more else "")
+    names = listed([shortened(plain_text(name), 24) for name in model.inputs], NAMED)
     found = {
         "learned from": rows,
-        "channels": f"{len(model.inputs):,}: {listed}",
+        "channels": f"{len(model.inputs):,}: {names}",
         "seasonality": _seasonality(detector),
         "signals": ", ".join(model.lines),
         "alarms": _alarms(detector),

@@ -9,13 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.events import found_words, reading_words
-from vace_ad.errors import MissingExtraError
+from vace_ad.errors import needs
 from vace_ad.frames.table import as_table
+from vace_ad.frames.timestamps import time_words
 from vace_ad.frames.write import zone_of
-from vace_ad.frames.zones import time_words
 from vace_ad.report.data import Curve
 from vace_ad.report.formatting import shortened
-from vace_ad.report.page import envelope, suspect_svg
+from vace_ad.report.page import envelope, suspect_svg, svg_bars, svg_line
 from vace_ad.views.report import curve_of, expected_curves
 from vace_ad.wording import plain_text, plural
 
@@ -44,10 +44,8 @@ def plot(found: Detection, ax: Any = None) -> Any:
     channels: dict[str, Curve] = {}
     below: list[Any] = []
     if ax is None:
-        try:
+        with needs("matplotlib", "plot", "a plot"):
             import matplotlib.pyplot as plt
-        except ImportError as error:
-            raise MissingExtraError("a plot", "matplotlib", "plot") from error
         if table is not None:
             table = table if found.model is None else found.model.table(table)
             channels = expected_curves(found.model, table, found.anomalies, PLOTTED)
@@ -58,10 +56,7 @@ def plot(found: Detection, ax: Any = None) -> Any:
         ax, *below = axes[:, 0]
     rows, low, high = envelope(found.evidence, POINTS)
     at = rows if time is None else time[rows]
-    if np.array_equal(low, high, equal_nan=True):
-        ax.plot(at, high, color=INK, linewidth=1, label="evidence")
-    else:
-        ax.fill_between(at, low, high, color=INK, linewidth=0.8, label="evidence")
+    _draw_range(ax, at, low, high, "evidence")
     ax.plot(at, found.limits[rows], color=RED, linestyle="--", label="limit")
     if np.nanmax(high, initial=0.0) > STEEP:
         ax.set_yscale("symlog", linthresh=1)
@@ -89,10 +84,15 @@ def _draw_channel(ax: Any, at: Any, values: NDArray[np.floating], curve: Curve) 
     _, low, high = envelope(values, POINTS)
     ax.fill_between(at, lower, upper, color=GREEN, alpha=0.25, linewidth=0)
     ax.plot(at, (lower + upper) / 2, color=GREEN, linewidth=0.8, label="expected")
+    _draw_range(ax, at, low, high, "actual")
+
+
+def _draw_range(ax: Any, at: Any, low: Array, high: Array, label: str) -> None:
+    """A line where each point is one row, else the range of the rows of each point."""
     if np.array_equal(low, high, equal_nan=True):
-        ax.plot(at, high, color=INK, linewidth=0.9, label="actual")
+        ax.plot(at, high, color=INK, linewidth=1, label=label)
     else:
-        ax.fill_between(at, low, high, color=INK, linewidth=0.8, label="actual")
+        ax.fill_between(at, low, high, color=INK, linewidth=0.8, label=label)
 
 
 def headline(found: Detection) -> str:
@@ -161,37 +161,26 @@ def picture(found: Detection) -> str:
     known = known[np.isfinite(known)]
     least, most = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
 
-    def x(row: float) -> float:
-        return WIDTH * row / max(n, 1)
-
     def y(values: Array) -> Array:
         share: Array = (most - values) / ((most - least) or 1.0)
         return 4 + (HEIGHT - 8) * share
 
+    scale = WIDTH / max(n, 1)
+    x = scale * rows.astype(np.float64)
     shades = []
     for event in found.events:
-        start, end = x(event.start), x(event.end)
+        start, end = scale * event.start, scale * event.end
         color = RED if event.kind == "anomaly" else GREY
         shades.append(
             f'<rect x="{start:.1f}" y="0" width="{max(end - start, 2):.1f}" height="{HEIGHT}" '
             f'fill="{color}" fill-opacity="0.25"/>'
         )
-    tops, bottoms = y(high), y(low)
-    bars = "".join(
-        f"M{x(row):.1f} {top:.1f}V{max(bottom, top + 1):.1f}"
-        for row, top, bottom in zip(rows.tolist(), tops.tolist(), bottoms.tolist(), strict=True)
-        if np.isfinite(top)
-    )
-    level = " ".join(
-        f"{x(row):.1f},{place:.1f}"
-        for row, place in zip(rows.tolist(), y(line).tolist(), strict=True)
-        if np.isfinite(place)
-    )
+    bars, level = svg_bars(x, y(high), y(low), 1.0), svg_line(x, y(line))
     return (
         f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" role="img" '
         f'aria-label="evidence, limit and events" style="max-width:100%">'
         f'{"".join(shades)}<path d="{bars}" stroke="currentColor" stroke-width="2" fill="none"/>'
-        f'<polyline points="{level}" stroke="{RED}" stroke-dasharray="5 4" fill="none"/></svg>'
+        f'<path d="{level}" stroke="{RED}" stroke-dasharray="5 4" fill="none"/></svg>'
     )
 
 

@@ -1,4 +1,4 @@
-"""The report of a run: what its page shows, and what other limits would have given."""
+"""The report of a run: the content of its page, and the events at other limits."""
 
 from __future__ import annotations
 
@@ -21,18 +21,14 @@ from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.trajectory import embed
 from vace_ad.frames.segments import missing_cells
 from vace_ad.frames.table import Table, as_table
-from vace_ad.frames.zones import offsets, zone_words
+from vace_ad.frames.timestamps import offsets, zone_words
 from vace_ad.model import Model
 from vace_ad.report import ReportData, write_report
 from vace_ad.report.data import Curve, WhatIf
 from vace_ad.views.diagnostics import trust
 
 if TYPE_CHECKING:
-    from vace_ad.alarms import Event
     from vace_ad.detection import Detection
-    from vace_ad.frames.table import Table
-    from vace_ad.model import Model
-
 
 _POINTS = 600  # of the trajectory at most: it is folded away, and costs a pass of the encoder
 
@@ -92,8 +88,7 @@ def report_data(
 
 
 def _of_model(model: Model, table: Table, found: Detection) -> dict[str, Any]:
-    """What only the model can say."""
-
+    """The parts of the page that need the model."""
     points, rows = trajectory(model, table)
     shape = model.shape
     geometry = {} if shape is None else asdict(shape.geometry)
@@ -146,7 +141,6 @@ def write_detection(found: Detection, path: str | PathLike[str], *, first: int =
 
 def _near_misses(model: Model | None, table: Table, found: Detection) -> list[Event]:
     """The near misses in order of row, with their suspects where the model is at hand."""
-
     nearly = sorted(found.near_misses, key=lambda event: event.start)
     if model is None:
         return nearly

@@ -6,15 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vace_ad.frames.header import Head, find_head
 from vace_ad.frames.read_options import ReadOptions
-from vace_ad.frames.sniff import kind_of
+from vace_ad.frames.sniff import Head, find_head
 
 VALUES = [[f"2026-01-0{i}", f"{i}.5", str(i)] for i in range(1, 9)]
 
 
 def found(*above: list[str], values: list[list[str]] = VALUES, **how: Any) -> Head:
-    return find_head([*above, *values], lambda cell: kind_of(cell, "."), ReadOptions(**how))
+    return find_head([*above, *values], ".", ReadOptions(**how))
 
 
 def test_names_alone_and_none() -> None:
