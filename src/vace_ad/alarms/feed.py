@@ -13,7 +13,6 @@ from vace_ad.alarms.alarm_stream import AlarmStream
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.change import Change, Taken
 from vace_ad.alarms.conditions import LINGER
-from vace_ad.alarms.constants import MOST_MARGIN
 from vace_ad.alarms.events import (
     ACCEPTED,
     ANOMALY,
@@ -249,10 +248,7 @@ class AlarmFeed:
 
     def _shares(self, tracked: Tracked) -> tuple[tuple[str, float], ...]:
         """Channels by their share of the suspicion, highest first."""
-        weight = np.ones(len(self._model.channels))
-        for channel, margin in tracked.channel_margins().items():
-            weight[channel] += min(max(margin, 0.0), MOST_MARGIN)
-        found = tracked.shares * weight * self._model.alarm.watched
+        found = tracked.suspicion() * self._model.alarm.watched
         total = float(found.sum())
         if not total > 0:
             return ()
@@ -272,14 +268,10 @@ class AlarmFeed:
 
     def _pattern(self, event: Event) -> Pattern | None:
         """How the channels of an event left their past; None where it is too long ago."""
-        model = self._model
-        kept, first = self._recent.values()
+        model, recent = self._model, self._recent
+        kept, first = recent.values()
         at = event.start - first, event.end - first
-        if (
-            at[0] < 1
-            or self._recent.number(self._recent.at) < self._recent.at
-            or np.isnan(kept).any()
-        ):
+        if at[0] < 1 or recent.number(recent.at) < recent.at or np.isnan(kept).any():
             return None
         low = max(0, at[0] - BEFORE)
         part = kept[low : at[1]]

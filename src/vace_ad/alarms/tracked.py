@@ -7,7 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
+from vace_ad.alarms.constants import MOST_MARGIN
 from vace_ad.alarms.evidence import Nats
 from vace_ad.alarms.scan import describe
 
@@ -76,14 +78,14 @@ class Tracked:
         others = [end for (kind, _), end in kinds if kind != "score"]
         return max(direct or others or [self.end])
 
-    def channel_margins(self) -> dict[int, float]:
-        """The margin of each channel that has a line in it."""
-        found: dict[int, float] = {}
+    def suspicion(self) -> NDArray[np.float64]:
+        """The channels' contributions, each times the largest margin of its lines plus 1."""
+        margins = np.zeros(len(self.shares))
         for line, margin in self.margins.items():
             channel = describe(line, len(self.shares)).channel
             if channel is not None:
-                found[channel] = max(found.get(channel, 0.0), margin)
-        return found
+                margins[channel] = max(margins[channel], min(margin, MOST_MARGIN))
+        return np.asarray(self.shares * (1 + margins))
 
     def plain(self) -> dict[str, Any]:
         """All of it as plain values."""
