@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import count
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.feed import AlarmFeed
 from vace_ad.alarms.runs import Rules
+from vace_ad.alarms.scan import describe
 from vace_ad.alarms.suspects import DriftRange
 from vace_ad.config import VACEConfig
 from vace_ad.frames.calendar import Calendar
@@ -85,3 +87,12 @@ def run_feed(toy: Toy, rows: np.ndarray, cuts: Sequence[int] = (), **how) -> Run
         add(alarms, part, run)
     run.changes += alarms.finish().changes
     return run
+
+
+def line_of(kind: str, channel: int, n_channels: int) -> int:
+    """The number of a line, by counting; `channel` does not matter for whole rows."""
+    return next(
+        line
+        for line in count()
+        if (found := describe(line, n_channels)).kind == kind and found.channel in (channel, None)
+    )

@@ -5,9 +5,10 @@ import json
 import numpy as np
 import pytest
 
+from alarms.feeds import line_of
 from vace_ad.alarms.constants import LOW_PRICE, REST
 from vace_ad.alarms.evidence import UNIT, whole
-from vace_ad.alarms.scan import Tails, describe, line_of
+from vace_ad.alarms.scan import Tails, describe
 from vace_ad.alarms.tracked import Notice
 from vace_ad.alarms.tracker import KEPT, Tracker
 

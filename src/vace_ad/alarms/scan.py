@@ -52,22 +52,15 @@ SHAPES = np.geomspace(0.03, 1.0, 24)  # of the generalised Pareto law, to choose
 NEVER = 2**60  # a level that no evidence reaches
 
 
-def line_of(kind: str, channel: int, n_channels: int) -> int:
-    """The line of a kind; `channel` does not matter for whole rows."""
-    at = KINDS.index(kind)
-    of_channels = N_CHANNEL_KINDS * n_channels
-    return at * n_channels + channel if at < N_CHANNEL_KINDS else of_channels + at - N_CHANNEL_KINDS
-
-
 class Line(NamedTuple):
-    """What a line watches."""
+    """The evidence of one kind, of a channel or of the whole row."""
 
     kind: str
     channel: int | None  # None: the whole row
 
 
 def describe(line: int, n_channels: int) -> Line:
-    """The reverse of `line_of`."""
+    """What a line watches, by its number."""
     of_channels = N_CHANNEL_KINDS * n_channels
     if line >= of_channels:
         return Line(KINDS[N_CHANNEL_KINDS + line - of_channels], None)
