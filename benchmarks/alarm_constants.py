@@ -38,6 +38,7 @@ from vace_ad.signals.cell_fit import learn
 
 Array = NDArray[np.float64]
 MOST_SERIES, MOST_ROWS = 4, 12_000  # of a family; trained and tested rows of a series
+MOST_CELLS = 400_000  # of the training rows
 PLANTS = range(8)
 LONGEST = 1000  # rows, the default of new_normal_after
 VARIANTS: dict[str, dict[str, float]] = {
@@ -76,7 +77,8 @@ def cases() -> Iterator[Case]:
     count: dict[str, int] = defaultdict(int)
     for name, family, table, n in series(DATA, []):
         labels = table["Label"].to_numpy().astype(int)[n : n + MOST_ROWS]
-        if labels.any() and count[family] < MOST_SERIES and n <= MOST_ROWS:
+        small = n <= MOST_ROWS and n * (table.width - 1) <= MOST_CELLS
+        if labels.any() and count[family] < MOST_SERIES and small:
             count[family] += 1
             values = np.nan_to_num(table.drop("Label").to_numpy().astype(float))
             yield Case(family, name, values[:n], values[n : n + MOST_ROWS], labels)
