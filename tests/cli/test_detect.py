@@ -240,7 +240,7 @@ OPTIONS = {
     "two trainings": (["--train-rows", "500", "--train-share", "0.5"], "give one of them"),
     "share of all": (["--train-share", "1.5"], "between 0 and 1"),
     "all rows": (["--train-rows", "1500"], "leave some to look at"),
-    "until no time": (["--train-until", "soon"], "is no time"),
+    "until no time": (["--train-until", "soon"], "not a time"),
     "unknown setting": (["--set", "encoder_count=3"], "not a setting"),
     "no setting": (["--set", "encoders"], "NAME=VALUE"),
     "no duration": (["--resample", "often"], "not a duration"),

@@ -23,7 +23,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::vace_ad.errors.VaceWarning"),  # constant channels
 ]
 FAMILIES = ("MSL", "SMD", "SMAP")
-TEST = 900  # rows that are scored
+TEST = 1500  # rows that are scored
 UNITS, ENGINES = 1e-6, 2e-4
 SCRIPT = """
 import sys, numpy as np, polars as pl, vace_ad
@@ -85,7 +85,7 @@ def test_columns_in_another_order(case: Case) -> None:
     np.testing.assert_array_equal(case.detector.score(case.test.select(names)), case.scores)
 
 
-@pytest.mark.parametrize("size", [1, 7, 899])
+@pytest.mark.parametrize("size", [1, 7, 1499])
 def test_cuts(case: Case, size: int) -> None:
     if size == 1:
         stream = case.detector.stream()
