@@ -13,10 +13,15 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.events import Event
-from vace_ad.alarms.expected import expected_columns, explain_rows
-from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.suspects import Blame
-from vace_ad.batch import judged_table, run, run_to_end, scores_to_end
+from vace_ad.batch import (
+    expected_columns,
+    explain_rows,
+    judged_table,
+    run,
+    run_to_end,
+    scores_to_end,
+)
 from vace_ad.detection import Detection
 from vace_ad.errors import ConfigError, VaceWarning
 from vace_ad.estimator import Estimator
@@ -28,6 +33,7 @@ from vace_ad.feedback import (
     with_ratio,
 )
 from vace_ad.frames.columns import clean_frame
+from vace_ad.frames.segments import Rules
 from vace_ad.frames.spans import as_spans
 from vace_ad.frames.table import as_chunks
 from vace_ad.frames.training_data import of_each, training_tables

@@ -17,10 +17,9 @@ from vace_ad.alarms.alarm_model import AlarmModel
 from vace_ad.alarms.alarm_stream import updated as updated_alarms
 from vace_ad.alarms.budget import Budget, Threshold, score_threshold
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.pattern import Pattern
 from vace_ad.alarms.suppression import Recogniser
-from vace_ad.alarms.suspects import DriftRange
+from vace_ad.alarms.suspects import Conditions, DriftRange
 from vace_ad.alarms.training_checks import TrainingAudit, outlying, without
 from vace_ad.config import CHANGEABLE, VACEConfig
 from vace_ad.errors import ConfigError, ModelFileError

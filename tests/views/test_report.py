@@ -12,8 +12,8 @@ import pytest
 
 from vace_ad import VACE
 from vace_ad.alarms import Budget
-from vace_ad.alarms.runs import Rules
 from vace_ad.detection import Detection
+from vace_ad.frames.segments import Rules
 from vace_ad.frames.table import as_table
 from vace_ad.views.diagnostics import seasonality_words, trust
 from vace_ad.views.report import report_data, what_if

@@ -14,12 +14,11 @@ from numpy.typing import NDArray
 
 from vace_ad import __version__
 from vace_ad.alarms import Event, Rules
-from vace_ad.alarms.expected import expected_cells, explain_rows
-from vace_ad.alarms.runs import runs_above
 from vace_ad.alarms.scan import WORDS
+from vace_ad.batch import expected_cells, explain_rows
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.trajectory import embed
-from vace_ad.frames.segments import missing_cells
+from vace_ad.frames.segments import missing_cells, runs_above
 from vace_ad.frames.table import Table, as_table
 from vace_ad.frames.timestamps import offsets, zone_words
 from vace_ad.model import Model
