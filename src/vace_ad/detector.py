@@ -40,7 +40,7 @@ from vace_ad.frames.training_data import of_each, training_tables
 from vace_ad.frames.write import frame_like
 from vace_ad.model import Model
 from vace_ad.progress import Progress, shown, silent
-from vace_ad.signals.shape import Shape, patch_scores
+from vace_ad.signals.shape import Shape, direction_scores, position_scores, trajectory
 from vace_ad.stream import Stream
 from vace_ad.views import detector_repr
 
@@ -161,14 +161,14 @@ class VACE(Estimator):
 
     def position_scores(self, data: Any) -> Scores:
         """Return the position signal of each patch, (n_patches,), mean over encoders."""
-        return patch_scores.position_scores(self._shape(), self.model_.table(data))
+        return position_scores(self._shape(), self.model_.table(data))
 
     def direction_scores(self, data: Any) -> Scores:
         """Return the direction signal of each patch, (n_patches,), mean over encoders.
 
         Patches without a velocity, which needs a neighbour, have the median of training.
         """
-        return patch_scores.direction_scores(self._shape(), self.model_.table(data))
+        return direction_scores(self._shape(), self.model_.table(data))
 
     def embed(self, data: Any, *, progress: Progress | bool = False) -> NDArray[np.float32]:
         """Return the trajectory Z: the embedding of each patch, (n_patches, n_encoders · d_z).
@@ -177,7 +177,7 @@ class VACE(Estimator):
         """
         with shown(progress) as report:
             table = self.model_.table(data)
-            z = patch_scores.trajectory(self._shape(), table, report)
+            z = trajectory(self._shape(), table, report)
         return z.reshape(len(z), -1)
 
     def _shape(self) -> Shape:

@@ -33,8 +33,7 @@ from numpy.typing import NDArray
 from vace_ad import VACEConfig
 from vace_ad.engine import make_engine
 from vace_ad.engine.encoder import Encoder, init_encoder
-from vace_ad.engine.patches import PatchSet
-from vace_ad.engine.trajectory import embed
+from vace_ad.engine.patches import PatchSet, embed
 from vace_ad.metrics import vus
 from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.row_buffer import grid_to_rows

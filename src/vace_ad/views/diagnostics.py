@@ -63,7 +63,7 @@ def _data(facts: Any) -> list[str]:
 
 def seasonality_words(facts: Any) -> str:
     """Return the rhythm of training, e.g. "Training shows a pattern of about 1 day"."""
-    from vace_ad.signals.seasonality import CLEAR
+    from vace_ad.signals.protocol import CLEAR
 
     seasonality = facts.get("seasonality")
     if seasonality is None:

@@ -16,8 +16,7 @@ from vace_ad import __version__
 from vace_ad.alarms import Event, Rules
 from vace_ad.alarms.scan import WORDS
 from vace_ad.batch import expected_cells, explain_rows
-from vace_ad.engine.patches import PatchSet
-from vace_ad.engine.trajectory import embed
+from vace_ad.engine.patches import PatchSet, embed
 from vace_ad.frames.segments import missing_cells, runs_above
 from vace_ad.frames.table import Table, as_table
 from vace_ad.frames.timestamps import offsets, zone_words
