@@ -99,7 +99,7 @@ def models_command(
     """
     from dataclasses import asdict
 
-    from vace_ad.app.versions import Versions
+    from vace_ad.app.retraining import Versions
 
     if back and use is not None:
         raise ConfigError("--back and --use cannot be combined; give one of them")
