@@ -35,9 +35,8 @@ from vace_ad.feedback import (
 from vace_ad.frames.columns import clean_frame
 from vace_ad.frames.segments import Rules
 from vace_ad.frames.spans import as_spans
-from vace_ad.frames.table import as_chunks
+from vace_ad.frames.table import as_chunks, frame_like
 from vace_ad.frames.training_data import of_each, training_tables
-from vace_ad.frames.write import frame_like
 from vace_ad.model import Model
 from vace_ad.progress import Progress, shown, silent
 from vace_ad.signals.shape import Shape, direction_scores, position_scores, trajectory

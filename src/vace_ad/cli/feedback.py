@@ -12,7 +12,7 @@ import typer
 
 from vace_ad.cli import options as opt
 from vace_ad.cli.model import check_target, existing, save
-from vace_ad.cli.option_groups import parameters
+from vace_ad.cli.options import parameters
 from vace_ad.cli.output import Output
 from vace_ad.errors import FeedbackError
 from vace_ad.settings import setting

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from vace_ad.cli import options as opt
-from vace_ad.cli.option_groups import parameters
+from vace_ad.cli.options import parameters
 from vace_ad.cli.output import Output
 
 import_app = typer.Typer(help="Import data and settings of another service.", no_args_is_help=True)
@@ -51,9 +51,8 @@ def lookout_command(
     vace import lookout pump-7/ --out pump-7-vace/
     """
     from vace_ad.app.lookout import read_asset
-    from vace_ad.app.results import writing
+    from vace_ad.app.results import write_frame, writing
     from vace_ad.frames.spans import span_rows
-    from vace_ad.frames.write import write_frame
 
     output = Output.of(shown)
     asset = read_asset(folder, labels, model)

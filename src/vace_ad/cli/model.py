@@ -12,7 +12,7 @@ import typer
 from vace_ad.cli import fleet as many
 from vace_ad.cli import options as opt
 from vace_ad.cli import output as end
-from vace_ad.cli.option_groups import parameters
+from vace_ad.cli.options import parameters
 from vace_ad.cli.output import Output
 from vace_ad.errors import ConfigError, ModelFileError, VaceError
 from vace_ad.frames.read_options import TrainingOptions
@@ -45,7 +45,7 @@ def fit_command(
     settings: opt.DetectorOptions,
     training: opt.SkipOptions,
     how: opt.TableOptions,
-    fleet: opt.FitFleet,
+    fleet: many.FitFleet,
     shown: opt.OutputOptions,
 ) -> None:
     """Fit a detector on tables of normal operation and write it to a file.
@@ -104,7 +104,7 @@ def score_command(
     alarms: opt.AlarmOptions,
     settings: opt.PlannedOptions,
     how: opt.KnownTable,
-    fleet: opt.ScoreFleet,
+    fleet: many.ScoreFleet,
     shown: opt.OutputOptions,
 ) -> None:
     """Score a table with a model from `vace fit`, and find its events.
@@ -181,7 +181,7 @@ def inspect_command(
     output.json({"model": str(model), **_record(detector)})
 
 
-def _one_of(model: Path | None, fleet: opt.FleetOptions, how: opt.TableOptions) -> Path | None:
+def _one_of(model: Path | None, fleet: many.FleetOptions, how: opt.TableOptions) -> Path | None:
     """The one model file, None for a folder of models; refuses what does not go together."""
     if how.by is None and fleet.models is not None:
         raise ConfigError("--models needs --by; say which column names the machine")

@@ -1,18 +1,22 @@
-"""Options that several commands share, each declared once, in groups that are dataclasses."""
+"""Options that several commands share, each declared once, in groups that are dataclasses.
+
+A command takes whole groups; typer sees one option a field.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from vace_ad.cli.option_groups import Without
 from vace_ad.config import PLANNED
-from vace_ad.errors import ConfigError
+from vace_ad.errors import ConfigError, VaceError
 from vace_ad.frames.read_options import PLANT, Names, ReadOptions, TrainingOptions, names_of
 from vace_ad.settings import setting
 
@@ -26,7 +30,75 @@ _ALARMS = (
 )
 _EVENTS = "What makes one event"
 _DETECTOR = "The detector"
-_FLEET = "Many machines (with --by)"
+_READING = "How the table is read"
+
+
+class Without(tuple[str, ...]):
+    """Fields of a group that a command does not take."""
+
+
+def parameters(run: Callable[..., None]) -> Callable[..., None]:
+    """A command for typer, whose groups of options are single ones; Ctrl-C is one sentence."""
+    hints = get_type_hints(run, include_extras=True)
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    shown: list[inspect.Parameter] = []
+    for one in inspect.signature(run).parameters.values():
+        group, *rest = _parts(hints[one.name])
+        if not is_dataclass(group):
+            kind = inspect.Parameter.KEYWORD_ONLY
+            shown.append(one.replace(annotation=hints[one.name], kind=kind))
+            continue
+        left_out = {name for without in rest if isinstance(without, Without) for name in without}
+        singles = [single for single in _options(group) if single.name not in left_out]
+        groups[one.name] = group, [single.name for single in singles]
+        shown += singles
+
+    def command(**given: Any) -> None:
+        for name, (group, names) in groups.items():
+            given[name] = group(**{each: given.pop(each) for each in names})
+        try:
+            run(**given)
+        except KeyboardInterrupt as error:
+            raise VaceError("interrupted; nothing was written") from error
+
+    command.__doc__, command.__name__ = run.__doc__, run.__name__
+    command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in shown}
+    return command
+
+
+def _parts(hint: Any) -> Sequence[Any]:
+    return get_args(hint) if get_origin(hint) is Annotated else [hint]
+
+
+def _options(group: Any) -> list[inspect.Parameter]:
+    """The fields of a group that are settings, as parameters that typer reads."""
+    hints = get_type_hints(group)
+    typed: Mapping[Any, Any] = {Names: str | None, str | int: str}
+    return [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=each.default,
+            annotation=Annotated[
+                typed.get(hints[each.name], hints[each.name]), _option(each, group)
+            ],
+        )
+        for each in fields(group)
+        if "help" in each.metadata
+    ]
+
+
+def _option(each: Any, group: Any) -> Any:
+    words = each.metadata
+    flag = words["flag"] or f"--{each.name.replace('_', '-')}"
+    assert each.default is not MISSING
+    return typer.Option(
+        *flag.split(","),
+        help=words["help"],
+        metavar=words["metavar"],
+        rich_help_panel=words["panel"] or (_READING if issubclass(group, ReadOptions) else None),
+    )
 
 
 @dataclass(frozen=True)
@@ -227,49 +299,6 @@ def _value(text: str) -> Any:
     except ValueError:
         return None if text == "None" else text
     return tuple(value) if isinstance(value, list) else value
-
-
-class Where(StrEnum):
-    """Where machines are processed."""
-
-    local = "local"
-    ray = "ray"
-
-
-@dataclass(frozen=True)
-class FleetOptions:
-    """How many machines are processed at a time, and where."""
-
-    shared: bool = setting(False, "Fit one model for all machines.", panel=_FLEET)
-    group: str | None = setting(
-        None,
-        "Fit one model for all machines with the same value in this column, which must be one of "
-        "--by, for example --by site,machine --group site.",
-        panel=_FLEET,
-    )
-    models: Path | None = setting(
-        None, "Folder that holds one model for each machine.", panel=_FLEET
-    )
-    jobs: int = setting(1, "Number of machines processed at the same time.", panel=_FLEET)
-    engine: Where = setting(
-        Where.local,
-        "Where to compute. local: processes on this machine; ray: a Ray cluster.",
-        panel=_FLEET,
-    )
-    address: str | None = setting(
-        None, "Address of the Ray cluster, for example auto.", panel=_FLEET
-    )
-
-    def refuse_without_by(self) -> None:
-        """Refuse options that apply to several machines only."""
-        for name in ("shared", "group", "address"):
-            if getattr(self, name):
-                raise ConfigError(f"--{name} needs --by; say which column names the machine")
-
-
-DetectFleet = Annotated[FleetOptions, Without(("models",))]
-FitFleet = Annotated[FleetOptions, Without(("shared",))]
-ScoreFleet = Annotated[FleetOptions, Without(("shared", "group"))]
 
 
 class ScoreFormat(StrEnum):

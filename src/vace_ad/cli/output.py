@@ -235,8 +235,7 @@ def check_scores(place: str, inputs: Iterable[str]) -> None:
 
 def write_scores(place: str, run: Run) -> None:
     """Write the scores to a file, or as CSV to standard output."""
-    from vace_ad.app.results import score_frame, writing
-    from vace_ad.frames.write import as_csv, write_frame
+    from vace_ad.app.results import as_csv, score_frame, write_frame, writing
 
     frame = score_frame(run.loaded.table, run.found, run.loaded.clock.zone)
     if place == "-":

@@ -9,7 +9,7 @@ import typer
 from vace_ad.cli import options as opt
 from vace_ad.cli.feedback import Model
 from vace_ad.cli.model import existing
-from vace_ad.cli.option_groups import parameters
+from vace_ad.cli.options import parameters
 from vace_ad.cli.output import Output
 from vace_ad.errors import ConfigError
 
