@@ -56,7 +56,7 @@ def learn_encoder(
     encoder = init_encoder(config, patches.n_channels, rng)
     losses: list[float] = []
     if config.reproduction.iterations:
-        from vace_ad.training.pretext import has_triples, train
+        from vace_ad.signals.shape.pretext import has_triples, train
 
         if not has_triples(patches, config):
             warnings.warn(
