@@ -16,13 +16,13 @@ from vace_ad.frames.read_options import TrainingOptions
 @parameters
 def detect_command(
     paths: opt.TablePaths,
-    results: opt.ResultOptions,
+    results: end.ResultOptions,
     training: TrainingOptions,
     alarms: opt.AlarmOptions,
     settings: opt.DetectorOptions,
     how: opt.TableOptions,
-    fleet: many.DetectFleet,
-    shown: opt.OutputOptions,
+    fleet: opt.DetectFleet,
+    shown: end.OutputOptions,
 ) -> None:
     """Find the anomalous events of a table: when, how rare, and in which sensors.
 

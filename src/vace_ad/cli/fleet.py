@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from vace_ad.cli.options import EVENTS_FOUND, ResultOptions, TableOptions, Without
-from vace_ad.cli.output import Output, command_line
+from vace_ad.cli.options import FleetOptions, TableOptions, Where
+from vace_ad.cli.output import EVENTS_FOUND, Output, ResultOptions, command_line
 from vace_ad.errors import ConfigError
 from vace_ad.frames.read_options import TrainingOptions, names_of
-from vace_ad.settings import setting
 from vace_ad.wording import listed, plain_text, plural
 
 if TYPE_CHECKING:
@@ -24,50 +22,6 @@ if TYPE_CHECKING:
     from vace_ad.fleet.runner import FleetRun
 
 _SHOWN = 20  # machines and incidents on a terminal
-_FLEET = "Many machines (with --by)"
-
-
-class Where(StrEnum):
-    """Where machines are processed."""
-
-    local = "local"
-    ray = "ray"
-
-
-@dataclass(frozen=True)
-class FleetOptions:
-    """How many machines are processed at a time, and where."""
-
-    shared: bool = setting(False, "Fit one model for all machines.", panel=_FLEET)
-    group: str | None = setting(
-        None,
-        "Fit one model for all machines with the same value in this column, which must be one of "
-        "--by, for example --by site,machine --group site.",
-        panel=_FLEET,
-    )
-    models: Path | None = setting(
-        None, "Folder that holds one model for each machine.", panel=_FLEET
-    )
-    jobs: int = setting(1, "Number of machines processed at the same time.", panel=_FLEET)
-    engine: Where = setting(
-        Where.local,
-        "Where to compute. local: processes on this machine; ray: a Ray cluster.",
-        panel=_FLEET,
-    )
-    address: str | None = setting(
-        None, "Address of the Ray cluster, for example auto.", panel=_FLEET
-    )
-
-    def refuse_without_by(self) -> None:
-        """Refuse options that apply to several machines only."""
-        for name in ("shared", "group", "address"):
-            if getattr(self, name):
-                raise ConfigError(f"--{name} needs --by; say which column names the machine")
-
-
-DetectFleet = Annotated[FleetOptions, Without(("models",))]
-FitFleet = Annotated[FleetOptions, Without(("shared",))]
-ScoreFleet = Annotated[FleetOptions, Without(("shared", "group"))]
 
 
 def detect_fleet(

@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from vace_ad.cli import options as opt
 from vace_ad.cli.options import parameters
-from vace_ad.cli.output import Output
+from vace_ad.cli.output import Output, OutputOptions
 
 import_app = typer.Typer(help="Import data and settings of another service.", no_args_is_help=True)
 
@@ -42,7 +41,7 @@ def lookout_command(
             "sampling rate and the end of training. Default: FOLDER/model.json, if it exists."
         ),
     ] = None,
-    shown: opt.OutputOptions,
+    shown: OutputOptions,
 ) -> None:
     """Import an asset of Amazon Lookout for Equipment, and print the next command.
 

@@ -45,8 +45,8 @@ def fit_command(
     settings: opt.DetectorOptions,
     training: opt.SkipOptions,
     how: opt.TableOptions,
-    fleet: many.FitFleet,
-    shown: opt.OutputOptions,
+    fleet: opt.FitFleet,
+    shown: end.OutputOptions,
 ) -> None:
     """Fit a detector on tables of normal operation and write it to a file.
 
@@ -100,12 +100,12 @@ def score_command(
             metavar="FILE", help="Write the scores here, as .parquet, .csv or .xlsx; - prints CSV."
         ),
     ] = None,
-    results: opt.ResultOptions,
+    results: end.ResultOptions,
     alarms: opt.AlarmOptions,
     settings: opt.PlannedOptions,
     how: opt.KnownTable,
-    fleet: many.ScoreFleet,
-    shown: opt.OutputOptions,
+    fleet: opt.ScoreFleet,
+    shown: end.OutputOptions,
 ) -> None:
     """Score a table with a model from `vace fit`, and find its events.
 
@@ -162,7 +162,7 @@ def score_command(
 @parameters
 def inspect_command(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")],
-    shown: opt.OutputOptions,
+    shown: end.OutputOptions,
 ) -> None:
     """Describe a model file: channels, settings, training, geometry, alarms.
 
@@ -181,7 +181,7 @@ def inspect_command(
     output.json({"model": str(model), **_record(detector)})
 
 
-def _one_of(model: Path | None, fleet: many.FleetOptions, how: opt.TableOptions) -> Path | None:
+def _one_of(model: Path | None, fleet: opt.FleetOptions, how: opt.TableOptions) -> Path | None:
     """The one model file, None for a folder of models; refuses what does not go together."""
     if how.by is None and fleet.models is not None:
         raise ConfigError("--models needs --by; say which column names the machine")

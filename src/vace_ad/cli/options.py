@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from vace_ad.app.run import Alarming
     from vace_ad.config import VACEConfig
 
-EVENTS_FOUND = 3  # exit status under --fail-on-events
 _ALARMS = (
     "When to alarm (give one; default: one false alarm a week, or in 10,000 rows without time)"
 )
 _EVENTS = "What makes one event"
 _DETECTOR = "The detector"
+_FLEET = "Many machines (with --by)"
 _READING = "How the table is read"
 
 
@@ -301,38 +301,44 @@ def _value(text: str) -> Any:
     return tuple(value) if isinstance(value, list) else value
 
 
-class ScoreFormat(StrEnum):
-    """How scores are written."""
+class Where(StrEnum):
+    """Where machines are processed."""
 
-    parquet = "parquet"
-    csv = "csv"
-    lookout = "lookout"
+    local = "local"
+    ray = "ray"
 
 
 @dataclass(frozen=True)
-class ResultOptions:
-    """What is written, and the exit status."""
+class FleetOptions:
+    """How many machines are processed at a time, and where."""
 
-    out: Path | None = setting(
+    shared: bool = setting(False, "Fit one model for all machines.", panel=_FLEET)
+    group: str | None = setting(
         None,
-        "Folder for scores, events.csv, model.vace, run.json and report.html; results of an "
-        "earlier run are replaced.",
+        "Fit one model for all machines with the same value in this column, which must be one of "
+        "--by, for example --by site,machine --group site.",
+        panel=_FLEET,
     )
-    score_format: ScoreFormat = setting(
-        ScoreFormat.parquet,
-        "File format of the scores in --out; lookout: JSON lines of Amazon Lookout for Equipment.",
-        flag="--format",
+    models: Path | None = setting(
+        None, "Folder that holds one model for each machine.", panel=_FLEET
     )
-    excel: bool = setting(False, "Also write events.xlsx into --out.")
-    fail_on_events: bool = setting(
-        False, f"Exit with status {EVENTS_FOUND} when events were found."
+    jobs: int = setting(1, "Number of machines processed at the same time.", panel=_FLEET)
+    engine: Where = setting(
+        Where.local,
+        "Where to compute. local: processes on this machine; ray: a Ray cluster.",
+        panel=_FLEET,
+    )
+    address: str | None = setting(
+        None, "Address of the Ray cluster, for example auto.", panel=_FLEET
     )
 
+    def refuse_without_by(self) -> None:
+        """Refuse options that apply to several machines only."""
+        for name in ("shared", "group", "address"):
+            if getattr(self, name):
+                raise ConfigError(f"--{name} needs --by; say which column names the machine")
 
-@dataclass(frozen=True)
-class OutputOptions:
-    """What is printed."""
 
-    as_json: bool = setting(False, "Print one JSON object instead of text.", flag="--json")
-    quiet: bool = setting(False, "Print errors only.", flag="--quiet,-q")
-    debug: bool = setting(False, "Show the traceback of an error.")
+DetectFleet = Annotated[FleetOptions, Without(("models",))]
+FitFleet = Annotated[FleetOptions, Without(("shared",))]
+ScoreFleet = Annotated[FleetOptions, Without(("shared", "group"))]
