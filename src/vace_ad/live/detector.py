@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("vace_ad.live")
 Rows = NDArray[np.float64]  # (n, n_channels), NaN where a cell is missing
 Times = NDArray[np.datetime64]  # (n,) nanoseconds
-SHOWN = 360
+SHOWN = 360  # scores that the page draws
 
 
 def journal_matrix(rows: Sequence[tuple[int, int, bytes]], n_channels: int) -> tuple[Rows, Times]:

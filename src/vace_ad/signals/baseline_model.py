@@ -1,4 +1,4 @@
-"""Per-channel scaling and cross-channel ridge regression.
+"""Per-channel scaling, cross-channel ridge regression, and the folds of cross-validation.
 
 A missing cell is rebuilt from the channels that are there, plus the noise that the channel has in
 normal operation, so that signals see nothing anomalous where nothing was measured.
@@ -19,7 +19,7 @@ from vace_ad.signals.row_buffer import blocked_matmul
 Array = NDArray[np.float64]
 
 NOISE_ROWS = 512  # of held-out residuals kept, for cells that must be rebuilt
-FOLDS = 4
+FOLDS = 4  # contiguous blocks of training rows, each held out once
 LEAST = 8  # windows that a fit needs; with fewer outside the guard, the guard falls
 
 
