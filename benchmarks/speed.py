@@ -28,7 +28,7 @@ from scipy.stats import spearmanr
 from vace_ad import VACE, VACEConfig
 from vace_ad.engine.encoder import flop_per_patch, init_encoder
 from vace_ad.engine.patches import PatchSet
-from vace_ad.training.pretext import anchor_batches
+from vace_ad.signals.shape.pretext import anchor_batches
 
 SEED = 0
 SERIES = ("MSL_id_7", "SMAP_id_26", "SMD_id_1")

@@ -27,7 +27,7 @@ import numpy as np
 from vace_ad.config import VACEConfig
 from vace_ad.engine.encoder import init_encoder
 from vace_ad.engine.patches import PatchSet
-from vace_ad.training.pretext import train
+from vace_ad.signals.shape.pretext import train
 rows, channels, batch, iterations = map(int, sys.argv[1:])
 rng = np.random.default_rng(0)
 table = rng.normal(size=(rows, channels)).cumsum(axis=0)

@@ -27,8 +27,8 @@ from vace_ad.cli.main import app
 from vace_ad.errors import InputError, VaceWarning
 from vace_ad.fleet.fleet import Fleet
 from vace_ad.live.config import make_config
+from vace_ad.live.detector import SHOWN
 from vace_ad.live.runner import Watch
-from vace_ad.live.score_history import SHOWN
 from vace_ad.live.service import make_detectors
 from vace_ad.live.store import Store
 

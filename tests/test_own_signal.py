@@ -9,12 +9,11 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-import vace_ad.signals
 from test_detector import waves
 from vace_ad import VACE, load
 from vace_ad.alarms.scan import WORDS
 from vace_ad.errors import ModelFileError, VaceWarning
-from vace_ad.signals import KINDS, Evidence, Fitted, Signal
+from vace_ad.signals import KINDS, Evidence, Fitted, Signal, ensemble
 from vace_ad.stream import Stream
 
 SMALL = {"patch_length": 16, "stride": 4, "widths": (16, 16, 16, 8), "encoders": 1}
@@ -93,7 +92,7 @@ def _still(before, rows):
 @pytest.fixture
 def fitted(monkeypatch):
     kinds = (*KINDS, Stillness)
-    monkeypatch.setattr(vace_ad.signals, "KINDS", kinds)
+    monkeypatch.setattr(ensemble, "KINDS", kinds)
     return VACE(**SMALL).fit(waves(1500))
 
 
@@ -136,7 +135,7 @@ def test_save_and_load(fitted, tmp_path, monkeypatch):
     again = load(tmp_path / "m.vace")
     assert again.model_.digest == fitted.model_.digest
     np.testing.assert_array_equal(again.score(broken()), fitted.score(broken()))
-    monkeypatch.setattr(vace_ad.signals, "KINDS", KINDS)
+    monkeypatch.setattr(ensemble, "KINDS", KINDS)
     with pytest.raises(ModelFileError, match="stillness"):
         load(tmp_path / "m.vace")
 

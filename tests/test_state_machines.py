@@ -23,7 +23,7 @@ from hypothesis.stateful import (
 )
 
 from vace_ad import VACE, load
-from vace_ad.app.versions import Versions
+from vace_ad.app.retraining import Versions
 from vace_ad.executors.store import LineStore, read_lines
 from vace_ad.feedback import Feedback, Verdict
 from vace_ad.fleet.entities import MachineRow

@@ -12,7 +12,7 @@ import pytest
 
 from vace_ad import VACE, load
 from vace_ad import stream as module
-from vace_ad.engine import trajectory
+from vace_ad.engine import patches
 from vace_ad.errors import ConfigError, InputError, StateError, VaceWarning
 from vace_ad.stream import Stream
 
@@ -90,7 +90,7 @@ CUTS = ([], [1], SINGLY, range(13, 560, 13), range(233, 560, 233), [390, 390])
     ("settings", "gaps"), [({}, False), *((settings, True) for settings in SETTINGS)]
 )
 def test_any_chunks_give_the_bits_of_the_whole(settings, gaps, monkeypatch):
-    monkeypatch.setattr(trajectory, "BLOCK", 16)  # so small that a short series has several
+    monkeypatch.setattr(patches, "EMBEDDED", 16)  # so small that a short series has several
     monkeypatch.setattr(module, "SLAB", 250)
     detector = fitted(**settings)
     rows = make_rows(560)

@@ -17,12 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.engine.batch_norm import calibrate
-from vace_ad.engine.encoder import encode, init_encoder, stage_shapes
+from vace_ad.engine.encoder import calibrate, encode, init_encoder, stage_shapes
 from vace_ad.engine.patches import PatchSet
 from vace_ad.signals.row_buffer import patch_means_to_points
-from vace_ad.signals.shape.direction import Direction
-from vace_ad.signals.shape.position import Gaussian
+from vace_ad.signals.shape.embeddings import Direction, Gaussian
 from vace_study.catalog import find_series
 from vace_study.figures.style import ANOMALY, COLOURS, GRID, TRAINING, canvas, save
 from vace_study.series import load

@@ -13,13 +13,13 @@ from vace_ad.version import __version__
 if TYPE_CHECKING:
     from vace_ad.alarms.budget import Budget
     from vace_ad.alarms.events import Event
-    from vace_ad.alarms.runs import Rules
     from vace_ad.app.reader import read
     from vace_ad.config import VACEConfig
     from vace_ad.detection import Detection
     from vace_ad.detector import VACE, load
     from vace_ad.errors import VaceError
     from vace_ad.fleet.fleet import Fleet
+    from vace_ad.frames.segments import Rules
     from vace_ad.stream import Stream
 
 __all__ = [
@@ -43,7 +43,7 @@ _HOMES = {
     "Detection": "vace_ad.detection",
     "Event": "vace_ad.alarms.events",
     "Fleet": "vace_ad.fleet.fleet",
-    "Rules": "vace_ad.alarms.runs",
+    "Rules": "vace_ad.frames.segments",
     "Stream": "vace_ad.stream",
     "VACEConfig": "vace_ad.config",
     "VaceError": "vace_ad.errors",

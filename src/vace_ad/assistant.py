@@ -124,8 +124,8 @@ class AssistantTools:
         the model expected.
         """
         from vace_ad import load
-        from vace_ad.alarms.expected import expected_cells
         from vace_ad.app.loading import load_table
+        from vace_ad.batch import expected_cells
         from vace_ad.frames.read_options import ReadOptions
 
         detector = load(self._file(model))

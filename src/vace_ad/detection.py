@@ -9,7 +9,7 @@ from typing import Any, Self
 
 from vace_ad.alarms.detection import Found
 from vace_ad.alarms.events import event_columns
-from vace_ad.frames.write import frame_like
+from vace_ad.frames.table import frame_like
 from vace_ad.model import Model
 from vace_ad.views import figure, report
 

@@ -13,10 +13,15 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.events import Event
-from vace_ad.alarms.expected import expected_columns, explain_rows
-from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.suspects import Blame
-from vace_ad.batch import judged_table, run, run_to_end, scores_to_end
+from vace_ad.batch import (
+    expected_columns,
+    explain_rows,
+    judged_table,
+    run,
+    run_to_end,
+    scores_to_end,
+)
 from vace_ad.detection import Detection
 from vace_ad.errors import ConfigError, VaceWarning
 from vace_ad.estimator import Estimator
@@ -28,13 +33,13 @@ from vace_ad.feedback import (
     with_ratio,
 )
 from vace_ad.frames.columns import clean_frame
+from vace_ad.frames.segments import Rules
 from vace_ad.frames.spans import as_spans
-from vace_ad.frames.table import as_chunks
+from vace_ad.frames.table import as_chunks, frame_like
 from vace_ad.frames.training_data import of_each, training_tables
-from vace_ad.frames.write import frame_like
 from vace_ad.model import Model
 from vace_ad.progress import Progress, shown, silent
-from vace_ad.signals.shape import Shape, patch_scores
+from vace_ad.signals.shape import Shape, direction_scores, position_scores, trajectory
 from vace_ad.stream import Stream
 from vace_ad.views import detector_repr
 
@@ -155,14 +160,14 @@ class VACE(Estimator):
 
     def position_scores(self, data: Any) -> Scores:
         """Return the position signal of each patch, (n_patches,), mean over encoders."""
-        return patch_scores.position_scores(self._shape(), self.model_.table(data))
+        return position_scores(self._shape(), self.model_.table(data))
 
     def direction_scores(self, data: Any) -> Scores:
         """Return the direction signal of each patch, (n_patches,), mean over encoders.
 
         Patches without a velocity, which needs a neighbour, have the median of training.
         """
-        return patch_scores.direction_scores(self._shape(), self.model_.table(data))
+        return direction_scores(self._shape(), self.model_.table(data))
 
     def embed(self, data: Any, *, progress: Progress | bool = False) -> NDArray[np.float32]:
         """Return the trajectory Z: the embedding of each patch, (n_patches, n_encoders · d_z).
@@ -171,7 +176,7 @@ class VACE(Estimator):
         """
         with shown(progress) as report:
             table = self.model_.table(data)
-            z = patch_scores.trajectory(self._shape(), table, report)
+            z = trajectory(self._shape(), table, report)
         return z.reshape(len(z), -1)
 
     def _shape(self) -> Shape:

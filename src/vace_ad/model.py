@@ -17,14 +17,12 @@ from vace_ad.alarms.alarm_model import AlarmModel
 from vace_ad.alarms.alarm_stream import updated as updated_alarms
 from vace_ad.alarms.budget import Budget, Threshold, score_threshold
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.pattern import Pattern
 from vace_ad.alarms.suppression import Recogniser
-from vace_ad.alarms.suspects import DriftRange
+from vace_ad.alarms.suspects import Conditions, DriftRange
 from vace_ad.alarms.training_checks import TrainingAudit, outlying, without
 from vace_ad.config import CHANGEABLE, VACEConfig
 from vace_ad.errors import ConfigError, ModelFileError
-from vace_ad.fitting import Stopwatch, held_out, learn, thinned
 from vace_ad.frames.calendar import Calendar, is_calendar
 from vace_ad.frames.idle import IdleRule, watched
 from vace_ad.frames.sampling import StepRule
@@ -35,9 +33,9 @@ from vace_ad.model_file import check, layout, rehearse, restored, settings
 from vace_ad.progress import Progress, silent
 from vace_ad.signals import Signal
 from vace_ad.signals.baseline_model import Normal
+from vace_ad.signals.ensemble import Stopwatch, held_out, learn, thinned
 from vace_ad.signals.incremental import Update
-from vace_ad.signals.protocol import LearnedAlone, prefixed, under
-from vace_ad.signals.seasonality import Seasonality
+from vace_ad.signals.protocol import LearnedAlone, Seasonality, prefixed, under
 from vace_ad.signals.shape import Shape
 
 Array = NDArray[np.float64]

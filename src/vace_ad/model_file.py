@@ -15,8 +15,7 @@ from vace_ad.config import VACEConfig
 from vace_ad.frames.idle import watched
 from vace_ad.signals import Signal, kinds
 from vace_ad.signals.baseline_model import Normal
-from vace_ad.signals.protocol import under
-from vace_ad.signals.seasonality import Seasonality
+from vace_ad.signals.protocol import Seasonality, under
 
 
 def settings(description: Mapping[str, Any]) -> tuple[VACEConfig, tuple[str, ...]]:

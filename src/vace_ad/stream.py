@@ -13,18 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad import stream_file, tensor_file
+from vace_ad.alarms.alarm_stream import Change, Taken
 from vace_ad.alarms.budget import Budget, Threshold
-from vace_ad.alarms.change import Change, Taken
 from vace_ad.alarms.feed import AlarmFeed, accepted_change
 from vace_ad.alarms.fixed_threshold import ScoreFeed
 from vace_ad.alarms.pattern import Pattern
 from vace_ad.alarms.recent import Latest
-from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.suppression import Recogniser, Stretch
 from vace_ad.errors import ConfigError, InputError, StateError
 from vace_ad.frames.idle import IdleTracker
 from vace_ad.frames.sampling import StepTracker, with_missing
-from vace_ad.frames.segments import Piece, Segments
+from vace_ad.frames.segments import Piece, Rules, Segments
 from vace_ad.frames.table import Table, as_table
 from vace_ad.model import Model
 from vace_ad.signals.ensemble import Together

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from vace_ad import tensor_file
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.pattern import Pattern
-from vace_ad.alarms.runs import Rules
 from vace_ad.errors import StateError
+from vace_ad.frames.segments import Rules
 from vace_ad.frames.table import Table
 from vace_ad.model import Model
 from vace_ad.signals.protocol import prefixed, under

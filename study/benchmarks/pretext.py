@@ -33,15 +33,14 @@ from numpy.typing import NDArray
 from vace_ad import VACEConfig
 from vace_ad.engine import make_engine
 from vace_ad.engine.encoder import Encoder, init_encoder
-from vace_ad.engine.patches import PatchSet
-from vace_ad.engine.trajectory import embed
+from vace_ad.engine.patches import PatchSet, embed
 from vace_ad.metrics import vus
 from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.row_buffer import grid_to_rows
 from vace_ad.signals.shape.evidence import Signals, composed
 from vace_ad.signals.shape.fit import calibrated, embed_training, learn_statistics
+from vace_ad.signals.shape.pretext import train
 from vace_ad.signals.shape.stream import Walk
-from vace_ad.training.pretext import train
 from vace_study.catalog import Entry, find_series
 
 FAMILIES = ("MSL", "SMAP", "SMD", "Genesis", "GECCO", "Daphnet")

@@ -14,7 +14,7 @@ import pytest
 import toys
 from toys import Here, make_folder
 from vace_ad.errors import ConfigError
-from vace_ad.executors.lock import BusyError
+from vace_ad.executors.store import BusyError
 from vace_study import runner
 from vace_study.baselines import resolve
 from vace_study.catalog import find_series

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from vace_ad.errors import InputError
-from vace_ad.executors.lock import BusyError
+from vace_ad.executors.store import BusyError
 from vace_study.rows import Row
 from vace_study.store import Store, read_rows
 

@@ -9,20 +9,18 @@ from itertools import count
 import numpy as np
 
 from vace_ad.alarms.alarm_model import AlarmModel
+from vace_ad.alarms.alarm_stream import Change
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.change import Change
-from vace_ad.alarms.conditions import Conditions
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.feed import AlarmFeed
-from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.scan import describe
-from vace_ad.alarms.suspects import DriftRange
+from vace_ad.alarms.suspects import Conditions, DriftRange
 from vace_ad.config import VACEConfig
 from vace_ad.frames.calendar import Calendar
 from vace_ad.frames.idle import IdleRule
 from vace_ad.frames.sampling import StepRule
-from vace_ad.frames.segments import Piece
+from vace_ad.frames.segments import Piece, Rules
 from vace_ad.signals.baseline_model import Normal
 
 RARE = Budget(1, "rows")  # one alarm in 10,000 rows

@@ -11,9 +11,8 @@ from alarms.plants import coupled
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.events import plain_event, restored_event
 from vace_ad.alarms.recent import READ
-from vace_ad.alarms.runs import Rules
 from vace_ad.config import VACEConfig
-from vace_ad.frames.segments import Piece
+from vace_ad.frames.segments import Piece, Rules
 
 TRAIN, D, N = 3000, 6, 2000
 VALUES = coupled(TRAIN + N, D, seed=0)

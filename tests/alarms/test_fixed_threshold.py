@@ -7,9 +7,9 @@ import pytest
 
 from alarms.feeds import Toy
 from alarms.plants import coupled
-from vace_ad.alarms.change import Change
+from vace_ad.alarms.alarm_stream import Change
 from vace_ad.alarms.fixed_threshold import ScoreFeed
-from vace_ad.alarms.runs import Rules, runs_above
+from vace_ad.frames.segments import Rules, runs_above
 
 TRAIN, N = 1000, 400
 VALUES = coupled(TRAIN + N, 4, seed=1)

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from vace_ad import VACE, load
-from vace_ad.app.versions import Versions
+from vace_ad.app.retraining import Versions
 from vace_ad.cli.main import app
 from vace_ad.errors import ModelFileError
 

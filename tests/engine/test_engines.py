@@ -15,8 +15,7 @@ from threadpoolctl import threadpool_limits
 
 from vace_ad.config import VACEConfig
 from vace_ad.engine import choose_engine, make_engine
-from vace_ad.engine.batch_norm import calibrate
-from vace_ad.engine.encoder import init_encoder
+from vace_ad.engine.encoder import calibrate, init_encoder
 from vace_ad.engine.openvino import SIZE, _use_bfloat16
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.torch import from_module, to_module

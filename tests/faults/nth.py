@@ -19,7 +19,7 @@ from typing import NamedTuple, cast
 from faults.strace import Outcome, faulted, starved
 from vace_ad import VACE
 from vace_ad.app.results import RUN, results_folder
-from vace_ad.app.versions import Versions
+from vace_ad.app.retraining import Versions
 from vace_ad.atomic import whole_file
 from vace_ad.executors.store import LineStore, read_lines
 from vace_ad.feedback import Feedback, Verdict

@@ -6,8 +6,9 @@ import pytest
 
 from vace_ad.errors import ChannelMismatchError, InputError
 from vace_ad.frames import as_table
-from vace_ad.frames.table import as_polars
+from vace_ad.frames.table import as_polars, frame_like
 
+MINUTES = np.array(["2026-01-01T00:00", "2026-01-01T00:01"], dtype="datetime64[ns]")
 COLUMNS = {"a": [1, 2, 3], "b": [True, False, True], "c": [0.5, None, 2.5]}
 
 
@@ -115,3 +116,16 @@ def test_a_pandas_index_of_times_becomes_the_first_column(name, column, title):
 def test_what_is_no_table_does_not_become_a_polars_one(other):
     with pytest.raises(TypeError):
         as_polars(other)
+
+
+def test_arrays_get_polars() -> None:
+    assert frame_like(np.zeros((2, 3)), {"x": [1]}).equals(pl.DataFrame({"x": [1]}))
+
+
+@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
+def test_event_tables_come_in_the_callers_kind(kind: type) -> None:
+    answer = frame_like(kind({"a": [1.0]}), {"start": MINUTES, "words": ["x", "y"]})
+    assert isinstance(answer, kind)
+    assert list(answer["words"]) == ["x", "y"]
+    arrow = frame_like(pa.table({"a": [1.0]}), {"start": MINUTES})
+    assert isinstance(arrow, pa.Table)

@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from vace_ad.frames.table import frame_like, zone_of
 from vace_ad.frames.timestamps import (
     offsets,
     time_words,
@@ -12,7 +13,6 @@ from vace_ad.frames.timestamps import (
     zone_words,
     zoned,
 )
-from vace_ad.frames.write import frame_like, zone_of
 
 NOON = np.array(["2026-01-01T11:00", "2026-07-01T10:00"], dtype="M8[ns]")  # in UTC
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from vace_ad.alarms.change import Change
+from vace_ad.alarms.alarm_stream import Change
 from vace_ad.alarms.events import Event
 from vace_ad.alarms.recent import Latest
 from vace_ad.errors import ModelFileError, StateError, TooShortError

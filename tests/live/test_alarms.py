@@ -5,7 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vace_ad.alarms.change import Change
+from vace_ad.alarms.alarm_stream import Change
 from vace_ad.alarms.events import Event, Reading
 from vace_ad.live.alarms import Lifecycle, body
 from vace_ad.live.sections import AlarmSettings

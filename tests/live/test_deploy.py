@@ -17,10 +17,9 @@ import yaml
 from live.servers import free_port, server
 from vace_ad.live.config import load_config
 from vace_ad.live.server import app
-from vace_ad.live.server.metrics import exposition
 from vace_ad.live.sinks.prometheus import PrometheusSettings, PrometheusSink
 from vace_ad.live.sources.mqtt import MqttSettings, make_client
-from vace_ad.live.status import Status
+from vace_ad.live.status import Status, exposition
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 

@@ -9,10 +9,10 @@ import pytest
 from live.feeds import CHANNELS, START, STEP, config, feed, write
 from live.real import core, save_model
 from live.test_entity import SETUP, told
+from vace_ad.live.checkpoint import keep, restore
 from vace_ad.live.database import Pending
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.entity import Entity
-from vace_ad.live.entity_state import keep, restore
 from vace_ad.live.records import Record
 from vace_ad.live.sections import DeploySettings
 from vace_ad.live.store import Store

@@ -1,5 +1,7 @@
 """The real detector behind live operation's protocol."""
 
+from collections import deque
+
 import numpy as np
 import pytest
 
@@ -7,13 +9,38 @@ from vace_ad import VACE
 from vace_ad.alarms.budget import Budget
 from vace_ad.errors import ModelFileError, StateError
 from vace_ad.frames import Table
-from vace_ad.live.detector import Detectors, LiveModel
+from vace_ad.live.detector import SHOWN, Detectors, LiveModel, ScoreHistory
 
 CHANNELS = ("flow", "level", "power")
 TRAIN, N, FAULT = 1200, 1700, (1500, 1540)
 STEP = 10 * 10**9
 TIME = np.datetime64("2026-01-01", "ns") + np.arange(N) * np.timedelta64(STEP, "ns")
 SMALL = {"patch_length": 24, "encoders": 1}
+
+
+def test_it_holds_what_a_bounded_queue_holds():
+    rng = np.random.default_rng(0)
+    recent, queue = ScoreHistory(), deque(maxlen=SHOWN)
+    assert recent.last is None
+    assert len(recent) == 0
+    at = 1_767_614_400 * 10**9
+    for n in [1, 3, 200, 0, SHOWN - 1, 1, SHOWN + 7, 2]:
+        times = list(range(at, at + n))
+        scores = rng.normal(size=n).tolist()
+        recent.extend(times, scores)
+        queue.extend(zip(times, scores, strict=True))
+        at += n
+        assert list(recent) == list(queue)
+        assert len(recent) == len(queue)
+        assert recent.last == queue[-1][1]
+
+
+def test_who_looks_while_rows_come_sees_whole_pairs():
+    recent = ScoreHistory()
+    recent.extend([1, 2], [0.5, 0.25])
+    looking = iter(recent)
+    recent.extend(range(3, 3 + SHOWN), [1.0] * SHOWN)
+    assert list(looking) == [(1, 0.5), (2, 0.25)]
 
 
 def rows(seed=0):

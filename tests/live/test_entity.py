@@ -7,10 +7,10 @@ import pytest
 
 from live.feeds import CHANNELS, START, STEP
 from live.real import core, save_model
+from vace_ad.live.checkpoint import keep, restore
 from vace_ad.live.config import make_config
 from vace_ad.live.database import Pending
 from vace_ad.live.entity import Entity
-from vace_ad.live.entity_state import keep, restore
 from vace_ad.live.records import Record
 from vace_ad.live.store import Store
 

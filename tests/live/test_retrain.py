@@ -9,7 +9,7 @@ from live.fakes import FakeCore, FakeModel
 from live.feeds import CHANNELS, START, STEP, config, feed, write
 from vace_ad import VACE, load
 from vace_ad.alarms.budget import Budget
-from vace_ad.app.versions import Versions
+from vace_ad.app.retraining import Versions
 from vace_ad.errors import ConfigError, TooShortError
 from vace_ad.frames import Table
 from vace_ad.live.config import make_config

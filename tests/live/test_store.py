@@ -138,7 +138,7 @@ def test_a_state_from_before_faults_could_be_called_so_is_taken_over(tmp_path):
 def test_a_second_watch_on_the_same_state_is_refused_in_a_sentence(tmp_path):
     from live.fakes import FakeCore
     from live.feeds import config
-    from vace_ad.executors.lock import BusyError
+    from vace_ad.executors.store import BusyError
     from vace_ad.live.runner import Watch
 
     made = config(tmp_path)

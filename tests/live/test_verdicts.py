@@ -14,11 +14,11 @@ from live.fakes import FakeCore
 from live.feeds import config, feed, write
 from vace_ad import VACE, load
 from vace_ad.alarms.budget import Budget
+from vace_ad.live.checkpoint import keep, restore
 from vace_ad.live.config import make_config
 from vace_ad.live.database import Pending
 from vace_ad.live.detector import LiveModel
 from vace_ad.live.entity import WATCHING, Entity
-from vace_ad.live.entity_state import keep, restore
 from vace_ad.live.records import Record
 from vace_ad.live.runner import Watch
 from vace_ad.live.store import Store

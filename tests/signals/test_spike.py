@@ -14,7 +14,7 @@ from vace_ad.config import VACEConfig
 from vace_ad.signals import Training
 from vace_ad.signals import spike as module
 from vace_ad.signals.baseline_model import Normal
-from vace_ad.signals.seasonality import Seasonality
+from vace_ad.signals.protocol import Seasonality
 from vace_ad.signals.spike import Spike, stand_out
 
 

@@ -7,10 +7,10 @@ import pytest
 
 import naive
 from vace_ad import VACE, VACEConfig
-from vace_ad.fitting import held_out
 from vace_ad.signals import Evidence, Fitted, Signal
 from vace_ad.signals.baseline_model import Normal
-from vace_ad.signals.shape.prototypes import cluster, unit
+from vace_ad.signals.ensemble import held_out
+from vace_ad.signals.shape.embeddings import cluster, unit
 
 SETTINGS = {
     "patch_length": 24,

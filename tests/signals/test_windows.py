@@ -6,10 +6,8 @@ from hypothesis import strategies as st
 import naive
 from signals.toys import fitted, run
 from vace_ad.config import VACEConfig
-from vace_ad.signals.baseline_model import Normal
-from vace_ad.signals.folds import contiguous_folds
-from vace_ad.signals.window_signal import LevelScale
-from vace_ad.signals.window_stream import EnvelopeEvidence
+from vace_ad.signals.baseline_model import Normal, contiguous_folds
+from vace_ad.signals.window_signal import EnvelopeEvidence, LevelScale
 from vace_ad.signals.windows import Bounds, Envelope, Windowed, by_line
 
 BOTH = Windowed(1, (("level", 1.0), ("scale", 1.0)))

@@ -3,7 +3,7 @@
 from vace_ad.alarms.budget import Budget, Threshold, score_threshold
 from vace_ad.alarms.calibration import Calibration, Tail
 from vace_ad.alarms.events import Event
-from vace_ad.alarms.runs import Rules
+from vace_ad.frames.segments import Rules
 
 __all__ = [
     "Budget",

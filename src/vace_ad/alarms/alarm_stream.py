@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,10 +20,11 @@ from vace_ad.alarms.alarm_model import (
     score_residuals,
 )
 from vace_ad.alarms.constants import WARM_UP
+from vace_ad.alarms.events import Event
 from vace_ad.alarms.evidence import UNIT, Baseline, Nats, whole
-from vace_ad.alarms.pattern import OWN
+from vace_ad.alarms.pattern import OWN, Pattern
 from vace_ad.alarms.scan import describe
-from vace_ad.alarms.tracked import Notice
+from vace_ad.alarms.tracked import Notice, What
 from vace_ad.alarms.tracker import Tracker
 from vace_ad.signals.baseline_model import within
 from vace_ad.signals.cells import Residuals
@@ -32,6 +33,30 @@ from vace_ad.signals.protocol import prefixed, under
 Array = NDArray[np.float64]
 
 MOST_SHARE = 1e10  # of a channel in a row's squared distance from normal
+
+
+@dataclass(frozen=True)
+class Change:
+    """What became of an event."""
+
+    what: What | Literal["accepted"]  # accepted: no alarm, for the record
+    event: Event
+    # of an event that has ended: how its channels left their past
+    pattern: Pattern | None = field(default=None, compare=False)
+    row: int | None = field(default=None, compare=False)  # that brought it; None: no single one
+
+
+class Taken(NamedTuple):
+    """What decided rows gave."""
+
+    changes: tuple[Change, ...]
+    evidence: Array  # (n,), highest evidence over its limit; NaN for rows without any
+    surprise: Array  # (n,), nats of the most surprising cell; NaN the same
+
+    def followed_by(self, other: Taken) -> Taken:
+        """What these rows and those after them gave."""
+        both = zip(self[1:], other[1:], strict=True)
+        return Taken(self.changes + other.changes, *(np.concatenate(pair) for pair in both))
 
 
 class Judged(NamedTuple):

@@ -1,4 +1,4 @@
-"""The events of a table, its near misses, and the scores behind them."""
+"""The events of a table, its missing data, its near misses, and the scores behind them."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.alarms.alarm_stream import Change
 from vace_ad.alarms.budget import Threshold
-from vace_ad.alarms.change import Change
-from vace_ad.alarms.events import ANOMALY, NEAR_MISS, Event, with_time
+from vace_ad.alarms.events import ANOMALY, NEAR_MISS, NO_DATA, Event, with_time
 from vace_ad.alarms.learned import Learned
-from vace_ad.alarms.silence import no_data_events
 from vace_ad.alarms.suppression import Stretch
 from vace_ad.frames.calendar import Calendar
 from vace_ad.frames.idle import Stretch as Idle
 from vace_ad.frames.idle import idle_rows
 from vace_ad.frames.sampling import StepTracker
+from vace_ad.frames.segments import missing_cells, run_edges
 from vace_ad.frames.table import Table
 from vace_ad.frames.timestamps import time_words
 from vace_ad.signals.row_buffer import ordered_sum
@@ -235,3 +235,42 @@ def accepted_events(stretches: Sequence[Stretch], table: Table, first: int) -> t
 
 def _moved(event: Event, rows: int) -> Event:
     return replace(event, start=event.start + rows, end=event.end + rows, peak=event.peak + rows)
+
+
+def no_data_events(
+    values: NDArray[np.float64],
+    names: Sequence[str],
+    *,
+    longer_than: int,
+    time: NDArray[np.datetime64] | None = None,
+    step: int | None = None,
+    gaps: Sequence[int] = (),
+) -> list[Event]:
+    """Where measurements are missing for more than `longer_than` rows, in order of row.
+
+    A jump in time before row `g` of `gaps` lies between rows, so its event is `[g, g)`. Channels
+    that fall silent together make one event, which names them.
+    """
+    events = []
+    if time is not None and step is not None:
+        for row in gaps:
+            missing = round(float(time[row] - time[row - 1]) / step) - 1
+            if missing > longer_than:
+                events.append(with_time(Event(row, row, row, NO_DATA), time))
+    for (start, end), silent in _silences(values, longer_than).items():
+        share = 1.0 / len(silent)
+        blamed = [(names[channel], share) for channel in silent]
+        event = Event(start, end, start, NO_DATA).with_blame(blamed)
+        events.append(event if time is None else with_time(event, time))
+    return sorted(events, key=lambda event: (event.start, event.end))
+
+
+def _silences(values: NDArray[np.float64], longer_than: int) -> dict[tuple[int, int], list[int]]:
+    """Row ranges without a measurement, and the channels that are silent over exactly them."""
+    found: dict[tuple[int, int], list[int]] = {}
+    missing = missing_cells(values)
+    for channel in np.flatnonzero(missing.any(axis=0)).tolist():
+        for start, end in run_edges(missing[:, channel]).tolist():
+            if end - start > longer_than:
+                found.setdefault((start, end), []).append(channel)
+    return found

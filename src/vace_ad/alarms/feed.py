@@ -9,10 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.alarm_stream import AlarmStream
+from vace_ad.alarms.alarm_stream import AlarmStream, Change, Taken
 from vace_ad.alarms.budget import Budget
-from vace_ad.alarms.change import Change, Taken
-from vace_ad.alarms.conditions import LINGER
 from vace_ad.alarms.events import (
     ACCEPTED,
     ANOMALY,
@@ -20,17 +18,18 @@ from vace_ad.alarms.events import (
     Event,
     groups_of,
     plain_event,
+    probability,
     restored_event,
+    severity,
 )
 from vace_ad.alarms.learned import Learned
 from vace_ad.alarms.pattern import BEFORE, Pattern
 from vace_ad.alarms.recent import Latest, RecentRows
-from vace_ad.alarms.runs import Rules
 from vace_ad.alarms.scan import Line, describe
-from vace_ad.alarms.severity import probability, severity
 from vace_ad.alarms.suppression import Stretch
+from vace_ad.alarms.suspects import LINGER
 from vace_ad.alarms.tracked import Notice, Tracked
-from vace_ad.frames.segments import Piece
+from vace_ad.frames.segments import Piece, Rules
 from vace_ad.signals.protocol import prefixed, under
 
 Array = NDArray[np.float64]

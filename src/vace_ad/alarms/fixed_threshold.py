@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.change import Change
-from vace_ad.alarms.events import Event, groups_of, plain_event, restored_event
+from vace_ad.alarms.alarm_stream import Change
+from vace_ad.alarms.events import LEAST, Event, groups_of, plain_event, restored_event, severity
 from vace_ad.alarms.learned import Learned
-from vace_ad.alarms.runs import Rules
-from vace_ad.alarms.severity import LEAST, severity
 from vace_ad.alarms.suspects import blame, suspicion
+from vace_ad.frames.segments import Rules
 from vace_ad.signals.row_buffer import RowBuffer
 
 Array = NDArray[np.float64]

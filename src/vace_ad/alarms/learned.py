@@ -9,8 +9,7 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.alarm_model import AlarmModel
 from vace_ad.alarms.calibration import Calibration
-from vace_ad.alarms.conditions import Conditions
-from vace_ad.alarms.suspects import DriftRange
+from vace_ad.alarms.suspects import Conditions, DriftRange
 from vace_ad.config import VACEConfig
 from vace_ad.frames.idle import IdleRule
 from vace_ad.frames.sampling import StepRule

@@ -10,6 +10,9 @@ Two faults leave a channel within its range. One that is stuck keeps a value far
 did before. One that goes its own way is not what the other channels predict; that counts where no
 channel drifted farther than in training, and only as far as it is new: a relation that changed long
 before the event says nothing about it.
+
+Conditions are context channels: where one is beyond its range in training, an alarm may be a fault,
+or a way of operation that nobody has seen yet. It is reported as what it is, and counted apart.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vace_ad.errors import InputError
+from vace_ad.frames.columns import column_of
 from vace_ad.frames.segments import missing_cells
 from vace_ad.signals.baseline_model import Normal
 from vace_ad.wording import plain_text
@@ -43,6 +47,8 @@ RELATED, RELATION_WEIGHT = 300, 1.2  # rows before an event over which recent re
 BROKEN = 2.0  # deviations of what others predict by which a channel goes its own way
 STUCK, STUCK_ROWS, STUCK_WEIGHT = 4, 2_000, 2.0  # times the longest still stretch of those rows
 _LEAST = 20  # rows after an event that show whether a channel came back, or before, how it was
+MARGIN = 0.1  # of the training range by which a channel may leave it
+LINGER = 64  # rows after which other channels no longer follow: two half-lives of the longest past
 
 
 @dataclass(frozen=True)
@@ -278,3 +284,58 @@ def longest_still(rows: Array) -> Array:
     moved[1:] = ~(rows[1:] == rows[:-1])
     first = np.maximum.accumulate(np.where(moved, at, 0), axis=0)
     return np.asarray((at - first + 1.0).max(axis=0, initial=1.0))
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """The range of every channel in training."""
+
+    low: Array  # (n_channels,)
+    high: Array  # (n_channels,)
+
+    @classmethod
+    def fit(cls, parts: Sequence[Array]) -> Self:
+        """Learn from complete training rows."""
+        low = np.min([part.min(axis=0) for part in parts], axis=0)
+        return cls(low, np.max([part.max(axis=0) for part in parts], axis=0))
+
+    def arrays(self) -> dict[str, NDArray[Any]]:
+        """What was learned, for the model file."""
+        return {"low": self.low, "high": self.high}
+
+    def merged(self, parts: Sequence[Array]) -> Conditions:
+        """With the range of new normal rows."""
+        new = Conditions.fit(parts)
+        return Conditions(np.minimum(self.low, new.low), np.maximum(self.high, new.high))
+
+    def outside(
+        self, rows: Array, channels: Sequence[str], watched: NDArray[np.bool_]
+    ) -> NDArray[np.bool_]:
+        """Which context cells are beyond training, (n, n_channels).
+
+        Words that training does not know are 0 in all channels of their column, which is marked.
+        """
+        if watched.all():
+            return np.zeros(rows.shape, bool)
+        room = MARGIN * (self.high - self.low)
+        found = ((rows < self.low - room) | (rows > self.high + room)) & ~watched
+        for column in {column_of(channels[i]) for i in np.flatnonzero(~watched).tolist()} - {""}:
+            places = [i for i, name in enumerate(channels) if column_of(name) == column]
+            found[:, places[0]] |= (rows[:, places] < 0.5).all(axis=1)
+        return np.asarray(found)
+
+    def words(self, rows: Array, channels: Sequence[str], watched: NDArray[np.bool_]) -> str:
+        """What was outside training in these rows; empty where nothing was."""
+        outside = self.outside(rows, channels, watched)
+        found = []
+        for i in np.flatnonzero(outside.any(axis=0)).tolist():
+            if column := column_of(channels[i]):
+                found.append(f"{column} with a value never seen")
+                continue
+            values = rows[outside[:, i], i]
+            high = values.max() > self.high[i]
+            value, limit = (values.max(), self.high[i]) if high else (values.min(), self.low[i])
+            found.append(
+                f"{channels[i]} {value:.4g}, trained {'to' if high else 'from'} {limit:.4g}"
+            )
+        return "; ".join(found)

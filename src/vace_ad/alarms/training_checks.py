@@ -18,7 +18,7 @@ from vace_ad.frames.time import duration_words
 from vace_ad.frames.timestamps import local_time
 from vace_ad.frames.training_data import TrainingPart
 from vace_ad.signals.cell_fit import Learned
-from vace_ad.signals.seasonality import Seasonality
+from vace_ad.signals.protocol import Seasonality
 
 Array = NDArray[np.float64]
 Range = tuple[int, int]

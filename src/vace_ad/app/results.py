@@ -1,4 +1,4 @@
-"""The results folder, written atomically."""
+"""The results folder and its tables, written atomically."""
 
 from __future__ import annotations
 
@@ -22,15 +22,17 @@ from vace_ad.alarms import Event
 from vace_ad.alarms.events import event_columns
 from vace_ad.app.loading import Loaded
 from vace_ad.app.lookout import prediction_lines
-from vace_ad.atomic import clean_up, whole_folder
+from vace_ad.atomic import clean_up, whole_file, whole_folder
 from vace_ad.detection import Detection
-from vace_ad.errors import InputError, VaceError
+from vace_ad.errors import ConfigError, InputError, VaceError, needs
 from vace_ad.frames.table import Table
 from vace_ad.frames.timestamps import local_time, zoned
-from vace_ad.frames.write import write_frame
 from vace_ad.settings import option
 
 RUN = "run.json"  # marks a folder of results
+_ISO = "%Y-%m-%dT%H:%M:%S%.f"
+_SHEET_ROWS = 1_048_576
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 def check_out(out: Path, inputs: Iterable[str] = ()) -> None:
@@ -196,3 +198,63 @@ def plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return None
     return value
+
+
+def write_frame(frame: pl.DataFrame, path: Path) -> None:
+    """Write a table as its suffix says, .parquet, .csv or .xlsx: whole, or not at all."""
+    if path.suffix not in (".parquet", ".csv", ".xlsx"):
+        raise ConfigError(f"{path.name!r}: a table is written as .parquet, .csv or .xlsx")
+    with whole_file(path) as draft:
+        if path.suffix == ".parquet":
+            frame.write_parquet(draft)
+        elif path.suffix == ".xlsx":
+            _write_sheet(frame, draft)
+        else:
+            _for_csv(frame).write_csv(draft, datetime_format=_ISO)
+
+
+def _write_sheet(frame: pl.DataFrame, path: Path) -> None:
+    """One sheet with names in bold; times as dates in their zone, text never as formulas."""
+    import polars.selectors as cs
+
+    with needs("openpyxl", "excel", "writing an Excel workbook"):
+        import openpyxl
+    zoned = cs.datetime(time_zone="*")
+    local = frame.with_columns(zoned.dt.replace_time_zone(None))  # a cell has no zone
+    if frame.height >= _SHEET_ROWS:
+        raise InputError(
+            f"got {frame.height:,} rows; a sheet has {_SHEET_ROWS:,}, its header included: write "
+            ".parquet or .csv"
+        )
+    book, bold = openpyxl.Workbook(), openpyxl.styles.Font(bold=True)
+    sheet = book.active
+    sheet.freeze_panes = "A2"
+    for i, row in enumerate([frame.columns, *local.iter_rows()], 1):
+        for j, value in enumerate(row, 1):
+            cell = sheet.cell(i, j, value)
+            if isinstance(value, str):
+                cell.data_type = "s"  # words that begin like a formula stay words
+            if i == 1:
+                cell.font = bold
+    with path.open("wb") as file:
+        book.save(file)
+
+
+def as_csv(frame: pl.DataFrame) -> str:
+    """A table as CSV: times in ISO 8601 with their offset where the zone is known."""
+    return _for_csv(frame).write_csv(datetime_format=_ISO)
+
+
+def is_formula(text: str) -> bool:
+    """Whether a spreadsheet that opens a CSV file would run a cell of this text."""
+    return text.startswith(_FORMULA)
+
+
+def _for_csv(frame: pl.DataFrame) -> pl.DataFrame:
+    """Times and words as CSV takes them; words that begin like a formula get a quote in front."""
+    import polars.selectors as cs
+
+    return frame.with_columns(
+        cs.string().str.replace(r"^([=+\-@\t\r])", "'$1"),
+        cs.datetime(time_zone="*").dt.strftime(f"{_ISO}%:z"),
+    )

@@ -17,14 +17,13 @@ import numpy as np
 from vace_ad.alarms import Budget, Rules
 from vace_ad.alarms.forewarning import Forewarning, forewarning
 from vace_ad.app.loading import Loaded
-from vace_ad.app.results import event_record, results_folder, write_run, write_tables
+from vace_ad.app.results import event_record, is_formula, results_folder, write_run, write_tables
 from vace_ad.app.training_rows import TrainingRows, fit_detector
 from vace_ad.config import VACEConfig
 from vace_ad.detection import Detection
 from vace_ad.detector import VACE
 from vace_ad.frames.spans import rows_of
 from vace_ad.frames.timestamps import time_words
-from vace_ad.frames.write import is_formula
 from vace_ad.progress import Progress, silent
 from vace_ad.report import write_report
 from vace_ad.version import __version__

@@ -8,7 +8,7 @@ from dataclasses import replace
 from vace_ad.cli import fleet as many
 from vace_ad.cli import options as opt
 from vace_ad.cli import output as end
-from vace_ad.cli.option_groups import parameters
+from vace_ad.cli.options import parameters
 from vace_ad.cli.output import Output
 from vace_ad.frames.read_options import TrainingOptions
 
@@ -16,13 +16,13 @@ from vace_ad.frames.read_options import TrainingOptions
 @parameters
 def detect_command(
     paths: opt.TablePaths,
-    results: opt.ResultOptions,
+    results: end.ResultOptions,
     training: TrainingOptions,
     alarms: opt.AlarmOptions,
     settings: opt.DetectorOptions,
     how: opt.TableOptions,
     fleet: opt.DetectFleet,
-    shown: opt.OutputOptions,
+    shown: end.OutputOptions,
 ) -> None:
     """Find the anomalous events of a table: when, how rare, and in which sensors.
 

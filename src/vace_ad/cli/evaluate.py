@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vace_ad.cli import operating as operate
-from vace_ad.cli.option_groups import parameters
+from vace_ad.cli.options import parameters
 from vace_ad.errors import InputError
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ import typer
 
 from vace_ad.cli import options as opt
 from vace_ad.cli.model import check_target, existing, save
-from vace_ad.cli.option_groups import parameters
-from vace_ad.cli.output import Output
+from vace_ad.cli.options import parameters
+from vace_ad.cli.output import Output, OutputOptions
 from vace_ad.errors import FeedbackError
 from vace_ad.settings import setting
 
@@ -63,7 +63,7 @@ class FeedbackOptions:
 
 @parameters
 def feedback_command(
-    model: Model, *, told: FeedbackOptions, how: opt.OneTable, shown: opt.OutputOptions
+    model: Model, *, told: FeedbackOptions, how: opt.OneTable, shown: OutputOptions
 ) -> None:
     """Mark an event as normal or as a fault; feedback is kept beside MODEL, in .feedback.jsonl.
 
@@ -126,7 +126,7 @@ def update_command(
         Path | None, typer.Option(help="File to write the model to. Default: replace MODEL.")
     ] = None,
     how: opt.OneTable,
-    shown: opt.OutputOptions,
+    shown: OutputOptions,
 ) -> None:
     """Update a model with more rows of normal operation; the earlier rows are not needed.
 

@@ -4,25 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import typer
 
-from vace_ad.cli.options import (
-    EVENTS_FOUND,
-    FleetOptions,
-    ResultOptions,
-    TableOptions,
-    Where,
-)
-from vace_ad.cli.output import Output, command_line
+from vace_ad.cli.options import FleetOptions, TableOptions, Where
+from vace_ad.cli.output import EVENTS_FOUND, Output, ResultOptions, command_line
 from vace_ad.errors import ConfigError
 from vace_ad.frames.read_options import TrainingOptions, names_of
 from vace_ad.wording import listed, plain_text, plural
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from vace_ad.app.run import Alarming
     from vace_ad.config import VACEConfig
     from vace_ad.fleet.fleet import Fleet

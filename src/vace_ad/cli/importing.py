@@ -8,9 +8,8 @@ from typing import Annotated
 
 import typer
 
-from vace_ad.cli import options as opt
-from vace_ad.cli.option_groups import parameters
-from vace_ad.cli.output import Output
+from vace_ad.cli.options import parameters
+from vace_ad.cli.output import Output, OutputOptions
 
 import_app = typer.Typer(help="Import data and settings of another service.", no_args_is_help=True)
 
@@ -42,7 +41,7 @@ def lookout_command(
             "sampling rate and the end of training. Default: FOLDER/model.json, if it exists."
         ),
     ] = None,
-    shown: opt.OutputOptions,
+    shown: OutputOptions,
 ) -> None:
     """Import an asset of Amazon Lookout for Equipment, and print the next command.
 
@@ -51,9 +50,8 @@ def lookout_command(
     vace import lookout pump-7/ --out pump-7-vace/
     """
     from vace_ad.app.lookout import read_asset
-    from vace_ad.app.results import writing
+    from vace_ad.app.results import write_frame, writing
     from vace_ad.frames.spans import span_rows
-    from vace_ad.frames.write import write_frame
 
     output = Output.of(shown)
     asset = read_asset(folder, labels, model)

@@ -12,7 +12,7 @@ import typer
 from vace_ad.cli import fleet as many
 from vace_ad.cli import options as opt
 from vace_ad.cli import output as end
-from vace_ad.cli.option_groups import parameters
+from vace_ad.cli.options import parameters
 from vace_ad.cli.output import Output
 from vace_ad.errors import ConfigError, ModelFileError, VaceError
 from vace_ad.frames.read_options import TrainingOptions
@@ -46,7 +46,7 @@ def fit_command(
     training: opt.SkipOptions,
     how: opt.TableOptions,
     fleet: opt.FitFleet,
-    shown: opt.OutputOptions,
+    shown: end.OutputOptions,
 ) -> None:
     """Fit a detector on tables of normal operation and write it to a file.
 
@@ -100,12 +100,12 @@ def score_command(
             metavar="FILE", help="Write the scores here, as .parquet, .csv or .xlsx; - prints CSV."
         ),
     ] = None,
-    results: opt.ResultOptions,
+    results: end.ResultOptions,
     alarms: opt.AlarmOptions,
     settings: opt.PlannedOptions,
     how: opt.KnownTable,
     fleet: opt.ScoreFleet,
-    shown: opt.OutputOptions,
+    shown: end.OutputOptions,
 ) -> None:
     """Score a table with a model from `vace fit`, and find its events.
 
@@ -162,7 +162,7 @@ def score_command(
 @parameters
 def inspect_command(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")],
-    shown: opt.OutputOptions,
+    shown: end.OutputOptions,
 ) -> None:
     """Describe a model file: channels, settings, training, geometry, alarms.
 

@@ -1,18 +1,22 @@
-"""Options that several commands share, each declared once, in groups that are dataclasses."""
+"""Options that several commands share, each declared once, in groups that are dataclasses.
+
+A command takes whole groups; typer sees one option a field.
+"""
 
 from __future__ import annotations
 
+import inspect
 import json
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
 
 import typer
 
-from vace_ad.cli.option_groups import Without
 from vace_ad.config import PLANNED
-from vace_ad.errors import ConfigError
+from vace_ad.errors import ConfigError, VaceError
 from vace_ad.frames.read_options import PLANT, Names, ReadOptions, TrainingOptions, names_of
 from vace_ad.settings import setting
 
@@ -20,13 +24,81 @@ if TYPE_CHECKING:
     from vace_ad.app.run import Alarming
     from vace_ad.config import VACEConfig
 
-EVENTS_FOUND = 3  # exit status under --fail-on-events
 _ALARMS = (
     "When to alarm (give one; default: one false alarm a week, or in 10,000 rows without time)"
 )
 _EVENTS = "What makes one event"
 _DETECTOR = "The detector"
 _FLEET = "Many machines (with --by)"
+_READING = "How the table is read"
+
+
+class Without(tuple[str, ...]):
+    """Fields of a group that a command does not take."""
+
+
+def parameters(run: Callable[..., None]) -> Callable[..., None]:
+    """A command for typer, whose groups of options are single ones; Ctrl-C is one sentence."""
+    hints = get_type_hints(run, include_extras=True)
+    groups: dict[str, tuple[Any, list[str]]] = {}
+    shown: list[inspect.Parameter] = []
+    for one in inspect.signature(run).parameters.values():
+        group, *rest = _parts(hints[one.name])
+        if not is_dataclass(group):
+            kind = inspect.Parameter.KEYWORD_ONLY
+            shown.append(one.replace(annotation=hints[one.name], kind=kind))
+            continue
+        left_out = {name for without in rest if isinstance(without, Without) for name in without}
+        singles = [single for single in _options(group) if single.name not in left_out]
+        groups[one.name] = group, [single.name for single in singles]
+        shown += singles
+
+    def command(**given: Any) -> None:
+        for name, (group, names) in groups.items():
+            given[name] = group(**{each: given.pop(each) for each in names})
+        try:
+            run(**given)
+        except KeyboardInterrupt as error:
+            raise VaceError("interrupted; nothing was written") from error
+
+    command.__doc__, command.__name__ = run.__doc__, run.__name__
+    command.__signature__ = inspect.Signature(shown)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in shown}
+    return command
+
+
+def _parts(hint: Any) -> Sequence[Any]:
+    return get_args(hint) if get_origin(hint) is Annotated else [hint]
+
+
+def _options(group: Any) -> list[inspect.Parameter]:
+    """The fields of a group that are settings, as parameters that typer reads."""
+    hints = get_type_hints(group)
+    typed: Mapping[Any, Any] = {Names: str | None, str | int: str}
+    return [
+        inspect.Parameter(
+            each.name,
+            inspect.Parameter.KEYWORD_ONLY,
+            default=each.default,
+            annotation=Annotated[
+                typed.get(hints[each.name], hints[each.name]), _option(each, group)
+            ],
+        )
+        for each in fields(group)
+        if "help" in each.metadata
+    ]
+
+
+def _option(each: Any, group: Any) -> Any:
+    words = each.metadata
+    flag = words["flag"] or f"--{each.name.replace('_', '-')}"
+    assert each.default is not MISSING
+    return typer.Option(
+        *flag.split(","),
+        help=words["help"],
+        metavar=words["metavar"],
+        rich_help_panel=words["panel"] or (_READING if issubclass(group, ReadOptions) else None),
+    )
 
 
 @dataclass(frozen=True)
@@ -270,40 +342,3 @@ class FleetOptions:
 DetectFleet = Annotated[FleetOptions, Without(("models",))]
 FitFleet = Annotated[FleetOptions, Without(("shared",))]
 ScoreFleet = Annotated[FleetOptions, Without(("shared", "group"))]
-
-
-class ScoreFormat(StrEnum):
-    """How scores are written."""
-
-    parquet = "parquet"
-    csv = "csv"
-    lookout = "lookout"
-
-
-@dataclass(frozen=True)
-class ResultOptions:
-    """What is written, and the exit status."""
-
-    out: Path | None = setting(
-        None,
-        "Folder for scores, events.csv, model.vace, run.json and report.html; results of an "
-        "earlier run are replaced.",
-    )
-    score_format: ScoreFormat = setting(
-        ScoreFormat.parquet,
-        "File format of the scores in --out; lookout: JSON lines of Amazon Lookout for Equipment.",
-        flag="--format",
-    )
-    excel: bool = setting(False, "Also write events.xlsx into --out.")
-    fail_on_events: bool = setting(
-        False, f"Exit with status {EVENTS_FOUND} when events were found."
-    )
-
-
-@dataclass(frozen=True)
-class OutputOptions:
-    """What is printed."""
-
-    as_json: bool = setting(False, "Print one JSON object instead of text.", flag="--json")
-    quiet: bool = setting(False, "Print errors only.", flag="--quiet,-q")
-    debug: bool = setting(False, "Show the traceback of an error.")

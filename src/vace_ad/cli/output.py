@@ -8,6 +8,8 @@ import shlex
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
 from itertools import pairwise
 from pathlib import Path
 from textwrap import wrap
@@ -15,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from vace_ad.cli.options import EVENTS_FOUND, OutputOptions, ResultOptions
 from vace_ad.errors import ConfigError, InputError, needs
 from vace_ad.progress import Progress, silent, terminal_bars
+from vace_ad.settings import setting
 from vace_ad.wording import plain_text, plural, rarity
 
 if TYPE_CHECKING:
@@ -31,8 +33,46 @@ if TYPE_CHECKING:
     from vace_ad.frames.idle import Stretch
     from vace_ad.frames.read_options import ReadOptions
 
+EVENTS_FOUND = 3  # exit status under --fail-on-events
 _BLOCKS, _PLAIN_BLOCKS = "▁▂▃▄▅▆▇█", "_.-~=+*#"
 _MOST_EVENTS = 20  # rows of the table on a terminal
+
+
+class ScoreFormat(StrEnum):
+    """How scores are written."""
+
+    parquet = "parquet"
+    csv = "csv"
+    lookout = "lookout"
+
+
+@dataclass(frozen=True)
+class ResultOptions:
+    """What is written, and the exit status."""
+
+    out: Path | None = setting(
+        None,
+        "Folder for scores, events.csv, model.vace, run.json and report.html; results of an "
+        "earlier run are replaced.",
+    )
+    score_format: ScoreFormat = setting(
+        ScoreFormat.parquet,
+        "File format of the scores in --out; lookout: JSON lines of Amazon Lookout for Equipment.",
+        flag="--format",
+    )
+    excel: bool = setting(False, "Also write events.xlsx into --out.")
+    fail_on_events: bool = setting(
+        False, f"Exit with status {EVENTS_FOUND} when events were found."
+    )
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """What is printed."""
+
+    as_json: bool = setting(False, "Print one JSON object instead of text.", flag="--json")
+    quiet: bool = setting(False, "Print errors only.", flag="--quiet,-q")
+    debug: bool = setting(False, "Show the traceback of an error.")
 
 
 class Output:
@@ -114,7 +154,9 @@ class Output:
 
         if not events:
             return
-        worst = sorted(events, key=_urgency, reverse=True)[:_MOST_EVENTS]
+        worst = sorted(  # missing data in the middle of the scale
+            events, key=lambda one: -50.0 if math.isnan(one.severity) else -one.severity
+        )[:_MOST_EVENTS]
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
         table.add_column("")
         timed = any(event.start_time is not None for event in events)
@@ -161,11 +203,6 @@ def spark_heights(
             continue
         share = math.log1p(max(float(part.max()) - low, 0) / unit) / math.log1p(top / unit)
         yield min(7, int(8 * share)), bool(alarmed[a:b].any())
-
-
-def _urgency(event: Event) -> float:
-    """Severity, with missing data in the middle of the scale."""
-    return 50.0 if math.isnan(event.severity) else event.severity
 
 
 def _cells(number: int, event: Event, step: int | None, named: int, zone: str | None) -> list[str]:
@@ -235,8 +272,7 @@ def check_scores(place: str, inputs: Iterable[str]) -> None:
 
 def write_scores(place: str, run: Run) -> None:
     """Write the scores to a file, or as CSV to standard output."""
-    from vace_ad.app.results import score_frame, writing
-    from vace_ad.frames.write import as_csv, write_frame
+    from vace_ad.app.results import as_csv, score_frame, write_frame, writing
 
     frame = score_frame(run.loaded.table, run.found, run.loaded.clock.zone)
     if place == "-":

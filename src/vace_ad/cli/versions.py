@@ -9,8 +9,8 @@ import typer
 from vace_ad.cli import options as opt
 from vace_ad.cli.feedback import Model
 from vace_ad.cli.model import existing
-from vace_ad.cli.option_groups import parameters
-from vace_ad.cli.output import Output
+from vace_ad.cli.options import parameters
+from vace_ad.cli.output import Output, OutputOptions
 from vace_ad.errors import ConfigError
 
 
@@ -33,7 +33,7 @@ def retrain_command(
     ] = False,
     alarms: opt.BudgetOption,
     how: opt.RecentTable,
-    shown: opt.OutputOptions,
+    shown: OutputOptions,
 ) -> None:
     """Fit a new model on recent rows, and use it only if it is not worse than the current one.
 
@@ -87,7 +87,7 @@ def models_command(
     *,
     back: Annotated[bool, typer.Option("--back", help="Return to the previous version.")] = False,
     use: Annotated[int | None, typer.Option(metavar="N", help="Use version N.")] = None,
-    shown: opt.OutputOptions,
+    shown: OutputOptions,
 ) -> None:
     """List the versions of a model kept by `vace retrain`, or return to one of them.
 
@@ -99,7 +99,7 @@ def models_command(
     """
     from dataclasses import asdict
 
-    from vace_ad.app.versions import Versions
+    from vace_ad.app.retraining import Versions
 
     if back and use is not None:
         raise ConfigError("--back and --use cannot be combined; give one of them")

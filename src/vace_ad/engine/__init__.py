@@ -1,19 +1,24 @@
-"""Engines that compute embeddings: OpenVINO, torch or NumPy, behind one interface."""
+"""Engines that compute embeddings: OpenVINO, torch or NumPy, behind one interface; and threads."""
 
 from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Executor, ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from vace_ad.config import VACEConfig
-from vace_ad.engine.encoder import Encoder
 from vace_ad.errors import ConfigError
+
+if TYPE_CHECKING:
+    from vace_ad.engine.encoder import Encoder
 
 
 class Engine(Protocol):
@@ -65,6 +70,7 @@ def choose_engine(
     return NumpyEngine(encoders)
 
 
+_pool: tuple[int, Executor] | None = None
 _ABANDONED: list[Engine | None] = []  # by forked processes, never used nor freed
 
 
@@ -102,3 +108,38 @@ class EngineSlot:
     def __setstate__(self, recipe: Any) -> None:
         self._recipe = recipe
         self._forget()
+
+
+def thread_count() -> int:
+    """As many threads as BLAS would use.
+
+    So OMP_NUM_THREADS, the processors this process may run on, and limits set by threadpoolctl
+    (as joblib does in its workers) all hold for us too.
+    """
+    return _count(ThreadpoolController().select(user_api="blas"))
+
+
+def pool() -> Executor:
+    """Threads of this process that stay, for small parts of work."""
+    global _pool
+    if _pool is None or _pool[0] != os.getpid():  # a forked process has none of its parent's
+        _pool = (os.getpid(), ThreadPoolExecutor(thread_count(), "vace"))
+    return _pool[1]
+
+
+@contextmanager
+def workers() -> Iterator[Executor]:
+    """That many threads, while BLAS itself uses one in each.
+
+    Threads that each work on their own part are quicker than one product at a time shared by all
+    threads, above all on a busy machine, and what they compute does not depend on their number.
+    """
+    controller = ThreadpoolController().select(user_api="blas")
+    threads = _count(controller)
+    with controller.limit(limits=1), ThreadPoolExecutor(threads, "vace") as executor:
+        yield executor
+
+
+def _count(controller: ThreadpoolController) -> int:
+    counts = [library["num_threads"] for library in controller.info()]
+    return max(counts) if counts else os.cpu_count() or 1

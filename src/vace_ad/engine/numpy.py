@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.engine import workers
 from vace_ad.engine.encoder import Encoder, encode_folded
-from vace_ad.engine.trajectory import workers
 
 SIZE = 8  # patches a block: few calls, and all of them in cache
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.engine import thread_count
 from vace_ad.engine.encoder import Encoder, Stage
-from vace_ad.engine.trajectory import thread_count
 from vace_ad.errors import ConfigError, needs
 
 Array = NDArray[np.float32]

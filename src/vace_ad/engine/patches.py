@@ -1,19 +1,27 @@
-"""Patches x_i = X[i : i+P] of complete stretches, gathered on demand and normalised.
+"""Patches x_i = X[i : i+P] of complete stretches, and the trajectory Z of their embeddings.
 
 No step holds all patches: a stretch is viewed through a sliding window, and only the patches of
-one batch are ever copied.
+one batch are ever copied, normalised and embedded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from vace_ad.progress import Progress, silent
+
+if TYPE_CHECKING:
+    from vace_ad.engine import Engine
+
 FLOOR = 1e-5  # ε of the patch normalisation
 TOGETHER = 2**16  # values that are normalised in one go, so that they stay in cache
+EMBEDDED = 1024  # patches embedded between two looks at the progress bar
 
 
 class PatchSet:
@@ -104,3 +112,53 @@ def distinct(patches: NDArray[np.float32]) -> tuple[NDArray[np.intp], NDArray[np
     seen: dict[bytes, int] = {}
     same = np.array([seen.setdefault(patch.tobytes(), len(seen)) for patch in patches], np.intp)
     return np.unique(same, return_index=True)[1], same
+
+
+def embed(
+    engine: Engine,
+    patches: PatchSet,
+    index: NDArray[np.intp],
+    progress: Progress = silent,
+    stage: str = "embedding",
+) -> Iterator[NDArray[np.float32]]:
+    """Embeddings of the patches of these numbers, in blocks (≤ EMBEDDED, n_encoders, d_z)."""
+
+    def one(batch: NDArray[np.intp]) -> NDArray[np.float32]:
+        return engine.embed(patches.gather(batch))
+
+    for a in range(0, len(index), EMBEDDED):
+        block = index[a : a + EMBEDDED]
+        batches = [block[b : b + engine.batch] for b in range(0, len(block), engine.batch)]
+        if min(len(batches), engine.callers) == 1:
+            parts = [one(batch) for batch in batches]
+        else:  # while one batch is gathered, or drains, another keeps the engine busy
+            with ThreadPoolExecutor(engine.callers) as executor:
+                parts = list(executor.map(one, batches))
+        yield np.concatenate(parts)
+        progress(stage, min(a + EMBEDDED, len(index)), len(index))
+
+
+def embed_one(
+    engine: Engine,
+    rows: NDArray[np.float64],  # (P, n_channels)
+    scale: NDArray[np.float64],  # (n_channels,)
+) -> NDArray[np.float32]:
+    """The embedding (1, n_encoders, d_z) of one patch: a live row's, without a PatchSet's cost."""
+    return engine.embed(normalise(rows.T[None].copy(), scale))
+
+
+def training_stride(n_patches: int, offset: int, least: int, most: int) -> int:
+    """The smallest divisor of the offset, from `least` on, that leaves at most `most` patches.
+
+    A divisor, so that the neighbour of a patch on the grid is on the grid too.
+    """
+    divisors = [d for d in range(min(least, offset), offset + 1) if offset % d == 0]
+    return next((d for d in divisors if n_patches <= d * most), divisors[-1])
+
+
+def velocity_pairs(patches: PatchSet, index: NDArray[np.intp], offset: int) -> NDArray[np.intp]:
+    """Places (n_pairs, 2) in `index` of patches that lie `offset` rows apart."""
+    ends, inside = patches.shifted(index, offset)
+    place = np.minimum(np.searchsorted(index, ends), len(index) - 1)
+    found = inside & (index[place] == ends)
+    return np.stack([np.flatnonzero(found), place[found]], axis=1)

@@ -1,23 +1,57 @@
-"""Results in an append-only file of JSON lines.
+"""Results in an append-only file of JSON lines, by one writer at a time.
 
 A line counts once its end is on disk. A process killed at any moment leaves at most one line
-without an end, which the next writer cuts off; nothing written before can be lost or change.
+without an end, which the next writer cuts off; nothing written before can be lost or change. The
+lock of the writer is released by the operating system when its holder dies.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Hashable, Sequence
-from contextlib import ExitStack
+import sys
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Generic, Protocol, Self, TypeVar
 
-from vace_ad.errors import InputError
-from vace_ad.executors.lock import file_lock
+from vace_ad.errors import InputError, VaceError
 
 _FILE = "rows.jsonl"
 _LOCK = "rows.lock"
 _BUSY = "another process is writing to {}; wait until it ends, or choose another folder"
+
+
+class BusyError(VaceError, RuntimeError):
+    """Another process holds the lock."""
+
+
+@contextmanager
+def file_lock(path: Path, words: str) -> Iterator[None]:
+    """Hold a lock for the length of a `with` block.
+
+    Raises BusyError with these `words` at once where another process has it.
+    """
+    handle = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)  # not inherited by children
+    try:
+        try:
+            _take(handle)
+        except OSError as error:
+            raise BusyError(words) from error
+        yield
+    finally:
+        os.close(handle)  # this releases the lock; the file stays, so that no two can exist
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _take(handle: int) -> None:
+        msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
+else:
+    import fcntl
+
+    def _take(handle: int) -> None:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 class ResultLine(Protocol):

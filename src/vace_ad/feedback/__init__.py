@@ -1,6 +1,6 @@
 """Feedback on events: stored beside the model, recognised when they recur, undone."""
 
-from vace_ad.feedback.journal import Feedback, feedback_path
+from vace_ad.feedback.journal import FAULT, NORMAL, UNDO, Feedback, Verdict, feedback_path
 from vace_ad.feedback.row_ranges import (
     make_verdict,
     merge_matches,
@@ -9,7 +9,6 @@ from vace_ad.feedback.row_ranges import (
     split_by_feedback,
     with_ratio,
 )
-from vace_ad.feedback.verdict import FAULT, NORMAL, UNDO, Verdict
 
 __all__ = [
     "FAULT",

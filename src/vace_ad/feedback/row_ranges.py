@@ -16,7 +16,7 @@ from vace_ad.alarms.pattern import MOST_RATIO, Pattern
 from vace_ad.alarms.suppression import Stretch
 from vace_ad.config import VACEConfig
 from vace_ad.errors import FeedbackError
-from vace_ad.feedback.verdict import FAULT, NORMAL, Verdict, What
+from vace_ad.feedback.journal import FAULT, NORMAL, Verdict, What
 from vace_ad.frames.segments import run_edges
 from vace_ad.frames.table import Table
 from vace_ad.frames.timestamps import moment

@@ -22,7 +22,7 @@ from vace_ad.fleet.runner import FleetRun, run_fleet
 from vace_ad.fleet.task import Job, detector_of
 from vace_ad.frames.idle import word_columns
 from vace_ad.frames.read_options import ReadOptions, TrainingOptions
-from vace_ad.frames.write import frame_like
+from vace_ad.frames.table import frame_like
 from vace_ad.progress import Progress, silent
 
 

@@ -12,13 +12,12 @@ from urllib.parse import quote
 import polars as pl
 
 from vace_ad.alarms.events import found_words
-from vace_ad.app.results import RUN, plain, versions, writing
+from vace_ad.app.results import RUN, plain, versions, write_frame, writing
 from vace_ad.atomic import write_text
 from vace_ad.fleet.entities import MachineRow
 from vace_ad.fleet.incidents import FleetIncident, short_span, short_time, vanished_since
 from vace_ad.fleet.runner import FleetRun
 from vace_ad.fleet.task import REPORT
-from vace_ad.frames.write import write_frame
 from vace_ad.report.write import policy_digest, static_text
 from vace_ad.wording import listed, plural
 

@@ -3,16 +3,21 @@
 A cell is missing where it is not finite or beyond ±1e100. Gaps of up to `max_gap` rows in a channel
 are interpolated; cells of longer ones are rebuilt from the channels that are there. Where too many
 channels are missing, or time jumps, a run ends.
+
+Runs of rows above a threshold are joined, with a minimum length and a cooldown.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from vace_ad.errors import ConfigError
 
 Array = NDArray[np.float64]
 Rebuild = Callable[[Array, int], Array]  # rows with NaN, number of the first -> complete rows
@@ -190,3 +195,51 @@ def interpolate(column: Array, missing: NDArray[np.bool_], max_gap: int) -> None
     for a, b in edges[edges[:, 1] - edges[:, 0] <= max_gap].tolist():
         short[a:b] = True
     column[short] = np.interp(np.flatnonzero(short), known, column[known])
+
+
+@dataclass(frozen=True)
+class Rules:
+    """What makes one event.
+
+    Attributes
+    ----------
+    join
+        Events that are at most this many rows apart are merged.
+    min_length
+        Events with fewer rows are dropped.
+    cooldown
+        Events that begin within this many rows after the end of another are dropped.
+    """
+
+    join: int = 0
+    min_length: int = 1
+    cooldown: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("join", 0), ("min_length", 1), ("cooldown", 0)):
+            value = getattr(self, name)
+            if value < least:
+                raise ConfigError(f"{name}={value!r}: must be at least {least} rows")
+
+
+def runs_above(scores: NDArray[np.float64], threshold: float, rules: Rules) -> NDArray[np.intp]:
+    """The half-open row ranges [start, end) of events, shape (n_events, 2).
+
+    NaN is never above. The rules apply in the order they are listed in.
+    """
+    above = np.flatnonzero(scores > threshold)
+    if len(above) == 0:
+        return np.empty((0, 2), dtype=np.intp)
+    breaks = np.flatnonzero(np.diff(above) > rules.join + 1)
+    starts = above[np.concatenate([[0], breaks + 1])]
+    ends = above[np.concatenate([breaks, [len(above) - 1]])] + 1
+    runs: NDArray[np.intp] = np.stack([starts, ends], axis=1)
+    runs = runs[runs[:, 1] - runs[:, 0] >= rules.min_length]
+    if rules.cooldown == 0:
+        return runs
+    kept, quiet_until = [], -1
+    for start, end in runs.tolist():
+        if start >= quiet_until:
+            kept.append((start, end))
+            quiet_until = end + rules.cooldown
+    return np.array(kept, dtype=np.intp).reshape(-1, 2)

@@ -6,7 +6,7 @@ never copied as a whole.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
@@ -233,3 +233,37 @@ def open_parquet(path: Path) -> Iterator[tuple[Any, int]]:
         yield whole, whole.select(pl.len()).collect().item()
     except pl.exceptions.PolarsError as error:
         raise TableReadError(f"{path} cannot be read as Parquet: {error}") from error
+
+
+def frame_like(data: Any, columns: Mapping[str, Any]) -> Any:
+    """A table of `columns` in the kind of `data`: pandas, polars or Arrow; polars for arrays.
+
+    Times come in the time zone of `data`, so that they can be looked up there.
+    """
+    try:
+        native = nw.from_native(data, eager_only=True, allow_series=True)
+    except (TypeError, ValueError):
+        return nw.from_dict(dict(columns), backend="polars").to_native()
+    frame = nw.from_dict(dict(columns), backend=native.implementation)
+    zone = zone_of(data)
+    if zone is not None:
+        times = [n for n, kind in frame.schema.items() if isinstance(kind, nw.Datetime)]
+        frame = frame.with_columns(
+            nw.col(name).dt.replace_time_zone("UTC").dt.convert_time_zone(zone) for name in times
+        )
+    return frame.to_native()
+
+
+def zone_of(data: Any) -> str | None:
+    """The time zone of a table's time: of its first column of times, else of a pandas index."""
+    if isinstance(data, Table):
+        return data.zone
+    try:
+        native = nw.from_native(data, eager_only=True)
+    except (TypeError, ValueError):
+        native = None
+    for kind in native.schema.values() if native is not None else ():
+        if isinstance(kind, nw.Datetime):
+            return kind.time_zone
+    zone = getattr(getattr(data, "index", None), "tz", None)
+    return None if zone is None else str(zone)

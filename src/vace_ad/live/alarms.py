@@ -29,7 +29,7 @@ from vace_ad.live.records import read_time
 from vace_ad.live.sections import AlarmSettings
 
 if TYPE_CHECKING:
-    from vace_ad.alarms.change import Change
+    from vace_ad.alarms.alarm_stream import Change
 
 NO_SCORE = "no score"
 _CHANNELS = 5  # named in a message

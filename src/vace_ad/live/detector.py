@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Mapping, Sequence
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("vace_ad.live")
 Rows = NDArray[np.float64]  # (n, n_channels), NaN where a cell is missing
 Times = NDArray[np.datetime64]  # (n,) nanoseconds
+SHOWN = 360  # scores that the page draws
 
 
 def journal_matrix(rows: Sequence[tuple[int, int, bytes]], n_channels: int) -> tuple[Rows, Times]:
@@ -195,3 +197,33 @@ class Detectors:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         detector.save(path)
         return self.load(path)
+
+
+class ScoreHistory:
+    """The newest pairs of time (nanoseconds) and score. One thread adds, others may read."""
+
+    __slots__ = ("_pairs",)
+
+    def __init__(self) -> None:
+        # replaced, never changed: a reader sees all of the old or all of the new
+        self._pairs = (array("q"), array("d"))
+
+    def extend(self, times: Sequence[int], scores: Sequence[float]) -> None:
+        """Add rows; the oldest go."""
+        old_times, old_scores = self._pairs
+        self._pairs = (
+            (old_times + array("q", times[-SHOWN:]))[-SHOWN:],
+            (old_scores + array("d", scores[-SHOWN:]))[-SHOWN:],
+        )
+
+    def __len__(self) -> int:
+        return len(self._pairs[0])
+
+    def __iter__(self) -> Iterator[tuple[int, float]]:
+        return zip(*self._pairs, strict=True)
+
+    @property
+    def last(self) -> float | None:
+        """The newest score."""
+        scores = self._pairs[1]
+        return scores[-1] if scores else None

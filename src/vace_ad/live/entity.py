@@ -18,9 +18,8 @@ from vace_ad.live.align import Aligner, Row
 from vace_ad.live.config import Config
 from vace_ad.live.database import JournalRow
 from vace_ad.live.deploys import Deploys, Settling
-from vace_ad.live.detector import LiveModel, Rows, journal_matrix
+from vace_ad.live.detector import LiveModel, Rows, ScoreHistory, journal_matrix
 from vace_ad.live.records import Record
-from vace_ad.live.score_history import ScoreHistory
 from vace_ad.live.sinks import Scored
 from vace_ad.live.store import Store
 

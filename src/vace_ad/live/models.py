@@ -19,12 +19,11 @@ from vace_ad.errors import ConfigError, StateError
 from vace_ad.frames.sampling import TOLERANCE
 from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import identity
-from vace_ad.live.checkpoint import Checkpoint
+from vace_ad.live.checkpoint import Checkpoint, keep
 from vace_ad.live.config import Config
 from vace_ad.live.database import Pending
 from vace_ad.live.detector import Detectors, LiveModel, Rows, Times, journal_matrix
 from vace_ad.live.entity import Entity
-from vace_ad.live.entity_state import keep
 from vace_ad.live.store import Store
 
 log = logging.getLogger("vace_ad.live")

@@ -9,12 +9,11 @@ from collections.abc import Callable
 
 from vace_ad.errors import ModelFileError
 from vace_ad.live.alarms import Alarm
-from vace_ad.live.checkpoint import Checkpoint
+from vace_ad.live.checkpoint import Checkpoint, keep, restore
 from vace_ad.live.config import Config
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import LiveModel
 from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity, RowListener
-from vace_ad.live.entity_state import keep, restore
 from vace_ad.live.models import EntityModels
 from vace_ad.live.store import Store
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from vace_ad.errors import StateError
-from vace_ad.executors.lock import file_lock  # filelock would be a second kind of lock
+from vace_ad.executors.store import file_lock  # filelock would be a second kind of lock
 from vace_ad.live.database import (
     VERSION,
     Pending,

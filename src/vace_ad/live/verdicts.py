@@ -9,8 +9,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from queue import SimpleQueue
 
-from vace_ad.live.checkpoint import Checkpoint
-from vace_ad.live.entity_state import keep
+from vace_ad.live.checkpoint import Checkpoint, keep
 from vace_ad.live.registry import Registry
 from vace_ad.live.store import Store
 

@@ -3,8 +3,7 @@
 from vace_ad.alarms.forewarning import Forewarning, forewarning
 from vace_ad.metrics.dqe import dqe
 from vace_ad.metrics.evaluate import evaluate
-from vace_ad.metrics.operating import Operating, blame_hits, operating
-from vace_ad.metrics.operational import Operational, operational
+from vace_ad.metrics.operating import Operating, Operational, blame_hits, operating, operational
 from vace_ad.metrics.pate import pate
 from vace_ad.metrics.vus import VUS, Surfaces, vus
 from vace_ad.metrics.window import sliding_window

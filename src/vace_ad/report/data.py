@@ -19,8 +19,10 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.events import ANOMALY, CONDITIONS, NEAR_MISS, NO_DATA, Event
 from vace_ad.errors import InputError
+from vace_ad.frames.segments import Rules, runs_above
 
 KINDS = (ANOMALY, CONDITIONS, NO_DATA, NEAR_MISS)
+LIMITS = 40  # that are tried above the limit, and as many below
 
 
 class Curve(NamedTuple):
@@ -38,6 +40,44 @@ class WhatIf:
     shift: float  # added to the limit
     events: int  # anomalies there would be
     words: str = ""  # what to expect on normal data, e.g. "about 3 false alarms a week"
+
+
+def what_if(
+    evidence: NDArray[np.float64],
+    limit: float | NDArray[np.float64],
+    rules: Rules,
+    events: NDArray[np.intp],
+    *,
+    first: int = 0,
+) -> list[WhatIf]:
+    """How many events higher and lower limits would give, by rising shift.
+
+    `events` (k, 2) are the rows [start, end) of those that there are: a higher limit keeps those
+    whose evidence rises above it, a lower one adds stretches away from them.
+    """
+    above = np.asarray(evidence, dtype=np.float64) - limit  # (n,)
+    above[:first] = np.nan
+    known = above[np.isfinite(above)]
+    if not len(known):
+        return []
+    low, high = min(float(np.median(known)), 0.0), max(float(known.max()), 0.0)
+    if not high > low:
+        return []
+    peaks = [float(np.nanmax(above[a:b], initial=0.0)) for a, b in events.tolist()]
+    taken = np.zeros(len(above) + 1, np.intp)  # rows of events before each
+    for start, end in events.tolist():
+        taken[start + 1 : end + 1] += 1
+    taken = np.cumsum(taken)
+
+    def count(shift: float) -> int:
+        if shift >= 0:
+            return sum(peak > shift for peak in peaks) if shift else len(peaks)
+        start, end = runs_above(above, shift, rules).T
+        return len(peaks) + int((taken[start] == taken[end]).sum())
+
+    closer = np.linspace(0, 1, LIMITS) ** 2  # to the limit the closer, where most depends
+    shifts = np.unique([*(low * closer), *(high * closer)])
+    return [WhatIf(shift, count(shift), "") for shift in shifts.tolist()]
 
 
 @dataclass(frozen=True)

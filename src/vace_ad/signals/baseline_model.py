@@ -1,4 +1,4 @@
-"""Per-channel scaling and cross-channel ridge regression.
+"""Per-channel scaling, cross-channel ridge regression, and the folds of cross-validation.
 
 A missing cell is rebuilt from the channels that are there, plus the noise that the channel has in
 normal operation, so that signals see nothing anomalous where nothing was measured.
@@ -8,17 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.signals.folds import FOLDS
 from vace_ad.signals.row_buffer import blocked_matmul
 
 Array = NDArray[np.float64]
 
 NOISE_ROWS = 512  # of held-out residuals kept, for cells that must be rebuilt
+FOLDS = 4  # contiguous blocks of training rows, each held out once
+LEAST = 8  # windows that a fit needs; with fewer outside the guard, the guard falls
 
 
 class NormalFit(NamedTuple):
@@ -177,3 +179,33 @@ def _inverse_of_few(rows: Array, ridge: float) -> Array:
 def _regular(matrix: Array) -> Array:
     """The matrix with ones on a diagonal that is zero: a channel that relates to nothing."""
     return np.asarray(matrix + np.diag(np.where(np.diag(matrix) == 0, 1.0, 0.0)))
+
+
+class Fold(NamedTuple):
+    """Places of windows to fit on and of windows held out."""
+
+    fit: NDArray[np.intp]
+    held: NDArray[np.intp]
+
+
+def contiguous_folds(
+    starts: NDArray[np.intp],  # rows where windows start, rising
+    length: int,  # rows a window covers
+) -> Iterator[Fold]:
+    """A fold for each block in turn; windows that share a row with it are in neither part.
+
+    Of fewer windows than blocks, some blocks hold none.
+    """
+    edges = np.linspace(0, len(starts), FOLDS + 1).astype(np.intp)
+    for a, b in pairwise(edges):
+        if a == b:
+            yield Fold(np.arange(len(starts)), np.arange(0))
+            continue
+        before = np.flatnonzero(starts <= starts[a] - length)
+        after = np.flatnonzero(starts >= starts[b - 1] + length)
+        fit = np.concatenate([before, after])
+        if len(fit) < LEAST:
+            fit = np.concatenate([np.arange(a), np.arange(b, len(starts))])
+        if len(fit) == 0:
+            fit = np.arange(a, b)
+        yield Fold(fit, np.arange(a, b))

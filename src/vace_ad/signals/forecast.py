@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.signals.baseline_model import Normal, within
-from vace_ad.signals.folds import FOLDS
+from vace_ad.signals.baseline_model import FOLDS, Normal, within
 from vace_ad.signals.incremental import Update, merged_mean, merged_quantile
 from vace_ad.signals.protocol import (
     AmplitudeSignal,

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.signals.baseline_model import Normal
-from vace_ad.signals.folds import FOLDS
+from vace_ad.signals.baseline_model import FOLDS, Normal
 from vace_ad.signals.incremental import Update, merged_mean
 from vace_ad.signals.protocol import (
     AmplitudeSignal,
@@ -29,7 +28,7 @@ from vace_ad.signals.protocol import (
     under,
 )
 from vace_ad.signals.row_buffer import RowBuffer
-from vace_ad.signals.running_mean import PastAverage
+from vace_ad.signals.smoothing import PastAverage
 
 Array = NDArray[np.float64]
 

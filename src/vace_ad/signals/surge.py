@@ -26,7 +26,7 @@ from vace_ad.signals.protocol import (
     prefixed,
     under,
 )
-from vace_ad.signals.running_mean import PastAverage
+from vace_ad.signals.smoothing import PastAverage
 
 Array = NDArray[np.float64]
 

@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.signals.folds import contiguous_folds
+from vace_ad.signals.baseline_model import contiguous_folds
 from vace_ad.signals.incremental import merged_edges, merged_mean
 from vace_ad.signals.protocol import Arrays, Layout, LearnedAlone, prefixed, under
 from vace_ad.signals.row_buffer import grid_to_rows, ordered_sum

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from vace_ad.alarms.events import found_words, reading_words
 from vace_ad.errors import needs
-from vace_ad.frames.table import as_table
+from vace_ad.frames.table import as_table, zone_of
 from vace_ad.frames.timestamps import time_words
-from vace_ad.frames.write import zone_of
 from vace_ad.report.data import Curve
 from vace_ad.report.formatting import shortened
 from vace_ad.report.page import envelope, suspect_svg, svg_bars, svg_line

@@ -1,4 +1,4 @@
-"""The report of a run: the content of its page, and the events at other limits."""
+"""The content of the report page of a run; what its results rest on, as sentences."""
 
 from __future__ import annotations
 
@@ -14,22 +14,27 @@ from numpy.typing import NDArray
 
 from vace_ad import __version__
 from vace_ad.alarms import Event, Rules
-from vace_ad.alarms.expected import expected_cells, explain_rows
-from vace_ad.alarms.runs import runs_above
 from vace_ad.alarms.scan import WORDS
-from vace_ad.engine.patches import PatchSet
-from vace_ad.engine.trajectory import embed
+from vace_ad.batch import expected_cells, explain_rows
+from vace_ad.engine.patches import PatchSet, embed
 from vace_ad.frames.segments import missing_cells
 from vace_ad.frames.table import Table, as_table
+from vace_ad.frames.time import duration_words
 from vace_ad.frames.timestamps import offsets, zone_words
 from vace_ad.model import Model
 from vace_ad.report import ReportData, write_report
-from vace_ad.report.data import Curve, WhatIf
-from vace_ad.views.diagnostics import trust
+from vace_ad.report.data import Curve, what_if
+from vace_ad.wording import plural
 
 if TYPE_CHECKING:
     from vace_ad.detection import Detection
+    from vace_ad.frames.table import Table
+    from vace_ad.model import Model
 
+SUSPECTS = 6  # of an event
+MOST = 24  # channels
+CELLS = 10_000_000  # of all curves together, beyond the first few channels
+LEAD = 2_000  # rows before a stretch by which its baseline is nearly that of the whole table
 _POINTS = 600  # of the trajectory at most: it is folded away, and costs a pass of the encoder
 
 VERDICTS = {
@@ -39,6 +44,7 @@ VERDICTS = {
     "isotropic": "The embedding spreads over all directions alike, like noise: there may be "
     "little structure to learn.",
 }
+FAR = 4.0  # deviations from the mean of training within which nearly all normal values lie
 
 
 def report_data(
@@ -151,55 +157,6 @@ def _near_misses(model: Model | None, table: Table, found: Detection) -> list[Ev
     return blamed
 
 
-Array = NDArray[np.float64]
-
-STEPS = 40  # limits that are tried above, and as many below
-
-
-def what_if(
-    evidence: Array,
-    limit: float | Array,
-    rules: Rules,
-    events: NDArray[np.intp],
-    *,
-    first: int = 0,
-) -> list[WhatIf]:
-    """How many events higher and lower limits would give, by rising shift.
-
-    `events` (k, 2) are the rows [start, end) of those that there are: a higher limit keeps those
-    whose evidence rises above it, a lower one adds stretches away from them.
-    """
-    above = np.asarray(evidence, dtype=np.float64) - limit  # (n,)
-    above[:first] = np.nan
-    known = above[np.isfinite(above)]
-    if not len(known):
-        return []
-    low, high = min(float(np.median(known)), 0.0), max(float(known.max()), 0.0)
-    if not high > low:
-        return []
-    peaks = [float(np.nanmax(above[a:b], initial=0.0)) for a, b in events.tolist()]
-    taken = np.zeros(len(above) + 1, np.intp)  # rows of events before each
-    for start, end in events.tolist():
-        taken[start + 1 : end + 1] += 1
-    taken = np.cumsum(taken)
-
-    def count(shift: float) -> int:
-        if shift >= 0:
-            return sum(peak > shift for peak in peaks) if shift else len(peaks)
-        start, end = runs_above(above, shift, rules).T
-        return len(peaks) + int((taken[start] == taken[end]).sum())
-
-    closer = np.linspace(0, 1, STEPS) ** 2  # to the limit the closer, where most depends
-    shifts = np.unique([*(low * closer), *(high * closer)])
-    return [WhatIf(shift, count(shift), "") for shift in shifts.tolist()]
-
-
-SUSPECTS = 6  # of an event
-MOST = 24  # channels
-CELLS = 10_000_000  # of all curves together, beyond the first few channels
-LEAD = 2_000  # rows before a stretch by which its baseline is nearly that of the whole table
-
-
 def suspects(events: Sequence[Event], most: int) -> list[str]:
     """The channels to draw: the first suspect of each event, then the second of each, and so on."""
     worst = sorted(events, key=lambda event: -event.severity)
@@ -231,3 +188,141 @@ def curve_of(model: Model, table: Table, name: str, start: int, end: int) -> Cur
     nats, expected = expected_cells(model, table[lead:end], [place], "float32")
     lines = expected.lower, expected.upper, nats
     return Curve(*(line[start - lead :, 0] for line in lines))
+
+
+def trust(model: Model, table: Table, found: Detection) -> list[str]:
+    """Length and coverage of training, what was scored, and what the limits rest on."""
+    sentences = [
+        _length(model.facts),
+        *_data(model.facts),
+        seasonality_words(model.facts),
+        _modes(model),
+        _coverage(model, table, found),
+        _scored(found),
+        *_threshold(model, found),
+        *_training(model),
+    ]
+    return [sentence for sentence in sentences if sentence]
+
+
+def _length(facts: Any) -> str:
+    rows, used, step = facts.get("rows"), facts.get("rows_used"), facts.get("step_seconds")
+    if not rows:
+        return ""
+    words = f"It learned from {plural(rows, 'row')}"
+    if step:
+        words += f", which is {_span(rows, step)} of operation"
+    if used and used < rows:
+        words += f"; {plural(rows - used, 'row')} of them could not be used"
+    return words + "."
+
+
+def _data(facts: Any) -> list[str]:
+    """The verdict on the training data, and on each sensor that is not good."""
+    data = facts.get("data")
+    if data is None:
+        return []
+    why = f": {data['why']}" if data["why"] else ""
+    return [
+        f"The training data is {data['grade']}{why}.",
+        *(
+            f"Sensor {one['name']} is {one['grade']}: {', '.join(one['found'])}."
+            for one in data["sensors"]
+            if one["grade"] != "good"
+        ),
+    ]
+
+
+def seasonality_words(facts: Any) -> str:
+    """Return the rhythm of training, e.g. "Training shows a pattern of about 1 day"."""
+    from vace_ad.signals.protocol import CLEAR
+
+    seasonality = facts.get("seasonality")
+    if seasonality is None:
+        return ""
+    period, rise = seasonality["period"], seasonality["rise"]
+    if not period or rise < CLEAR:
+        return "Training has no clear period, so the shape of curves is not used much."
+    times = f", seen {facts['rows'] // period:,} times" if facts.get("rows") else ""
+    return f"Training shows a pattern of about {_span(period, facts.get('step_seconds'))}{times}."
+
+
+def _modes(model: Model) -> str:
+    """The modes of operation that training showed, where there are several."""
+    modes = model.alarm.cells.modes
+    if modes.n_modes == 1:
+        return ""
+    shares = ", ".join(f"{share:.0%}" for share in modes.share.tolist())
+    return (
+        f"Training shows {modes.n_modes} modes of operation, with {shares} of the rows; each row "
+        "is judged in its own."
+    )
+
+
+def _span(rows: int, step: float | None) -> str:
+    """Rows as a length of time, where the time between them is known."""
+    return duration_words(rows * step * 1e9) if step else plural(rows, "row")
+
+
+def _coverage(model: Model, table: Table, found: Detection) -> str:
+    """How many values outside events lie where training had its values."""
+    normal = model.normal
+    quiet = np.ones(len(table), dtype=bool)
+    for event in found.events:
+        quiet[event.start : event.end] = False
+    rows = table.values[quiet]
+    if not len(rows):
+        return ""
+    known = ~missing_cells(rows)
+    with np.errstate(invalid="ignore", over="ignore"):
+        inside = np.abs(rows - normal.mean) <= FAR * normal.scale
+    if not known.any():
+        return ""
+    share = float((inside & known).sum() / known.sum())
+    if share >= 0.95:
+        return f"Outside the events, {_percent(share)} of the values lie in the range of training."
+    gone = int((np.where(known, inside, True).mean(axis=0) < 0.5).sum())
+    lie = "lies" if gone == 1 else "lie"
+    moved = f" {plural(gone, 'channel')} {lie} mostly outside it." if gone else ""
+    return (
+        f"Outside the events, only {_percent(share)} of the values lie in the range of "
+        f"training.{moved} Operation may have changed since: train again on newer rows."
+    )
+
+
+def _scored(found: Detection) -> str:
+    share = float(np.isfinite(found.scores).mean())
+    if share == 1:
+        return "Every row has a score."
+    return (
+        f"{_percent(share)} of the rows have a score; in the others too many values are missing, "
+        "or too few rows lie between two gaps."
+    )
+
+
+def _threshold(model: Model, found: Detection) -> list[str]:
+    if found.threshold.given:
+        return [f"The threshold was set by the user ({found.threshold.words})."]
+    n_rows = model.alarm.tails.n_rows
+    words = [
+        f"The limits ({found.threshold.words}) come from {plural(n_rows, 'held-out training row')}."
+    ]
+    if found.threshold.note:
+        words.append(f"Be careful: {found.threshold.note}.")
+    return words
+
+
+def _training(model: Model) -> list[str]:
+    """What was seen when the training rows were looked at, and what to do."""
+    notes = model.facts.get("training", ())
+    words = [f"Check the training rows: {note['words']}." for note in notes]
+    if not any(note["kind"] == "contaminated" for note in notes):
+        words.append("No training rows stand out as a fault.")
+    return words
+
+
+def _percent(share: float) -> str:
+    """A share that is called 100 % only where it is all."""
+    if 0.995 <= share < 1:
+        return f"{min(99.99, 100 * share):.4g} %" if share < 0.9999 else "nearly all"
+    return f"{share:.0%}".replace("%", " %")

@@ -9,7 +9,7 @@ from live.running import ask, running, until
 from vace_ad.live.config import make_config
 from vace_ad.live.records import BadRecordError
 from vace_ad.live.settings import read_settings
-from vace_ad.live.sources.histograms import Histogram, Histograms, quantile
+from vace_ad.live.sources.rates import Histogram, Histograms, quantile
 
 pytest.importorskip("opentelemetry.proto", reason="pip install 'vace-ad[otlp]'")
 from google.protobuf import json_format

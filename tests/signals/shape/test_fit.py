@@ -5,8 +5,7 @@ import pytest
 
 from vace_ad.config import VACEConfig
 from vace_ad.engine import make_engine
-from vace_ad.engine.batch_norm import calibrate
-from vace_ad.engine.encoder import init_encoder
+from vace_ad.engine.encoder import calibrate, init_encoder
 from vace_ad.engine.patches import PatchSet
 from vace_ad.errors import VaceWarning
 from vace_ad.signals.shape.fit import (

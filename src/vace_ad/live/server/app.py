@@ -14,10 +14,10 @@ from starlette.routing import Route
 
 from vace_ad.errors import VaceError
 from vace_ad.live.server.auth import Attempts
-from vace_ad.live.server.metrics import exposition
 from vace_ad.live.server.openapi import openapi
 from vace_ad.live.server.routes_read import ReadRoutes
 from vace_ad.live.server.routes_write import WriteRoutes
+from vace_ad.live.status import exposition
 
 if TYPE_CHECKING:
     from vace_ad.live.runner import Watch

@@ -14,8 +14,8 @@ from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from vace_ad.live.detector import SHOWN
 from vace_ad.live.entity import Entity
-from vace_ad.live.score_history import SHOWN
 from vace_ad.live.server.limits import finite, known_entity, number
 
 if TYPE_CHECKING:

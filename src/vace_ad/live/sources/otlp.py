@@ -12,9 +12,18 @@ from pydantic import BeforeValidator
 from vace_ad.errors import needs
 from vace_ad.live.records import BadRecordError, Record, read_name, read_number
 from vace_ad.live.settings import Texts, key
-from vace_ad.live.sources.histograms import Histogram, Histograms, explicit, exponential, quantile
 from vace_ad.live.sources.push import PushSettings, PushSource
-from vace_ad.live.sources.rates import Rates, Several, channel_of, to_records
+from vace_ad.live.sources.rates import (
+    Histogram,
+    Histograms,
+    Rates,
+    Several,
+    channel_of,
+    explicit,
+    exponential,
+    quantile,
+    to_records,
+)
 
 PROTOBUF, JSON = "application/x-protobuf", "application/json"
 _DELTA, _CUMULATIVE = 1, 2  # how the values of a sum relate to time

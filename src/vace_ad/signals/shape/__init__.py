@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.engine import EngineSlot
+from vace_ad.engine import EngineSlot, workers
 from vace_ad.engine.encoder import Encoder, Norm, Stage, stage_shapes
-from vace_ad.engine.patches import FLOOR, PatchSet
-from vace_ad.engine.trajectory import velocity_pairs, workers
-from vace_ad.errors import ModelFileError
+from vace_ad.engine.patches import FLOOR, PatchSet, embed, velocity_pairs
+from vace_ad.errors import InputError, ModelFileError, TooShortError
+from vace_ad.frames.table import Table
+from vace_ad.progress import Progress, silent
 from vace_ad.signals.baseline_model import Normal
 from vace_ad.signals.incremental import Update
 from vace_ad.signals.protocol import (
@@ -25,13 +26,13 @@ from vace_ad.signals.protocol import (
     Evidence,
     Fitted,
     Layout,
+    Seasonality,
     Signal,
     Training,
     prefixed,
     under,
 )
-from vace_ad.signals.seasonality import Seasonality
-from vace_ad.signals.shape.direction import Direction
+from vace_ad.signals.shape.embeddings import Direction, Gaussian, Geometry, MemoryBank, Position
 from vace_ad.signals.shape.evidence import (
     DIRECTION_QUANTILE,
     LEAST_DIRECTION,
@@ -41,16 +42,16 @@ from vace_ad.signals.shape.evidence import (
 from vace_ad.signals.shape.fit import (
     embed_training,
     encoder_rngs,
+    joined,
     learn_encoder,
     learn_statistics,
+    update_encoder,
 )
-from vace_ad.signals.shape.geometry import Geometry
-from vace_ad.signals.shape.position import Gaussian, MemoryBank, Position
 from vace_ad.signals.shape.stream import HeldEvidence, ShapeEvidence
-from vace_ad.signals.shape.update import joined, update_encoder
 
 _NORM = ("gamma", "beta", "mean", "var")
 _NUMBERS = ("position_unit", "direction_unit", "direction_median")
+Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -245,3 +246,42 @@ def _encoder_restored(
     if paper.direction:
         direction = Direction(arrays["prototypes"], paper.prototype_neighbours)
     return tuple(stages), EncoderEvidence(position, direction, *arrays["numbers"].tolist())
+
+
+def trajectory(shape: Shape, table: Table, progress: Progress = silent) -> NDArray[np.float32]:
+    """The embedding of every patch, (n_patches, n_encoders, d_z); NaN where a value is missing."""
+    length = shape.config.length
+    if len(table) < length:
+        raise TooShortError(f"got {len(table)} rows; need at least patch_length={length}")
+    rows = table.block(0, len(table))
+    patches = PatchSet([rows], length, shape.scale)
+    z = np.concatenate(list(embed(shape.engine.engine, patches, patches.grid(1), progress)))
+    for row in np.flatnonzero(~np.isfinite(rows).all(axis=1)).tolist():
+        z[max(0, row - length + 1) : row + 1] = np.nan
+    return z
+
+
+def position_scores(shape: Shape, table: Table) -> Array:
+    """The position signal of each patch, (n_patches,), mean over encoders."""
+    z = trajectory(shape, table)
+    each = [evidence.position.score(z[:, k]) for k, evidence in enumerate(shape.learned)]
+    return np.asarray(np.mean(each, axis=0))
+
+
+def direction_scores(shape: Shape, table: Table) -> Array:
+    """The direction signal of each patch, (n_patches,), mean over encoders.
+
+    A patch without the neighbour that its velocity needs has the training's median.
+    """
+    offset, backward = shape.config.offset, shape.config.reproduction.velocity == "backward"
+    z = trajectory(shape, table)
+    total = np.zeros(len(z))
+    own = slice(offset, None) if backward else slice(None, -offset)
+    for k, evidence in enumerate(shape.learned):
+        if evidence.direction is None:
+            raise InputError("this detector was fitted with direction=False")
+        each = np.full(len(z), evidence.direction_median)
+        if len(z) > offset:
+            each[own] = evidence.direction.score(z[offset:, k] - z[:-offset, k])
+        total += each
+    return total / len(shape.learned)

@@ -16,9 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.signals.folds import Fold, contiguous_folds
-from vace_ad.signals.shape.direction import Direction
-from vace_ad.signals.shape.position import Gaussian, MemoryBank, Position
+from vace_ad.signals.baseline_model import Fold, contiguous_folds
+from vace_ad.signals.shape.embeddings import Direction, Gaussian, MemoryBank, Position
 
 Scores = NDArray[np.float64]
 TINY = 1e-12  # keeps a signal that never varied from dividing by zero

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
 from vace_ad.engine import EngineSlot
-from vace_ad.engine.patches import PatchSet
-from vace_ad.engine.trajectory import embed, embed_one
+from vace_ad.engine.patches import PatchSet, embed, embed_one
 from vace_ad.signals.protocol import Arrays, Evidence, prefixed, under
 from vace_ad.signals.row_buffer import RowBuffer, WindowMeans, hold_last, repeated
 from vace_ad.signals.shape.evidence import EncoderEvidence, Signals, composed

@@ -24,9 +24,8 @@ from numpy.typing import NDArray
 
 from vace_ad.engine import choose_engine
 from vace_ad.engine.encoder import Encoder, StageShape, init_stages
-from vace_ad.engine.patches import PatchSet
+from vace_ad.engine.patches import PatchSet, embed
 from vace_ad.engine.torch import from_module, import_torch, to_module
-from vace_ad.engine.trajectory import embed
 from vace_ad.errors import NotFittedError, TooShortError
 from vace_study.baselines.contract import Method
 from vace_study.baselines.memory import MemoryBank

@@ -18,8 +18,8 @@ from vace_ad.engine.encoder import Encoder
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.torch import from_module, import_torch, to_module
 from vace_ad.progress import Progress, silent
+from vace_ad.signals.shape.embeddings import EPSILON
 
-EPSILON = 1e-8  # shortest vector that has a direction
 ZEROS = -1  # number of the patch of zeros
 
 

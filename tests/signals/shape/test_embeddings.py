@@ -6,11 +6,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import naive
-from vace_ad.signals.shape.direction import Direction
+from vace_ad.signals.shape.embeddings import (
+    Direction,
+    Gaussian,
+    Geometry,
+    MemoryBank,
+    cluster,
+    mean_cosine_distance,
+    unit,
+)
 from vace_ad.signals.shape.evidence import compose, compose_log, over_the_set
-from vace_ad.signals.shape.geometry import Geometry
-from vace_ad.signals.shape.position import Gaussian, MemoryBank
-from vace_ad.signals.shape.prototypes import cluster, mean_cosine_distance, unit
 
 
 @given(seed=st.integers(0, 1000), n=st.integers(2, 40), d=st.integers(1, 8))

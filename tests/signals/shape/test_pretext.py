@@ -14,7 +14,7 @@ from vace_ad.engine.encoder import init_encoder
 from vace_ad.engine.patches import PatchSet
 from vace_ad.engine.torch import to_module
 from vace_ad.errors import MissingExtraError
-from vace_ad.training.pretext import (
+from vace_ad.signals.shape.pretext import (
     ZEROS,
     Triples,
     anchor_batches,

@@ -7,7 +7,7 @@ import pytest
 
 import naive
 from vace_ad.config import VACEConfig
-from vace_ad.signals.seasonality import Seasonality, find_seasonality, with_seasonality
+from vace_ad.signals.protocol import Seasonality, find_seasonality, with_seasonality
 from vace_ad.signals.shape import weight_of
 
 

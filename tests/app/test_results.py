@@ -5,29 +5,14 @@ from pathlib import Path
 
 import numpy as np
 import openpyxl
-import pandas as pd
 import polars as pl
-import pyarrow as pa
 import pytest
 
+from vace_ad.app.results import write_frame
 from vace_ad.errors import ConfigError, InputError
-from vace_ad.frames.write import frame_like, write_frame
 
 TIME = np.array(["2026-01-01T00:00", "2026-01-01T00:01"], dtype="datetime64[ns]")
 SCORES = {"score": np.array([0.5, 2.0])}
-
-
-def test_arrays_get_polars() -> None:
-    assert frame_like(np.zeros((2, 3)), {"x": [1]}).equals(pl.DataFrame({"x": [1]}))
-
-
-@pytest.mark.parametrize("kind", [pd.DataFrame, pl.DataFrame])
-def test_event_tables_come_in_the_callers_kind(kind: type) -> None:
-    answer = frame_like(kind({"a": [1.0]}), {"start": TIME, "words": ["x", "y"]})
-    assert isinstance(answer, kind)
-    assert list(answer["words"]) == ["x", "y"]
-    arrow = frame_like(pa.table({"a": [1.0]}), {"start": TIME})
-    assert isinstance(arrow, pa.Table)
 
 
 def test_files(tmp_path: Path) -> None:

@@ -1,1 +1,0 @@
-"""The velocity pretext, trained by torch: for the presets."""
