@@ -17,7 +17,7 @@ from vace_ad.alarms.detection import Found, StreamResult, find_events, tolerance
 from vace_ad.alarms.evidence import UNIT
 from vace_ad.alarms.fixed_threshold import ScoreFeed
 from vace_ad.alarms.suppression import Stretch
-from vace_ad.alarms.suspects import Blame, blame, suspicion, weighed
+from vace_ad.alarms.suspects import Blame, blame, suspicion
 from vace_ad.errors import InputError, TooShortError, VaceWarning
 from vace_ad.feedback import Feedback, merge_matches, named_stretches
 from vace_ad.frames.idle import idle_rows
@@ -31,6 +31,8 @@ from vace_ad.signals.row_buffer import ordered_sum
 from vace_ad.stream import SLAB, Added, Stream
 
 Array = NDArray[np.float64]
+
+LEAD = 4096  # rows before those to explain that set the recent baseline
 
 
 class Scored(NamedTuple):
@@ -234,11 +236,13 @@ def expected_columns(model: Model, table: Table, names: Sequence[str]) -> dict[s
 
 def explain_rows(model: Model, table: Table, start: int, end: int, period: int) -> Blame:
     """Each channel's share of what happened in rows [start, end)."""
-    found = suspicion(table.values, start, end, model.normal, model.drift_range, period)
-    nats = expected_cells(model, table[:end], range(len(table.names)))[0][start:]
-    known = np.isfinite(nats[:, 0])
-    if known.any():
-        found = weighed(found, nats[known].mean(axis=0))
+    nats, first = np.zeros(len(table.names)), max(0, start - LEAD)
+    cells, _ = expected_cells(model, table[first:end], range(len(table.names)))
+    known = cells[start - first :]
+    known = known[np.isfinite(known[:, 0])]
+    if len(known):
+        nats = known.mean(axis=0)
+    found = suspicion(table.values, start, end, model.normal, model.drift_range, nats, period)
     return blame(table.names, np.where(model.watched, found, 0.0))
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from alarms.plants import KINDS, break_sensor, plant
+from vace_ad.alarms.alarm_model import AlarmModel
 from vace_ad.alarms.detection import _outdated
 from vace_ad.alarms.suspects import (
     FIRST,
@@ -74,9 +75,13 @@ class Explainer:
         self.names = [f"sensor {i}" for i in range(values.shape[1])]
         self.normal, *_ = Normal.fit([values[:TRAIN]])
         self.drift_range = DriftRange.fit([values[:TRAIN]])
+        self.alarm = AlarmModel.fit([values[:TRAIN]])
 
     def __call__(self, values: np.ndarray, start: int, end: int) -> Blame:
-        return blame(self.names, suspicion(values, start, end, self.normal, self.drift_range))
+        first = max(start - 300, 0)
+        nats = self.alarm.mean_nats(values[first:end], start - first)
+        found = suspicion(values, start, end, self.normal, self.drift_range, nats)
+        return blame(self.names, found)
 
 
 def made(channels: int, seed: int = 0) -> tuple[np.ndarray, Explainer]:
@@ -188,10 +193,11 @@ def test_wandering_grows_with_no_gap_between_lengths() -> None:
 
 
 def test_suspicion_is_its_formula_where_there_is_no_past() -> None:
-    """Distance against deviation, wandering (without a past of its own) and the largest."""
+    """Distance over deviation and drift, the first rows once more, and nats."""
     normal = Normal.units([np.array([[-1.0, 9.0, 99.0], [1.0, 11.0, 101.0]])])
     drift_range = DriftRange(np.tile([0.3, 0.0, 0.1], (len(LENGTHS), 1)), np.array([1.0, 2.0, 0.0]))
     rows = np.array([[0.5, 10.5, 100.0], [-2.0, 9.0, 103.0], [1.0, 10.0, 101.0]])
+    nats = np.array([0.0, 3.0, 20.0])
     wanted = []
     for c, mean in enumerate((0.0, 10.0, 100.0)):
         away = [abs(row[c] - mean) for row in rows]
@@ -199,12 +205,10 @@ def test_suspicion_is_its_formula_where_there_is_no_past() -> None:
         usual = drift_range.largest[0, c] + floor + 0.02 * drift_range.deviation[c]
         spread = np.hypot(drift_range.deviation[c], floor)
         middle = sum(away) / 3
-        wanted.append(
-            0.7 * np.log(1 + middle / spread)
-            + (1 + 1 + 0.9) * np.log(1 + middle / usual)  # the first rows are all rows
-            + 0.5 * np.log(1 + max(away) / spread)
-        )
-    np.testing.assert_allclose(suspicion(rows, 0, 3, normal, drift_range), wanted, rtol=1e-9)
+        drifted = 2 * np.log(1 + middle / usual)  # the first rows are all rows
+        wanted.append(np.log(1 + middle / spread) + drifted + np.log(1 + nats[c]))
+    found = suspicion(rows, 0, 3, normal, drift_range, nats)
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
 
 
 def test_of_two_that_go_as_far_the_first_to_move_is_blamed() -> None:

@@ -196,6 +196,19 @@ class AlarmModel:
         expected[:, constant], reach[:, constant] = self.cells.mean[constant], 0.0
         return nats, score, Expected(expected, expected - reach, expected + reach)
 
+    def mean_nats(self, rows: Array, start: int) -> Array:
+        """Mean nats of each channel's cells from row `start` on, (n_channels,).
+
+        Of rows (n, n_channels) that follow each other, after the last that is incomplete.
+        """
+        first = int(np.append(-1, np.flatnonzero(~np.isfinite(rows).all(axis=1)))[-1]) + 1
+        rows, start = rows[first:], max(start - first, 0)
+        if start >= len(rows):
+            return np.zeros(self.n_channels)
+        none = np.full(len(rows), np.nan)
+        nats, *_ = self.judge(rows, self.cells.begin().add(rows), none, self.baseline())
+        return np.asarray(np.add.reduce(np.split(nats[start:], 2, axis=1)).mean(axis=0) / UNIT)
+
 
 class Expected(NamedTuple):
     """What cells should be, given the other channels, each (n, n_channels)."""

@@ -1,18 +1,12 @@
-"""Suspected channels of an event: deviations from their recent median, relative to training.
+"""Suspected channels of given rows: how far they left their past, and how surprising they are.
 
-A channel's distance from the median of the rows before the event is held against four yardsticks:
-its deviation, how far it drifts in as many rows in training and in the rows before, and its own
-largest single deviation. The first rows count once more: what moves first is nearer to the cause.
-The logarithms add up. A distance of less than a hundredth of the channel's level counts for little:
-a sensor that hardly varied in training would otherwise be blamed for its last digit.
-
-Two faults leave a channel within its range. One that is stuck keeps a value far longer than it ever
-did before. One that goes its own way is not what the other channels predict; that counts where no
-channel drifted farther than in training, and only as far as it is new: a relation that changed long
-before the event says nothing about it.
-
-Conditions are context channels: where one is beyond its range in training, an alarm may be a fault,
-or a way of operation that nobody has seen yet. It is reported as what it is, and counted apart.
+Four logarithms add up, with equal weight: a channel's distance from the median of the rows before,
+over its recent deviation and over how far it drifts in as many rows in training; the latter for the
+first rows alone, since what moves first is nearer to the cause; and the nats of its cells, which
+see a channel that leaves the others within its own range. A channel that is stuck counts by how
+much longer it keeps a value than it did before. A distance of less than a hundredth of the
+channel's level counts for little: a sensor that hardly varied in training would otherwise be blamed
+for its last digit.
 """
 
 from __future__ import annotations
@@ -41,10 +35,7 @@ LENGTHS = (1, 4, 12, 40, 120, 400)  # numbers of rows over which drift was measu
 PLACES = 64  # stretches it was measured on
 LEVEL_SHARE = 0.01  # of a channel's level that always counts as noise
 DEVIATION_SHARE = 0.02  # of its deviation that is added to its drift
-RETURNED_WEIGHT, SINGLE_WEIGHT = 0.7, 0.5
-FIRST, FIRST_WEIGHT = 30, 0.9  # rows of an event in which its cause has moved already
-RELATED, RELATION_WEIGHT = 300, 1.2  # rows before an event over which recent residuals are measured
-BROKEN = 2.0  # deviations of what others predict by which a channel goes its own way
+FIRST = 30  # rows of an event in which its cause has moved already
 STUCK, STUCK_ROWS, STUCK_WEIGHT = 4, 2_000, 2.0  # times the longest still stretch of those rows
 _LEAST = 20  # rows after an event that show whether a channel came back, or before, how it was
 MARGIN = 0.1  # of the training range by which a channel may leave it
@@ -131,12 +122,13 @@ def suspicion(
     end: int,
     normal: Normal,
     drift_range: DriftRange,
+    nats: Array,
     period: int = 0,
 ) -> Array:
     """How suspicious each channel is in rows [start, end) of a table, (n_channels,).
 
-    Where the series repeats itself after `period` rows, a channel that is where it was at the same
-    phase before has not left its past.
+    `nats` (n_channels,) are the mean of each channel's cells. Where the series repeats itself after
+    `period` rows, a channel that is where it was at the same phase before has not left its past.
     """
     if not 0 <= start < end <= len(values):
         raise InputError(
@@ -150,40 +142,24 @@ def suspicion(
     if period and len(past) >= 2 * period and not np.isnan(past).any():
         phases = np.arange(len(past), len(past) + len(event))
         distance = np.fmin(distance, np.abs(event - same_phase(past, phases, period)))
-    mean, largest = _mean(distance), _largest(distance)
-    returned = mean  # what lies off both before and after is no new level
-    if len(after) >= _LEAST:
+    away = returned = _mean(distance)
+    if len(after) >= _LEAST:  # what lies off both before and after is no new level
         returned = _mean(np.fmin(distance, np.abs(event - _median(after, middle))))
-    floor = LEVEL_SHARE * np.fmax(np.abs(middle), _largest(np.abs(event)))
-    floor = floor + 1e-9 * normal.scale
+    highest = np.nan_to_num(np.abs(event)).max(axis=0)
+    floor = LEVEL_SHARE * np.fmax(np.abs(middle), highest) + 1e-9 * normal.scale
     noise = floor + DEVIATION_SHARE * drift_range.deviation
-    trained = drift_range.over(end - start)
-    recent, deviation = trained, drift_range.deviation
-    first = drift_range.over(min(end - start, FIRST))
+    first, deviation = drift_range.over(min(end - start, FIRST)), drift_range.deviation
     if len(past) >= 2 * BEFORE:
-        recent = np.fmax(trained, _excursion(past, min(end - start, LENGTHS[-1])))
-        first = recent if end - start <= FIRST else np.fmax(first, _excursion(past, FIRST))
-        deviation = _deviation(past, drift_range.deviation)
-    beyond = mean / (recent + noise)
-    found = (
-        RETURNED_WEIGHT * np.log1p(returned / np.hypot(deviation, floor))
-        + np.log1p(beyond)
-        + np.log1p(mean / (trained + noise))
-        + SINGLE_WEIGHT * np.log1p(largest / np.hypot(drift_range.deviation, floor))
-        + FIRST_WEIGHT * np.log1p(_mean(distance[:FIRST]) / (first + noise))
-        + STUCK_WEIGHT * _stuck(past[-STUCK_ROWS:], event)
-    )
-    if beyond.max() > 1:  # a channel that left its past explains what others did not predict
-        return np.asarray(found)
-    return np.asarray(found + RELATION_WEIGHT * _unrelated(past[-RELATED:], event, normal))
-
-
-def weighed(suspicion: Array, nats: Array) -> Array:
-    """Suspicions by levels, each times how surprising the channel's cells are.
-
-    `nats` (n_channels,) are the mean nats of its residuals in the rows in question.
-    """
-    return np.asarray(suspicion * np.sqrt(nats / max(float(nats.max()), 1e-9)))
+        first = np.fmax(first, _excursion(past, min(end - start, FIRST)))
+        deviation = _deviation(past, deviation)
+    ratios = [
+        returned / np.hypot(deviation, floor),
+        away / (drift_range.over(end - start) + noise),
+        _mean(distance[:FIRST]) / (first + noise),
+        nats,
+    ]
+    stuck = _stuck(past[-STUCK_ROWS:], event)
+    return np.asarray(np.log1p(np.stack(ratios)).sum(axis=0) + STUCK_WEIGHT * stuck)
 
 
 def blame(names: Sequence[str], suspicion: Array, signal: str | None = None) -> Blame:
@@ -223,22 +199,6 @@ def _stuck(past: Array, event: Array) -> Array:
     return np.asarray(np.log(np.maximum(still / (STUCK * longest_still(past)), 1.0)))
 
 
-def _unrelated(past: Array, event: Array, normal: Normal) -> Array:
-    """What the other channels no longer predict as they did before, on a log scale."""
-
-    def residuals(rows: Array) -> Array:
-        return normal.residuals(normal.scaled(np.where(np.isnan(rows), normal.mean, rows)))
-
-    middle, spread = np.zeros(event.shape[1]), np.ones(event.shape[1])
-    if len(past) >= _LEAST:
-        before = residuals(past)
-        middle = np.median(before[-BEFORE:], axis=0)
-        known = before[: max(_LEAST, len(before) - FIRST)]  # the event may have begun before
-        spread = np.maximum(known.std(axis=0), 1.0)
-    off = np.abs(residuals(event) - middle).mean(axis=0) / spread
-    return np.asarray(np.log(np.maximum(off / BROKEN, 1.0)))
-
-
 def _median(rows: Array, otherwise: Array) -> Array:
     """The median over rows; `otherwise` where no row is known."""
     if not len(rows):
@@ -253,10 +213,6 @@ def _mean(rows: Array) -> Array:
     """The mean over known rows; 0 where none is."""
     count = (~np.isnan(rows)).sum(axis=0)
     return np.asarray(np.nansum(rows, axis=0) / np.maximum(count, 1))
-
-
-def _largest(rows: Array) -> Array:
-    return np.asarray(np.nan_to_num(rows).max(axis=0))
 
 
 def _deviation(rows: Array, otherwise: Array) -> Array:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -11,7 +10,7 @@ from typing import Any, Protocol, runtime_checkable
 from numpy.typing import ArrayLike
 
 from vace_ad.alarms.budget import DEFAULT_ROWS, Budget
-from vace_ad.errors import ConfigError, InputError, VaceWarning
+from vace_ad.errors import ConfigError, InputError
 from vace_ad.metrics.operating import PLACES, Hits, Operating, blame_hits, operating
 
 
@@ -20,10 +19,10 @@ class Alarms(Protocol):
     """What a fitted detector needs to be measured in operation, as `vace_ad.VACE` has it."""
 
     def detect(self, data: Any, *, budget: Any, step: int | None = None) -> Any:
-        """The events of a table, as `anomalies`, each with `start` and `end`."""
+        """The events of a table, as `anomalies`, each with `start`, `end` and `alarm`."""
 
     def stream(self, *, budget: Any) -> Any:
-        """A stream whose `add` says which alarms were opened."""
+        """A live stream; ConfigError where there is none."""
 
     def explain(self, data: Any, start: int, end: int) -> Any:
         """The channels that rows are due to, by `top`."""
@@ -57,26 +56,18 @@ def operate(
         labels,
         [(event.start, event.end) for event in found.anomalies],
         rate=rate,
-        opened=_live_alarms(detector, rows, chosen),
+        opened=[event.alarm for event in found.anomalies] if _is_live(detector, chosen) else None,
         blamed=blame(detector, rows, causes, first),
     )
 
 
-def _live_alarms(detector: Alarms, rows: Any, budget: Budget) -> list[int] | None:
-    """None for a detector whose scores depend on the whole series: it has no live stream."""
+def _is_live(detector: Alarms, budget: Budget) -> bool:
+    """Whether rows up to an alarm alone raise it: not where scores need the whole series."""
     try:
-        return live_alarms(detector, rows, budget)
+        detector.stream(budget=budget)
     except ConfigError:
-        return None
-
-
-def live_alarms(detector: Alarms, rows: Any, budget: Budget | str | None = None) -> list[int]:
-    """The rows at which a live stream opens an alarm: from the rows up to it alone."""
-    stream = detector.stream(budget=budget)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", VaceWarning)  # said by `detect` already
-        changes = (*stream.add(rows).changes, *stream.finish().changes)
-    return [int(change.event.alarm) for change in changes if change.what == "open"]
+        return False
+    return True
 
 
 def blame(
