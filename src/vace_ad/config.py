@@ -10,6 +10,7 @@ import math
 import re
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
+from functools import cache
 from types import MappingProxyType
 from typing import Any, Literal, Self, TypeVar, cast, get_args, get_origin, get_type_hints
 
@@ -18,11 +19,17 @@ from vace_ad.errors import ConfigError
 T = TypeVar("T")
 
 
+@cache
+def _hints(settings: Any) -> dict[str, Any]:
+    return get_type_hints(settings)
+
+
 class _Checked:
     """Settings whose types and ranges are checked when they are made."""
 
     def __post_init__(self) -> None:
-        hints = get_type_hints(type(self))
+        kind: Any = type(self)  # mypy takes no class of a dataclass for hashable
+        hints = _hints(kind)
         for each in fields(self):  # type: ignore[arg-type]
             value = getattr(self, each.name)
             _check_type(each.name, value, hints[each.name])

@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 import polars as pl
 import pytest
+import typer
 
 from vace_ad.cli.main import main
 
-QUICK = ["--patch-length", "16", "--set", "encoders=1"]
+QUICK = ["--patch-length", "16", "--set", "encoders=1", "--set", "widths=[8,8,8,8]"]
+QUICK += ["--set", "engine=numpy"]  # compiles nothing
+_command = cache(typer.main.get_command)  # builds every command and option
 NAMES = ("flow", "speed", "pressure", "power")
 ROWS, FAULT = 1500, slice(1100, 1140)
 
@@ -28,6 +32,7 @@ class Runner:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
         self.monkeypatch, self.capsys = monkeypatch, capsys
+        monkeypatch.setattr("typer.main.get_command", _command)
 
     def __call__(self, *arguments: str | Path) -> Answer:
         self.monkeypatch.setattr(sys, "argv", ["vace", *map(str, arguments)])

@@ -30,7 +30,7 @@ def plant(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_results_folder(vace: Runner, plant: Path, tmp_path: Path) -> None:
     out = tmp_path / "deep" / "results"
-    answer = vace("detect", plant, "--out", out, "--budget", "1 per day", *QUICK)
+    answer = vace("detect", plant, "--out", out, "--budget", "1 per day", "--patch-length", "16")
     assert answer.status == 0, answer.err
     names = {"scores.parquet", "events.csv", "model.vace", "run.json", "report.html"}
     assert {path.name for path in out.iterdir()} == names

@@ -2,14 +2,17 @@ from __future__ import annotations
 
 import errno
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import polars as pl
 import pytest
+from typer.testing import CliRunner
 
 from cli.runs import FAULT, NAMES, QUICK, ROWS, Runner, frame, values
 from vace_ad import load
+from vace_ad.cli.main import app
 
 
 @pytest.fixture
@@ -17,14 +20,21 @@ def vace(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) ->
     return Runner(monkeypatch, capsys)
 
 
-@pytest.fixture
-def model(vace: Runner, tmp_path: Path) -> Path:
-    frame(fault=False).write_parquet(tmp_path / "normal.parquet")
-    path = tmp_path / "plant.vace"
-    answer = vace("fit", tmp_path / "normal.parquet", "--model", path, *QUICK)
-    assert answer.status == 0, answer.err
-    assert "1,500 rows × 4 channels learned" in answer.out
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("fitted")
+    frame(fault=False).write_parquet(folder / "normal.parquet")
+    path = folder / "plant.vace"
+    options = ["fit", str(folder / "normal.parquet"), "--model", str(path), *QUICK]
+    answer = CliRunner().invoke(app, options)
+    assert answer.exit_code == 0, answer.output
+    assert "1,500 rows × 4 channels learned" in answer.output
     return path
+
+
+@pytest.fixture
+def model(fitted: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copy(fitted, tmp_path))
 
 
 def test_fit_then_score_finds_the_fault(vace: Runner, model: Path, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-QUICK = {"patch_length": 16, "settings": {"encoders": 1}}
+QUICK = {"patch_length": 16, "settings": {"encoders": 1, "engine": "numpy"}}
 TRAIN, WRONG = 600, slice(800, 840)
 
 

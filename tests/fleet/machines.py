@@ -9,7 +9,7 @@ import polars as pl
 
 ROWS, FAULT = 900, slice(700, 740)
 SENSORS = ("flow", "speed", "pressure")
-QUICK = {"patch_length": 16, "encoders": 1}
+QUICK = {"patch_length": 16, "encoders": 1, "widths": (8, 8, 8, 8), "engine": "numpy"}
 START = np.datetime64("2026-01-01", "ns")
 
 

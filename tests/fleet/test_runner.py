@@ -243,9 +243,9 @@ def test_a_report_that_cannot_be_written_is_said(
 def test_all_machines_of_a_large_fleet_keep_one_budget(tmp_path: Path) -> None:
     """Of 36 machines the one with a fault alarms; each alone would know too little."""
     fleet(36, (5,)).write_parquet(tmp_path / "t.parquet")
-    out = tmp_path / "out"
-    given = replace(job(out), alarming=Alarming(Budget(0.5, "week")))
-    run = run_fleet([tmp_path / "t.parquet"], given, out)
+    usual = VACEConfig.from_preset(None, patch_length=16, encoders=1)
+    given = replace(job(tmp_path), config=usual, alarming=Alarming(Budget(0.5, "week")))
+    run = run_fleet([tmp_path / "t.parquet"], given)
     assert [row.machine for row in run.rows if row.anomalies] == ["m5"]
     assert any("36 machines have too few training rows" in note for note in run.notes)
     assert all(row.peaks for row in run.rows)

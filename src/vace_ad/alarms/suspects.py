@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from html import escape
 from typing import Any, Self
 
@@ -185,8 +186,9 @@ def _excursion(rows: Array, length: int) -> Array:
     past = sliding_window_view(rows, before, axis=0)[starts - before]  # (k, n_channels, before)
     middles = _median(np.moveaxis(past, 2, 0), np.zeros(rows.shape[1]))
     found = np.zeros(rows.shape[1])
+    mean = _mean if np.isnan(rows).any() else partial(np.mean, axis=0)
     for start, middle in zip(starts.tolist(), middles, strict=True):
-        found = np.fmax(found, _mean(np.abs(rows[start : start + length] - middle)))
+        found = np.fmax(found, mean(np.abs(rows[start : start + length] - middle)))
     return found
 
 

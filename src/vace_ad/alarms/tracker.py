@@ -135,40 +135,43 @@ class Tracker:
         steps = nats[:, warm] - self._price[warm]
         w, top, start = self._w[warm], self._top[warm], self._start[warm]
         at, crossed = self._at[warm], self._crossed[warm]
-        level = limits.level[warm]
-        n = len(nats)
-        for t in range(n):
+        level, limit = limits.level[warm], limits.limit[warm]
+        n, path, none = len(nats), np.empty_like(steps), np.zeros(len(w), bool)
+        fresh = w == 0
+        for t in range(n):  # of every row: count_nonzero is far quicker than any()
             row = self.n_rows + t
-            fresh = w == 0
-            if fresh.any():
+            if np.count_nonzero(fresh):
                 start[fresh], top[fresh], crossed[fresh] = row, 0, False
             w = np.maximum(w + steps[t], 0)
-            higher = w > top
-            top[higher], at[higher] = w[higher], row
-            limit = limits.limit[warm]
-            high[t] = np.max(w / limit, where=w > level, initial=0.0)
+            at[w > top] = row
+            top = np.maximum(top, w)
             for event in self._events:
                 event.running = event.running + shares[t]
-            rose = np.flatnonzero((w > limit) & ~crossed)
-            for i in rose[np.argsort(-start[rose], kind="stable")].tolist():  # latest start first
-                if start[i] < self._spent:  # it has had its event
-                    w[i], top[i] = 0, 0
-                    continue
-                crossed[i] = True
-                self._cross(int(warm[i]), row, int(start[i]), int(at[i]), int(top[i]),
-                            shares, t, notices)  # fmt: skip
+            near = w > level
+            if np.count_nonzero(near):
+                high[t] = np.maximum.reduce(w / limit, where=near, initial=0.0)
+                rose = np.flatnonzero((w > limit) & ~crossed)
+                for i in rose[np.argsort(-start[rose], kind="stable")].tolist():  # latest first
+                    if start[i] < self._spent:  # it has had its event
+                        w[i], top[i] = 0, 0
+                        continue
+                    crossed[i] = True
+                    self._cross(int(warm[i]), row, int(start[i]), int(at[i]), int(top[i]),
+                                shares, t, notices)  # fmt: skip
             if self._events:
                 self._grow(warm, start, at, top, crossed, row, notices)
-            over = (w == 0) & (top > level)
-            lasting = np.zeros(len(w), bool)
-            if crossed.any():
+            fresh = w == 0
+            over, lasting = fresh & (top > level), none
+            if np.count_nonzero(crossed):
                 over |= crossed & ((top - w > limit) | (row - at >= REST))
                 if self._longest is not None:
                     lasting = crossed & (row + 1 - start >= self._longest)
                     over |= lasting
-            for i in np.flatnonzero(over).tolist():
-                self._end(int(warm[i]), int(top[i]), bool(crossed[i]), bool(lasting[i]), row)
-                w[i], top[i], crossed[i] = 0, 0, False
+            if np.count_nonzero(over):
+                for i in np.flatnonzero(over).tolist():
+                    self._end(int(warm[i]), int(top[i]), bool(crossed[i]), bool(lasting[i]), row)
+                    w[i], top[i], crossed[i] = 0, 0, False
+                fresh, limit = w == 0, limits.limit[warm]
             for event in [event for event in self._events if not event.open]:
                 # A line that rose with it may still rise above its limit, and belongs to it.
                 until = event.end + self._join
@@ -179,11 +182,12 @@ class Tracker:
                     self._notify("resolve", row, event, notices)
             if self.rest is not None and self._events:
                 self._rest(self.rest, row, notices)
-            found[t, warm] = w
+            path[t] = w
             if self.lasted:
                 n = t + 1
                 break
-        start[w == 0] = self.n_rows + n  # the next row may begin an excursion
+        found[:n, warm] = path[:n]
+        start[fresh] = self.n_rows + n  # the next row may begin an excursion
         self._w[warm], self._top[warm], self._start[warm] = w, top, start
         self._at[warm], self._crossed[warm] = at, crossed
         return n
@@ -256,8 +260,9 @@ class Tracker:
 
     def _end(self, line: int, top: int, crossed: bool, lasting: bool, row: int) -> None:
         """An excursion is over."""
-        margin = self._limits.margin(line, top, row - self._first)
-        self._limits.learn(line, top, row - self._first)
+        seen = row - self._first
+        margin = self._limits.margin(line, top, seen) if crossed else 0.0
+        self._limits.learn(line, top, seen)
         if not crossed:
             return
         for event in self._events:

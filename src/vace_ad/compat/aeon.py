@@ -58,4 +58,5 @@ class VACEAnomalyDetector(BaseSeriesAnomalyDetector):  # type: ignore[misc]
     @classmethod
     def _get_test_params(cls, parameter_set: str = "default") -> dict[str, Any]:
         """Settings under which aeon's own tests are quick."""
-        return {"patch_length": 8, "settings": {"encoders": 1}}
+        settings = {"encoders": 1, "widths": (8, 8, 8, 8), "engine": "numpy"}
+        return {"patch_length": 8, "settings": settings}

@@ -68,5 +68,6 @@ class VACEDetector(BaseDetector):  # type: ignore[misc]
     @classmethod
     def get_test_params(cls, parameter_set: str = "default") -> list[dict[str, Any]]:
         """Settings under which sktime's own tests are quick."""
-        quick = {"patch_length": 8, "settings": {"encoders": 1}}
+        settings = {"encoders": 1, "widths": (8, 8, 8, 8), "engine": "numpy"}
+        quick = {"patch_length": 8, "settings": settings}
         return [quick, {**quick, "budget": "1 in 100 rows", "random_state": 1}]

@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -116,7 +117,14 @@ def thread_count() -> int:
     So OMP_NUM_THREADS, the processors this process may run on, and limits set by threadpoolctl
     (as joblib does in its workers) all hold for us too.
     """
-    return _count(ThreadpoolController().select(user_api="blas"))
+    counts = [library["num_threads"] for library in _blas().info()]
+    return max(counts) if counts else os.cpu_count() or 1
+
+
+@cache
+def _blas() -> ThreadpoolController:
+    """NumPy's library of matrix products, looked for once: it is loaded before us, and stays."""
+    return ThreadpoolController().select(user_api="blas")
 
 
 def pool() -> Executor:
@@ -134,12 +142,6 @@ def workers() -> Iterator[Executor]:
     Threads that each work on their own part are quicker than one product at a time shared by all
     threads, above all on a busy machine, and what they compute does not depend on their number.
     """
-    controller = ThreadpoolController().select(user_api="blas")
-    threads = _count(controller)
-    with controller.limit(limits=1), ThreadPoolExecutor(threads, "vace") as executor:
+    threads = thread_count()
+    with _blas().limit(limits=1), ThreadPoolExecutor(threads, "vace") as executor:
         yield executor
-
-
-def _count(controller: ThreadpoolController) -> int:
-    counts = [library["num_threads"] for library in controller.info()]
-    return max(counts) if counts else os.cpu_count() or 1
