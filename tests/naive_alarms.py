@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from itertools import chain
 
 import numpy as np
 
@@ -113,3 +114,115 @@ def excursion_peaks(heights):
             peaks.append(top)
             top = 0
     return peaks
+
+
+def excursions(heights):
+    """First row, row of the highest W, and that W, of each run of rows above zero."""
+    found, run = [], []
+    for row, w in enumerate([*heights, 0]):
+        if w > 0:
+            run.append((row, w))
+        elif run:
+            at, top = max(run, key=lambda one: (one[1], -one[0]))
+            found.append((run[0][0], at, top))
+            run = []
+    return found
+
+
+def tail_law(peaks, kinds, idle, most, prior_peaks, unit):
+    """Level, mean excess and count of each line, from the peaks of its excursions.
+
+    The level is the lowest of the `most + 1` highest peaks, or the highest one where fewer than
+    four rose; excesses are drawn to the median of their kind, in multiples of the level.
+    """
+    level, own, count = [], [], []
+    for each in peaks:
+        highest = sorted(each, reverse=True)[: most + 1]
+        n = max(len(highest) - 1, 0)
+        level.append((highest[n] if n >= 3 else highest[0]) if highest else unit)
+        own.append(sum(top - level[-1] for top in highest[:n]) / max(n, 1))
+        count.append(n)
+    excess = []
+    for line, kind in enumerate(kinds):
+        same = [i for i, other in enumerate(kinds) if other == kind]
+        shares = [own[i] / max(level[i], unit) for i in same if count[i] >= 3 and not idle[i]]
+        drawn = prior_peaks * (np.median(shares) if shares else 0.5) * max(level[line], unit)
+        weight = count[line] if count[line] >= 3 else 0
+        excess.append((weight * own[line] + drawn) / (weight + prior_peaks) + 1)
+    return level, excess, count
+
+
+def log_density(height, shape):
+    """Of the generalised Pareto law with scale 1."""
+    return -(1 + 1 / shape) * math.log(1 + shape * height)
+
+
+def best_shapes(stretches, kinds, idle, shapes, prior_shape, how):
+    """For each kind, the shape that makes the peaks of each stretch likeliest by the others.
+
+    `stretches` hold the peaks of each line; `how` is what `tail_law` needs besides. Quantiles of a
+    heavy tail count as peaks too.
+    """
+    total = {kind: dict.fromkeys(shapes, 0.0) for kind in kinds}
+    n = how["prior_peaks"]
+    for kind in total:
+        for k in range(n):
+            height = (((k + 0.5) / n) ** -prior_shape - 1) / prior_shape
+            for shape in shapes:
+                total[kind][shape] += log_density(height, shape)
+    for k, mine in enumerate(stretches):
+        others = [stretch for i, stretch in enumerate(stretches) if i != k]
+        if not others:
+            continue
+        together = [[*chain(*tops)] for tops in zip(*others, strict=True)]
+        level, excess, _ = tail_law(together, kinds, idle, **how)
+        for line, kind in enumerate(kinds):
+            for top in mine[line]:
+                if top > level[line] and not idle[line]:
+                    for shape in shapes:
+                        height = (top - level[line]) / excess[line]
+                        total[kind][shape] += log_density(height, shape)
+    return [max(total[kind], key=lambda shape: total[kind][shape]) for kind in kinds]
+
+
+def pareto_height(nats, rate, excess, shape):
+    """How far above its level a line rises once in exp(nats) rows, when it does at `rate`."""
+    above = max(nats + math.log(rate), 0.0)
+    return excess * (math.exp(above * shape) - 1) / shape
+
+
+def baseline(residuals, block, half_life, prior, warm_up, clip):
+    """Mean and variance of one column after these rows, taken in full blocks."""
+    mean, variance = 0.0, 1.0
+    for k in range(len(residuals) // block):
+        fraction = 1 - 0.5 ** (block / half_life)
+        if (k + 1) * block <= warm_up:
+            fraction = block / (prior + (k + 1) * block)
+        most = clip * math.sqrt(max(variance, 1.0))
+        steps = [min(max(x - mean, -most), most) for x in residuals[k * block : (k + 1) * block]]
+        mean += fraction * sum(steps) / block
+        variance += fraction * (sum(step**2 for step in steps) / block - variance)
+    return mean, variance
+
+
+def nats_of_distance(distances, x, tail_share, most):
+    """−log of the share of held-out distances that are at least x, with a tail beyond them all."""
+    n, normal = len(distances), -math.log(max(math.erfc(x / math.sqrt(2)), 1e-300))
+    within = math.ceil((1 - tail_share) * n)
+    level = sorted(distances)[within - 1] ** 2
+    if x**2 <= level:
+        beyond = sum(distance >= x for distance in distances)
+        counted = -math.log((beyond + 0.5) / (n + 1))
+        return min(counted, -math.log(tail_share), normal, most)
+    excesses = [d**2 - level for d in sorted(distances)[within:] if d**2 > level]
+    mean = sum(excesses) / max(len(excesses), 1)
+    scale, shape = max(mean, 2.0), 0.0
+    if len(excesses) >= 5:  # by moments, the shape drawn to 0.1 by as much as 20 excesses
+        variance = sum((excess - mean) ** 2 for excess in excesses) / len(excesses)
+        by_moments = 0.5 * (1 - mean**2 / variance)
+        shape = (len(excesses) * by_moments + 20 * 0.1) / (len(excesses) + 20)
+        shape = min(max(shape, 0.0), 0.9)
+        scale = mean * (1 - shape)
+    past = (x**2 - level) / scale
+    tail = math.log(1 + shape * past) / shape if shape else past
+    return min(tail - math.log(tail_share), normal, most)
