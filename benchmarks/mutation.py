@@ -49,7 +49,7 @@ TESTS = {
     "alarms.tracked": ["alarms/test_tracked.py"],
     "alarms.tracker": ["alarms/test_tracker.py"],
     "frames.segments": ["frames/test_segments.py"],
-    "frames.time": ["frames/test_time.py"],
+    "frames.time": ["frames/test_time.py", "frames/test_resample.py"],
     "model": ["test_tensor_file.py"],
     "signals.cells": ["signals/test_cells.py"],
     "signals.cell_fit": ["signals/test_cells.py", "signals/test_modes.py"],
