@@ -8,22 +8,20 @@ from itertools import chain
 import numpy as np
 
 
-def past_averages(rows, half_lives):
-    """Weighted means of the rows before each, (n, n_averages, n_channels).
+def average_of_past(before, half_life):
+    """The weighted mean of some rows: half as much for each half-life that has gone by."""
+    ages = range(len(before) - 1, -1, -1)
+    weights = [0.5 ** (age / half_life) if half_life else float(age == 0) for age in ages]
+    return sum(w * row for w, row in zip(weights, before, strict=True)) / sum(weights)
 
-    A row counts half as much for each half-life that has gone by, and the first row counts once
-    more, as if it had come before itself too.
+
+def past_averages(rows, half_lives):
+    """Averages of the rows before each, (n, n_averages, n_channels).
+
+    The first row counts once more, as if it had come before itself too.
     """
-    out = np.zeros((len(rows), len(half_lives), rows.shape[1]))
-    for t in range(len(rows)):
-        before = [rows[0], *rows[:t]]
-        for h, half_life in enumerate(half_lives):
-            ages = range(len(before) - 1, -1, -1)
-            weights = [0.5 ** (age / half_life) if half_life else float(age == 0) for age in ages]
-            for c in range(rows.shape[1]):
-                total = sum(w * row[c] for w, row in zip(weights, before, strict=True))
-                out[t, h, c] = total / sum(weights)
-    return out
+    before = [[rows[0], *rows[:t]] for t in range(len(rows))]
+    return np.array([[average_of_past(each, h) for h in half_lives] for each in before])
 
 
 def features(rows, half_lives):
@@ -93,6 +91,40 @@ def cells(z, covariance, n_channels):
             without = squared_distance(row[others], covariance[np.ix_(others, others)])
             share[t, i] = squared_distance(row, covariance) - without
     return now, past, share
+
+
+def bounded_stream(rows, model, half_lives, most, confirm, farthest):
+    """All that a model of cells gives of each row, whose past takes in no far value at once.
+
+    The model's last columns are innovations, in units of its `error`.
+    """
+    entered, out, far = [], [], [0] * model.n_channels
+    d = model.n_channels
+    for row in rows:
+        before = [rows[0], *entered]
+        averages = [average_of_past(before, half_life) for half_life in half_lives]
+        found = np.concatenate([row, *averages]) @ model.matrix + model.offset
+        out.append(found)
+        new = row.copy()
+        for i in range(d):
+            innovation = found[len(found) - d + i]
+            far[i] = far[i] + 1 if abs(innovation) > most else 0
+            if 0 < far[i] <= confirm:
+                new[i] -= innovation * model.error[i]
+            elif far[i]:
+                new[i] -= (innovation - math.copysign(most, innovation)) * model.error[i]
+        entered.append(np.clip(new, -farthest, farthest))
+    return np.array(out)
+
+
+def conditioned(covariance, kept):
+    """The covariance of some entries of a normal vector, given all others."""
+    others = [i for i in range(len(covariance)) if i not in kept]
+    own = covariance[np.ix_(kept, kept)]
+    if not others:
+        return own
+    across = covariance[np.ix_(kept, others)]
+    return own - across @ np.linalg.solve(covariance[np.ix_(others, others)], across.T)
 
 
 def scan(nats, price, before=0):

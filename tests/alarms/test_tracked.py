@@ -72,3 +72,9 @@ def test_an_event_is_restored_from_plain_values() -> None:
     for name in ("resting", "lasting"):
         other = replace(one, **{name: False})
         assert not getattr(Tracked.restored(other.plain()), name)
+
+
+def test_an_event_that_opens_has_not_been_reported_and_neither_rests_nor_lasts() -> None:
+    one = Tracked(6, np.zeros(2, np.int64), np.zeros(2, np.int64))
+    assert (one.end, one.reported, one.resting, one.lasting) == (0, 0.0, False, False)
+    assert (one.lines, one.open, one.over, one.margins) == ({}, set(), {}, {})
