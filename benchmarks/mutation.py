@@ -348,11 +348,14 @@ class Study:
         files = [item.path for item in self.tests.items]
         quick = [i for i, (seconds, _) in enumerate(profile) if seconds <= QUICK]
         order = sorted(quick, key=lambda i: (files.index(files[i]), profile[i][0]))
+        gc.unfreeze()  # of the module before
         self.functions = [
             one
             for one in gc.get_objects()
             if isinstance(one, FunctionType) and one.__code__.co_filename == str(self.path)
         ]
+        if not self.functions:
+            raise SystemExit(f"{self.module}: its tests do not import it")
         gc.freeze()  # pages that no child need copy
         for anew in (False, True):
             if self._status(ast.parse(self.source), anew, order, 600):
