@@ -40,7 +40,7 @@ from record import RESULTS, ROOT, Line, origin, read, write
 # The tests that should notice a change of each module, the quickest first.
 TESTS = {
     "alarms.alarm_model": ["alarms/test_alarm_model.py", "alarms/test_feed.py"],
-    "alarms.alarm_stream": ["alarms/test_feed.py"],
+    "alarms.alarm_stream": ["alarms/test_alarm_stream.py", "alarms/test_feed.py"],
     "alarms.budget": ["alarms/test_budget.py"],
     "alarms.events": ["alarms/test_events.py"],
     "alarms.evidence": ["alarms/test_evidence.py"],
