@@ -50,7 +50,7 @@ TESTS = {
     "alarms.tracker": ["alarms/test_tracker.py"],
     "frames.segments": ["frames/test_segments.py"],
     "frames.time": ["frames/test_time.py", "frames/test_resample.py"],
-    "model": ["test_tensor_file.py"],
+    "model": ["test_model.py", "test_tensor_file.py"],
     "signals.cells": ["signals/test_cells.py"],
     "signals.cell_fit": ["signals/test_cells.py", "signals/test_modes.py"],
     "signals.modes": ["signals/test_modes.py"],

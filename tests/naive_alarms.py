@@ -253,7 +253,7 @@ def nats_of_distance(distances, x, tail_share, most):
         variance = sum((excess - mean) ** 2 for excess in excesses) / len(excesses)
         by_moments = 0.5 * (1 - mean**2 / variance)
         shape = (len(excesses) * by_moments + 20 * 0.1) / (len(excesses) + 20)
-        shape = min(max(shape, 0.0), 0.9)
+        shape = max(shape, 0.0)
         scale = mean * (1 - shape)
     past = (x**2 - level) / scale
     tail = math.log(1 + shape * past) / shape if shape else past
