@@ -364,14 +364,14 @@ class Study:
                 Changed(self.name, self.path, tree).swap(self.functions)
                 return 0 * file.write_text(json.dumps(self.tests.profile()))
 
-            if apart(measure, 900):
+            if apart(measure, 900) != 0:
                 raise SystemExit(f"{self.module}: its tests fail without any change")
             profile = json.loads(file.read_text())
         files = [item.path for item in self.tests.items]
         quick = [i for i, (seconds, _) in enumerate(profile) if seconds <= QUICK]
         order = sorted(quick, key=lambda i: (files.index(files[i]), profile[i][0]))
         gc.freeze()  # pages that no child need copy
-        if self._status(ast.parse(self.source), True, order, 600):
+        if self._status(ast.parse(self.source), True, order, 600) != 0:
             raise SystemExit(f"{self.module}: its tests fail in another order")
         for number in self.chosen:
             tree = ast.parse(self.source)
