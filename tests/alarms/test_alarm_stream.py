@@ -127,7 +127,9 @@ def test_a_cut_warms_up_anew_and_repeats_nothing(model, monkeypatch) -> None:
     rows[150] = rows[149]
     stream = AlarmStream(model, RATE)
     stream.add(rows[:150], scores[:150])
+    stream._quiet[:] = True
     stream.skip(7)
+    assert not stream._quiet.any()
     assert stream.tracker.n_rows == 157
     seen = seen_by_the_tracker(stream, monkeypatch)
     stream.add(rows[150:], scores[150:])
@@ -158,6 +160,19 @@ def test_what_lasts_becomes_the_baseline_of_its_cells(model, kind: str, columns:
         adopted = every[-20:, column].mean() if column in columns else before.mean[column]
         assert stream._baseline.mean[column] == pytest.approx(adopted)
     assert stream._quiet.tolist() == [False, kind == "stuck", False]
+
+
+def test_a_level_that_lasts_is_adopted_as_of_the_row_at_which_it_lasted(model) -> None:
+    rows, scores = rows_of(300, 1), scores_of(300, 1)
+    rows[150:, 0] += 12
+    whole, singly = (AlarmStream(model, RATE, longest=60) for _ in range(2))
+    judged = whole.add(rows, scores)
+    assert any(one.event.lasting for one in judged.notices)
+    assert whole.tracker.lasted == []
+    assert whole._baseline.mean[0] > 3  # residuals of the new level are expected
+    ratios = [singly.add(rows[t : t + 1], scores[t : t + 1]).ratio[0] for t in range(300)]
+    np.testing.assert_array_equal(ratios, judged.ratio)
+    np.testing.assert_array_equal(singly._baseline.mean, whole._baseline.mean)
 
 
 def test_a_standstill_that_became_normal_is_quiet_until_the_channel_moves(model) -> None:
