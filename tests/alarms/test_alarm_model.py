@@ -43,6 +43,7 @@ def test_cells_of_bounded_values_are_not_kept(far: float, bounded: bool) -> None
     rows[:, 2] = 0.0
     rows[10, 2] = 50.0  # a channel that hardly moves has no robust deviation
     rows[300, 1] = far * FAR / 0.6745
+    rows += [0.0, 1e3, 0.0]  # a level is no distance
     found = AlarmModel.outlying([rows], np.ones(3, bool))[1]
     assert (found is None) == bounded
 
@@ -172,6 +173,7 @@ def test_the_scale_of_scores_is_that_of_their_roots_without_outliers() -> None:
     deviation = np.std(counted)
     np.testing.assert_allclose(alarm_model._score_scale(scores), [50, deviation])
     np.testing.assert_allclose(alarm_model._score_scale(np.full(9, 4.0)), [2, 1e-9])
+    np.testing.assert_allclose(alarm_model._score_scale(np.full(9, -4.0)), [0, 1e-9])
     np.testing.assert_allclose(alarm_model._score_scale(np.array([np.nan])), [0, 1])
 
 
@@ -179,6 +181,7 @@ def test_a_row_is_as_far_off_as_the_root_of_the_mean_nats_of_its_cells() -> None
     nats = UNIT * np.array([[1, 5, 2, 3, 50, 4], [0, 9, 0, 0, 0, 0]])
     watched = np.array([True, False, True])
     assert row_distance(nats, watched)[:, 0].tolist() == [math.sqrt((1 + 2 + 3 + 4) / 2), 0.0]
+    assert row_distance(nats, ~watched)[:, 0].tolist() == [math.sqrt(55), 3.0]
     assert row_distance(nats, np.zeros(3, bool)).tolist() == [[0.0], [0.0]]
 
 
