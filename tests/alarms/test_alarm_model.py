@@ -188,7 +188,8 @@ def test_a_row_is_as_far_off_as_the_root_of_the_mean_nats_of_its_cells() -> None
 def test_cells_that_repeat_the_row_before() -> None:
     rows = np.array([[1.0, 2.0], [1.0, 3.0], [0.0, 3.0]])
     assert repeats(rows, None).tolist() == [[False, False], [True, False], [False, True]]
-    assert repeats(rows, np.array([1.0, 0.0])).tolist()[0] == [True, False]
+    before = np.array([1.0, 0.0])
+    assert repeats(rows, before).tolist() == [[True, False], [True, False], [False, True]]
 
 
 def test_each_line_has_its_evidence() -> None:
