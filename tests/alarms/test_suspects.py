@@ -21,7 +21,6 @@ from vace_ad.alarms.suspects import (
     longest_still,
     same_phase,
     suspicion,
-    weighed,
 )
 from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError
@@ -303,13 +302,6 @@ def test_merged_drift_goes_as_far_as_either() -> None:
     found = one.merged(two, 0.25)
     assert found.largest.tolist() == [[2.0, 5.0]] * len(LENGTHS)
     np.testing.assert_allclose(found.deviation, [np.sqrt(0.75 * 9 + 0.25 * 16), 1.0])
-
-
-def test_suspicions_are_weighed_by_the_root_of_their_nats() -> None:
-    np.testing.assert_allclose(
-        weighed(np.array([2.0, 2.0, 3.0]), np.array([4.0, 1.0, 0.0])), [2.0, 1.0, 0.0]
-    )
-    assert weighed(np.ones(2), np.zeros(2)).tolist() == [0.0, 0.0]
 
 
 @pytest.mark.parametrize("period", [3, 4, 10])
