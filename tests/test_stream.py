@@ -12,6 +12,7 @@ import pytest
 
 from vace_ad import VACE, load
 from vace_ad import stream as module
+from vace_ad.alarms.budget import Budget
 from vace_ad.engine import patches
 from vace_ad.errors import ConfigError, InputError, StateError, VaceWarning
 from vace_ad.stream import Stream
@@ -427,3 +428,65 @@ def test_an_event_rests_when_the_fault_is_over(seed):
         told.setdefault(change.what, 1600 + change.row)
     assert told["open"] - start < 3
     assert 10 <= told["rest"] + 1 - end <= 14
+
+
+# ------------------------------------------------------------------------- kinds of streams
+
+
+def test_a_live_stream_with_a_budget_of_alarms(detector):
+    stream, rows = Stream(detector.model_), make_rows(150)
+    added = stream.add(rows)
+    assert (stream.n_rows, stream.limit, stream.tells_rows) == (150, None, True)
+    assert len(stream.latest(5).evidence) == 5
+    assert len(added.provisional) == len(added.idle) == 150
+    assert not added.idle.any()
+    assert len(added.evidence) == len(added.surprise) == 150
+    assert stream.threshold == detector.model_.threshold(Budget())
+
+
+def test_a_live_stream_with_a_threshold_of_scores(detector):
+    model, budget = detector.model_, Budget(0.01, "share")
+    stream = Stream(model, budget=budget)
+    added = stream.add(make_rows(150))
+    assert stream.limit == model.threshold(budget).value
+    assert stream.latest(5) is None
+    assert len(added.provisional) == 150
+    assert len(added.evidence) == 0
+
+
+@pytest.mark.parametrize(
+    ("live", "alarms", "scores", "evidence"),
+    [(True, False, 150, 0), (False, None, 0, 0), (False, True, 0, 150), (True, True, 150, 150)],
+)
+def test_alarms_may_be_left_out_or_asked_for(detector, live, alarms, scores, evidence):
+    stream = Stream(detector.model_, live=live, alarms=alarms)
+    added = stream.add(make_rows(150))
+    assert (len(added.provisional), len(added.evidence)) == (scores, evidence)
+    assert (stream.latest(3) is None) == (evidence == 0)
+    last = stream.finish()
+    assert added.first == 0
+    assert last.first == len(added.scores)
+    assert len(added.scores) + len(last.scores) == 150
+
+
+def test_scores_alone_raise_no_alarm_where_the_stream_is_not_live(detector):
+    stream = Stream(detector.model_, budget=Budget(0.01, "share"), live=False, alarms=True)
+    assert stream.limit is None
+    assert stream.add(make_rows(150)).changes == ()
+    with pytest.raises(ConfigError, match="only live streams take patterns"):
+        stream.accept([])
+
+
+def test_the_old_name_of_suppress_is_warned_about(detector):
+    stream = Stream(detector.model_)
+    with pytest.warns(DeprecationWarning, match="hush is now suppress"):
+        stream.accept([], hush=False)
+    assert not stream.tells_rows  # rows are held back to be compared
+
+
+def test_every_row_has_one_time(detector):
+    stream, rows = Stream(detector.model_), make_rows(3)
+    with pytest.raises(InputError, match="got 2 times for 3 rows; give one each"):
+        stream.add(rows, ["2026-01-01", "2026-01-02"])
+    assert stream.n_rows == 0
+    assert len(stream.add(rows[0], "2026-01-01").provisional) == 1

@@ -1,8 +1,27 @@
 from __future__ import annotations
 
-import numpy as np
+import math
 
-from vace_ad.alarms.alarm_model import FAR, AlarmModel
+import numpy as np
+import pytest
+
+from vace_ad.alarms import alarm_model
+from vace_ad.alarms.alarm_model import (
+    FAR,
+    WIDTH,
+    AlarmModel,
+    line_evidence,
+    recent_deviations,
+    repeats,
+    row_distance,
+    score_residuals,
+)
+from vace_ad.alarms.constants import MOST_STUCK_NATS, WARM_UP
+from vace_ad.alarms.evidence import UNIT, Baseline, whole
+from vace_ad.alarms.scan import NEVER, describe
+from vace_ad.signals.cells import Residuals
+
+KINDS = {"BOOL": np.bool_, "I64": np.int64, "F64": np.float64}
 
 
 def test_cells_that_were_learned_while_looking_for_outlying_rows_are_those_of_a_fit() -> None:
@@ -16,7 +35,171 @@ def test_cells_that_were_learned_while_looking_for_outlying_rows_are_those_of_a_
         np.testing.assert_array_equal(once.arrays()[name], array, err_msg=name)
 
 
-def test_cells_of_bounded_values_are_not_kept() -> None:
-    rows = np.random.default_rng(0).normal(size=(600, 2))
-    rows[300, 1] = 3 * FAR
-    assert AlarmModel.outlying([rows], np.ones(2, bool))[1] is None
+@pytest.mark.parametrize(("far", "bounded"), [(0.99, False), (1.01, True)])
+def test_cells_of_bounded_values_are_not_kept(far: float, bounded: bool) -> None:
+    """Half of the values are ±1: the median is 0, its absolute deviation 1."""
+    rows = np.random.default_rng(0).uniform(-1, 1, size=(600, 3))
+    rows[:, 1] = np.tile([-1.0, -1.0, 0.0, 1.0, 1.0, 0.0], 100)
+    rows[:, 2] = 0.0
+    rows[10, 2] = 50.0  # a channel that hardly moves has no robust deviation
+    rows[300, 1] = far * FAR / 0.6745
+    rows += [0.0, 1e3, 0.0]  # a level is no distance
+    found = AlarmModel.outlying([rows], np.ones(3, bool))[1]
+    assert (found is None) == bounded
+
+
+# --------------------------------------------------------------------------- fit
+
+
+@pytest.fixture(scope="module")
+def parts() -> list[np.ndarray]:
+    """A continuous channel, one that repeats itself every other row, one that stands still."""
+    rng = np.random.default_rng(1)
+    rows = rng.normal(size=(420, 4))
+    rows[:, 1] = np.repeat(rows[::2, 1], 2)
+    rows[:, 2] = 7.0
+    return [rows[:200], rows[200:]]
+
+
+@pytest.fixture(scope="module")
+def scores() -> list[np.ndarray]:
+    rng = np.random.default_rng(2)
+    return [rng.gamma(2, size=200), rng.gamma(2, size=220)]
+
+
+@pytest.fixture(scope="module")
+def model(parts, scores) -> AlarmModel:
+    return AlarmModel.fit(parts, scores, np.array([True, True, True, False]))
+
+
+def test_a_repeated_value_counts_by_how_often_training_repeats_it(model: AlarmModel) -> None:
+    share = (100 + 110) / (199 + 219)  # no pair reaches from a part into the next
+    nats = [MOST_STUCK_NATS, -math.log(share), 0.0, 0.0]  # what never varies or is context: none
+    assert model.stuck.tolist() == whole(np.array(nats)).tolist()
+    assert model.watched.tolist() == [True, True, False, False]
+
+
+def test_a_value_that_few_rows_never_repeat_has_few_nats() -> None:
+    rows = np.random.default_rng(0).normal(size=(41, 2))
+    found = AlarmModel.fit([rows]).stuck / UNIT
+    np.testing.assert_allclose(found, math.log(42), atol=1 / UNIT)
+
+
+def test_lines_of_what_is_not_watched_never_alarm(model: AlarmModel, parts) -> None:
+    idle = {line for line in range(19) if model.tails.level[line] == NEVER}
+    assert idle == {line for line in range(16) if describe(line, 4).channel in (2, 3)}
+    without = AlarmModel.fit(parts)  # no scores
+    assert {i for i in range(19) if without.tails.level[i] == NEVER} == {2, 6, 10, 14, 18}
+    nobody = AlarmModel.fit(parts, (), np.zeros(4, bool))
+    assert (nobody.tails.level == NEVER).all()
+
+
+def test_the_first_rows_of_each_part_are_no_evidence(parts, scores, monkeypatch) -> None:
+    seen: list[np.ndarray] = []
+    fit = alarm_model.Tails.fit
+    monkeypatch.setattr(alarm_model.Tails, "fit", lambda lines, *more: seen.extend(lines) or
+                        fit(lines, *more))  # fmt: skip
+    AlarmModel.fit(parts, scores)
+    lines = np.concatenate(seen)
+    assert len(lines) == 420
+    quiet = ~lines.any(axis=1)
+    first = np.arange(420) % 200 < WARM_UP
+    first[400:] = False
+    np.testing.assert_array_equal(quiet, first)
+    # repeated values: that of each second row
+    stuck = lines[:, 4 * 3 + 1] > 0
+    np.testing.assert_array_equal(stuck, ~first & (np.arange(420) % 2 == 1))
+
+
+def test_arrays_have_the_layout_and_are_restored(model: AlarmModel) -> None:
+    arrays, layout = model.arrays(), AlarmModel.layout(4)
+    assert set(arrays) == set(layout)
+    for name, (kind, shape) in layout.items():
+        assert arrays[name].dtype == KINDS[kind], name
+        assert len(arrays[name].shape) == len(shape), name
+        for size, expected in zip(arrays[name].shape, shape, strict=True):
+            assert expected in (None, size), name
+    again = AlarmModel.restored(arrays)
+    for name, array in again.arrays().items():
+        np.testing.assert_array_equal(array, arrays[name])
+
+
+# ------------------------------------------------------------------------- evidence
+
+
+def test_what_was_expected_is_the_value_less_its_residual(model: AlarmModel, parts) -> None:
+    rows = parts[0][:50] + np.array([0.0, 0.0, 3.0, 0.0])
+    residuals = model.cells.begin().add(rows)
+    baseline = model.baseline()
+    baseline.mean, baseline.variance = baseline.mean + 0.5, baseline.variance * 4
+    nats, score, expected = model.judge(rows[:9], Residuals(*(x[:9] for x in residuals)),
+                                        np.full(9, 4.0), baseline)  # fmt: skip
+    unit = model.cells.spread * model.cells.scale
+    varies = [0, 1, 3]
+    value = (rows[:9] - (residuals.now[:9] - 0.5) * unit)[:, varies]
+    np.testing.assert_allclose(expected.value[:, varies], value)
+    np.testing.assert_allclose(expected.lower[:, varies], value - WIDTH * 2 * unit[varies])
+    np.testing.assert_allclose(expected.upper[:, varies], value + WIDTH * 2 * unit[varies])
+    for each in expected:
+        np.testing.assert_allclose(each[:, 2], 7.0)  # a constant channel: what it always was
+    judged = (np.concatenate([residuals.now, residuals.past], axis=1)[:9] - 0.5) / 2
+    np.testing.assert_array_equal(nats, model.surprise.of(judged))
+    off = max((2.0 - model.score_scale[0]) / model.score_scale[1] - 0.5, 0) / 2
+    np.testing.assert_array_equal(score, model.score_surprise.of(np.full((9, 1), off)))
+
+
+def test_a_score_below_its_recent_mean_is_nothing() -> None:
+    baseline = Baseline(3)
+    baseline.mean, baseline.variance = np.array([1.0, 2.0, 3.0]), np.array([4.0, 1.0, 9.0])
+    rows = np.array([[3.0], [-3.0]])
+    found, mean, spread = recent_deviations(
+        baseline, Residuals(rows, 2 * rows, rows), np.array([[9.0], [-9.0]])
+    )
+    np.testing.assert_allclose(found, [[1.0, 4.0, 2.0], [-2.0, -8.0, 0.0]])
+    np.testing.assert_allclose(mean, [[1, 2, 3]] * 2)
+    np.testing.assert_allclose(spread, [[2, 1, 3]] * 2)
+
+
+def test_scores_count_by_their_roots_in_deviations() -> None:
+    found = score_residuals(np.array([16.0, 0.0, -4.0, np.nan, np.inf]), np.array([1.0, 2.0]))
+    assert found.tolist() == [[1.5], [-0.5], [-0.5], [0.0], [0.0]]
+
+
+def test_the_scale_of_scores_is_that_of_their_roots_without_outliers() -> None:
+    roots = np.arange(101.0)  # center 50; from 0.99 of them on, 99, no root counts as farther
+    scores = np.concatenate([roots**2, [np.nan]])
+    scores[100] = 1e12
+    counted = [*range(-49, 50), 49, -49]
+    deviation = np.std(counted)
+    np.testing.assert_allclose(alarm_model._score_scale(scores), [50, deviation])
+    np.testing.assert_allclose(alarm_model._score_scale(np.full(9, 4.0)), [2, 1e-9])
+    np.testing.assert_allclose(alarm_model._score_scale(np.full(9, -4.0)), [0, 1e-9])
+    np.testing.assert_allclose(alarm_model._score_scale(np.array([np.nan])), [0, 1])
+
+
+def test_a_row_is_as_far_off_as_the_root_of_the_mean_nats_of_its_cells() -> None:
+    nats = UNIT * np.array([[1, 5, 2, 3, 50, 4], [0, 9, 0, 0, 0, 0]])
+    watched = np.array([True, False, True])
+    assert row_distance(nats, watched)[:, 0].tolist() == [math.sqrt((1 + 2 + 3 + 4) / 2), 0.0]
+    assert row_distance(nats, ~watched)[:, 0].tolist() == [math.sqrt(55), 3.0]
+    assert row_distance(nats, np.zeros(3, bool)).tolist() == [[0.0], [0.0]]
+
+
+def test_cells_that_repeat_the_row_before() -> None:
+    rows = np.array([[1.0, 2.0], [1.0, 3.0], [0.0, 3.0]])
+    assert repeats(rows, None).tolist() == [[False, False], [True, False], [False, True]]
+    before = np.array([1.0, 0.0])
+    assert repeats(rows, before).tolist() == [[True, False], [True, False], [False, True]]
+
+
+def test_each_line_has_its_evidence() -> None:
+    now, past, stuck, row, score = [[1, 2]], [[3, 4]], [[5, 6]], [[7]], [[8]]
+    both = np.concatenate([now, past], axis=1)
+    lines = line_evidence(both, np.array(row), np.array(stuck), np.array(score))[0].tolist()
+    found = {describe(i, 2): nats for i, nats in enumerate(lines)}
+    for channel in (0, 1):
+        assert found["relation", channel] == now[0][channel]
+        assert found["change", channel] == found["jump", channel] == past[0][channel]
+        assert found["stuck", channel] == stuck[0][channel]
+    assert found["rows", None] == found["burst", None] == 7
+    assert found["score", None] == 8

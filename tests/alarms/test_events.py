@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,15 +10,21 @@ from hypothesis import strategies as st
 
 from vace_ad.alarms.constants import BUDGET_SHARES
 from vace_ad.alarms.events import (
+    CONDITIONS,
     LEVELS,
     NEAR_MISS,
     NO_DATA,
     Event,
     Reading,
     event_columns,
+    found_words,
+    groups_of,
     level,
+    pair_words,
+    plain_event,
     probability,
     reading_words,
+    restored_event,
     severity,
     upper_bound,
     with_time,
@@ -189,6 +196,17 @@ def test_blame_keeps_a_signal_that_is_known() -> None:
         (Reading("rpm", 12_345.6, 11_000.0, 12_000.0), "", "rpm 12,346, expected 11,000 to 12,000"),
         (Reading("on", 1.0, 0.0, 0.0), "", "on 1.0, expected 0.0"),
         (Reading("big", 1e12, 1.0, 2.0), "", "big 1e+12, expected 1 to 2"),
+        (Reading("big", -1e9, 1.0, 2.0), "", "big -1e+09, expected 1 to 2"),
+        (Reading("big", -999_999_999.0, 1.0, 2.0), "", "big -999,999,999.0, expected 1.0 to 2.0"),
+        (Reading("low", 0.0, -1e9, 2.0), "", "low 0, expected -1e+09 to 2"),
+        (Reading("same", 2.0, 2.0, 2.0), "", "same 2.0, expected 2.0"),
+        (Reading("near", 2.004, 2.0, 2.0), "", "near 2.0040, expected 2.0000"),
+        (
+            Reading("fine", 0.0, 0.0, 1e-8),
+            "",
+            "fine 0.000000000, expected 0.000000000 to 0.000000010",
+        ),
+        (Reading("finer", 0.0, 0.0, 1e-9), "", "finer 0, expected 0 to 1e-09"),
     ],
 )
 def test_a_reading_in_words(reading: Reading, unit: str, said: str) -> None:
@@ -207,3 +225,58 @@ def test_columns_hold_what_was_expected_and_a_score_from_0_to_1() -> None:
     assert columns["unit_score"].tolist() == [0.66, 0.2]
     assert columns["probability_upper"][0] == pytest.approx(3.84 / 4_000, rel=0.01)
     assert np.isnan(columns["probability_upper"][1])
+
+
+def test_components_come_from_settings_or_names() -> None:
+    event = Event(0, 1, 0, groups=("mill/b",), shares=(
+        ("b", 0.3), ("kiln/t", 0.25), ("kiln/fan/p", 0.1), ("kiln/q", 0.15), ("c", 0.2),
+    ))  # fmt: skip
+    assert event.components == (("kiln", 0.4), ("mill", 0.3), ("kiln/fan", 0.1))
+    assert event.component_of("c") == ""
+    columns = event_columns([event, Event(0, 1, 0)], top=2)
+    assert columns["components"] == ["kiln 40%, mill 30%", ""]
+    assert columns["channels"] == ["b 30%, kiln/t 25%", ""]
+    assert "components" not in event_columns([Event(0, 1, 0, shares=(("c", 1.0),))])
+
+
+def test_settings_of_the_channels_that_are_blamed() -> None:
+    settings = ("mill/b", "mill/bb", "kiln/c")
+    assert groups_of([("b", 0.5), ("c", 0.5)], settings) == ("mill/b", "kiln/c")
+    assert groups_of([], settings) == ()
+
+
+def test_conditions_have_a_column_where_there_are_any() -> None:
+    outside = Event(0, 1, 0, CONDITIONS, conditions="ambient 41, trained to 33")
+    assert event_columns([outside, EVENTS[0]])["conditions"] == [outside.conditions, ""]
+    assert "conditions" not in event_columns(EVENTS)
+
+
+def test_a_pair_in_words() -> None:
+    pair = replace(EVENTS[0], partner="power", shares=(("flow", 0.9), ("x", 0.1)))
+    assert pair_words(pair) == "flow and power stopped going together"
+    assert pair_words(replace(pair, partner=None)) == pair_words(replace(pair, shares=())) == ""
+
+
+def test_what_was_found_in_words() -> None:
+    gap, outside = Event(4, 4, 4, NO_DATA), Event(4, 5, 4, CONDITIONS)
+    assert found_words([]) == "nothing found"
+    assert found_words(EVENTS) == "2 anomalies"
+    assert found_words([EVENTS[0], gap]) == "1 anomaly, 1 period without data"
+    assert found_words([gap, gap]) == "0 anomalies, 2 periods without data"
+    assert found_words([EVENTS[0], outside]) == "1 anomaly, 1 under conditions outside training"
+
+
+def test_an_event_is_restored_from_plain_values() -> None:
+    event = replace(
+        with_time(EVENTS[0], TIME), signal="jump", shares=(("a", 0.75), ("b", 0.25)), partner="b",
+        readings=(Reading("a", 5.0, 1.0, 2.0),), groups=("mill/a",), lasting=True,
+        conditions="hot", normal_rows=7,
+    )  # fmt: skip
+    for one in (event, replace(event, alarm=None, alarm_time=None)):
+        again = restored_event(json.loads(json.dumps(plain_event(one))))
+        assert again == one
+        assert again.start_time.dtype == one.start_time.dtype
+
+
+def test_a_jump_has_the_time_of_the_row_before_it() -> None:
+    assert with_time(Event(4, 4, 4, NO_DATA), TIME).peak_time == TIME[3]

@@ -7,15 +7,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from naive_alarms import baseline as naive_baseline
+from naive_alarms import nats_of_distance
 from vace_ad.alarms.constants import (
     BASELINE_BLOCK,
     BASELINE_CLIP,
     BASELINE_HALF_LIFE,
     BASELINE_PRIOR,
     MOST_NATS,
+    TAIL_SHARE,
     WARM_UP,
 )
-from vace_ad.alarms.evidence import UNIT, Baseline, Surprise, whole
+from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Surprise, whole
 
 BLOCKS = BASELINE_HALF_LIFE // BASELINE_BLOCK
 
@@ -77,6 +80,35 @@ def test_the_spread_grows_but_never_counts_as_less_than_the_trainings() -> None:
     loud.add(3 * normal_rows(4 * BASELINE_HALF_LIFE, 1))
     assert calm.spread[0] == 1 > calm.variance[0]
     assert loud.spread[0] == pytest.approx(3, rel=0.1)
+
+
+@pytest.mark.parametrize("n", [0, BASELINE_BLOCK, WARM_UP, WARM_UP + BASELINE_BLOCK, 300])
+def test_the_baseline_against_loops(n: int) -> None:
+    rows, found = 1 + 2 * heavy_rows(n), Baseline(3)
+    found.add(rows)
+    how = (BASELINE_BLOCK, BASELINE_HALF_LIFE, BASELINE_PRIOR, WARM_UP, BASELINE_CLIP)
+    mean, variance = zip(*(naive_baseline(rows[:, i], *how) for i in range(3)), strict=True)
+    np.testing.assert_allclose(found.mean, mean)
+    np.testing.assert_allclose(found.variance, variance)
+    one = normal_rows(1)
+    expected = (one[0] - mean) / np.sqrt(np.maximum(variance, 1))
+    np.testing.assert_allclose(found.add(one)[0], expected)
+
+
+@pytest.mark.parametrize(("level", "follows"), [(0.49, False), (0.51, True), (-0.51, True)])
+def test_a_level_two_standard_errors_off_is_followed(level: float, follows: bool) -> None:
+    """Of 16 rows, with a spread of 1: the standard error is a quarter."""
+    baseline = Baseline(1)
+    baseline.resume(baseline.state() | {"full": np.full((BASELINE_BLOCK, 1), level)})
+    baseline.follow_level()
+    assert baseline.mean.tolist() == [level if follows else 0.0]
+    assert baseline.variance.tolist() == [1.0]
+
+
+def test_without_rows_there_is_no_level_to_follow() -> None:
+    baseline = Baseline(2)
+    baseline.follow_level()
+    assert baseline.mean.tolist() == [0.0, 0.0]
 
 
 @given(st.lists(st.integers(0, 200), max_size=8))
@@ -142,6 +174,32 @@ def test_nats_are_whole_numbers() -> None:
     found = Surprise.fit([normal_rows(500)]).of(heavy_rows(50))
     assert found.dtype == np.int64
     assert found.sum() == found[::-1].sum() == sum(found.ravel().tolist())
+
+
+@pytest.mark.parametrize("n", [1, 3, 60, 200, 251, 400])
+@pytest.mark.parametrize("made", [normal_rows, heavy_rows])
+def test_tables_against_loops(made, n: int) -> None:
+    rows = np.column_stack([made(n, 1), made(n, 1, seed=4) ** 3, 3 + made(n, 1), np.ones(n)])
+    rows[: n // 2, 0] = 0.0
+    found = Surprise.fit([rows[: n // 3], rows[n // 3 :]]).table / UNIT
+    for i, column in enumerate(np.abs(rows).T):
+        expected = [nats_of_distance(column.tolist(), x, TAIL_SHARE, MOST_NATS) for x in GRID[::3]]
+        np.testing.assert_allclose(found[::3, i], expected, atol=1 / UNIT)
+
+
+def test_distances_are_tabulated_in_fine_steps_where_normal_rows_are() -> None:
+    np.testing.assert_allclose(GRID[:121], np.arange(121) / 20)
+    assert len(GRID) == 200
+    np.testing.assert_allclose(np.diff(np.log(GRID[120:])), math.log(1e4 / 6) / 79)
+
+
+def test_nats_between_two_points_of_the_table_are_interpolated() -> None:
+    table = whole(np.column_stack([np.sqrt(GRID), 2 * np.sqrt(GRID)]))
+    points = np.concatenate([GRID, (GRID[1:] + GRID[:-1]) / 2, GRID[:-1] + 0.01, [2e4]])
+    found = Surprise(table).of(np.column_stack([points, -points]))
+    for i in range(2):
+        expected = np.interp(points, GRID, table[:, i])
+        assert np.abs(found[:, i] - expected).max() <= 0.5
 
 
 @pytest.mark.parametrize("made", [normal_rows, heavy_rows])

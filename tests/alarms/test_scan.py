@@ -8,17 +8,36 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from naive_alarms import excursion_peaks, scan
-from vace_ad.alarms.constants import BUDGET_SHARES, HIGH_PRICE, LOW_PRICE, MIDDLE_PRICE, PEAKS
+from naive_alarms import (
+    best_shapes,
+    excursion_peaks,
+    excursions,
+    pareto_height,
+    scan,
+    tail_law,
+)
+from vace_ad.alarms.constants import (
+    BUDGET_SHARES,
+    CLEAN_SERIES,
+    HIGH_PRICE,
+    LOW_PRICE,
+    MIDDLE_PRICE,
+    PEAKS,
+    PRIOR_PEAKS,
+    PRIOR_SHAPE,
+    SET_ASIDE,
+)
 from vace_ad.alarms.evidence import UNIT, whole
 from vace_ad.alarms.scan import (
     KINDS,
     NEVER,
+    SHAPES,
     WORDS,
     Limits,
     Tails,
     describe,
     heights,
+    outlying,
     prices,
 )
 
@@ -42,6 +61,7 @@ def tails() -> Tails:
 
 
 def test_every_line_has_a_kind_and_its_channel() -> None:
+    assert [describe(line, D).channel for line in range(LINES)] == [0, 1, 2] * 4 + [None] * 3
     assert len({describe(line, D) for line in range(LINES)}) == LINES
     for line in range(LINES):
         kind, channel = describe(line, D)
@@ -103,6 +123,83 @@ def test_the_mean_excess_lies_between_that_of_the_line_and_of_its_kind(tails: Ta
     low, high = np.minimum(own, kind), np.maximum(own, kind)
     assert (low - 2 <= tails.excess[:D]).all()
     assert (tails.excess[:D] <= high + 2).all()
+
+
+LAW = {"most": PEAKS, "prior_peaks": PRIOR_PEAKS, "unit": UNIT}
+KIND = [describe(line, D).kind for line in range(LINES)]
+
+
+def bursts(n: int, seed: int) -> np.ndarray:
+    """Excursions of one row, heavy-tailed, at lines of which some hardly ever rise."""
+    rng = np.random.default_rng(seed)
+    nats = 7 + rng.exponential(size=(n, LINES)) ** 2
+    rare = rng.random((n, LINES)) < np.linspace(0.002, 0.2, LINES)[rng.permutation(LINES)]
+    rare[:, 0], rare[:, 1], rare[:, 2] = False, np.arange(n) == 9, np.arange(n) < 3
+    return whole(np.where(rare, nats, 0.0))
+
+
+def peaks_of(nats: np.ndarray) -> list[list[int]]:
+    return [excursion_peaks(scan(nats[:, i], price)) for i, price in enumerate(prices(D).tolist())]
+
+
+@pytest.mark.parametrize("n_stretches", [1, 2, 3])
+@pytest.mark.parametrize("idle", [(), (4, 14)])
+def test_tails_against_loops(n_stretches: int, idle: tuple[int, ...]) -> None:
+    parts = [bursts(150, seed) for seed in range(n_stretches)]
+    asleep = np.isin(np.arange(LINES), idle)
+    found = Tails.fit([parts[0][:0], *parts], asleep, D)
+    stretches = [peaks_of(part) for part in parts]
+    peaks = [[top for stretch in stretches for top in stretch[line]] for line in range(LINES)]
+    level, excess, count = tail_law(peaks, KIND, asleep, **LAW)
+    assert {0, PEAKS} < {max(n - 1, 0) for n in map(len, peaks)} | set(count)
+    assert found.level.tolist() == np.where(asleep, NEVER, level).tolist()
+    np.testing.assert_allclose(found.excess, excess)
+    assert found.count.tolist() == [max(n, 1) for n in count]
+    shapes = best_shapes(stretches, KIND, asleep, SHAPES.tolist(), PRIOR_SHAPE, LAW)
+    assert found.shape.tolist() == shapes
+    assert found.n_rows == 150 * n_stretches
+
+
+def test_updated_tails_count_the_new_excursions_above_their_levels() -> None:
+    tails = Tails.fit([bursts(150, 0)], NONE_IDLE, D)
+    new = [bursts(100, 5), bursts(120, 6)]
+    found = tails.updated(new, D)
+    for line in range(LINES):
+        tops = [top for part in new for top in peaks_of(part)[line] if top > tails.level[line]]
+        count = tails.count[line] + len(tops)
+        height = tails.count[line] * tails.excess[line] + sum(tops) - len(tops) * tails.level[line]
+        assert found.count[line] == count
+        assert found.excess[line] == pytest.approx(height / count)
+    assert found.n_rows == 150 + 220
+
+
+def test_outlying_rows_against_loops() -> None:
+    """A burst of its own height in each line: some are rare enough, some are not."""
+    rng = np.random.default_rng(3)
+    parts = [whole(rng.exponential(size=(n, LINES))) for n in (700, 500)]
+    asleep = np.arange(LINES) == 5
+    for line in range(LINES):
+        parts[line % 2][30 * line + 20 : 30 * line + 24, line] += (8 + 3 * line) * UNIT
+    price = prices(D).tolist()
+    scanned = [[excursions(scan(part[:, i], price[i])) for i in range(LINES)] for part in parts]
+    tops = [[one[2] for part in scanned for one in part[line]] for line in range(LINES)]
+    usual = [sorted(each)[:-SET_ASIDE] for each in tops]
+    level, excess, count = tail_law(usual, KIND, asleep, **LAW)
+    rare = math.log(CLEAN_SERIES * LINES * 1200)
+    limit = [
+        level[line]
+        + int(pareto_height(rare, (count[line] + SET_ASIDE) / 1200, excess[line], PRIOR_SHAPE))
+        for line in range(LINES)
+    ]
+    expected = sorted(
+        (first + start, first + at + 1)
+        for first, part in zip((0, 700), scanned, strict=True)
+        for line in range(LINES)
+        for start, at, top in part[line]
+        if top > limit[line] and count[line] > 0 and not asleep[line]
+    )
+    assert 3 < len(expected) < LINES - 3
+    assert outlying(parts, asleep, D) == expected
 
 
 @pytest.mark.parametrize("rate", [1e-3, 1e-2])
@@ -224,6 +321,36 @@ def test_excursions_count_between_the_level_and_the_limit(tails: Tails) -> None:
     np.testing.assert_array_equal(one.limit, other.limit)
     np.testing.assert_array_equal(none.limit, Limits(tails, 1e-3).limit)
     assert not none.learned.any()
+
+
+def test_limits_by_hand() -> None:
+    """One channel: a line of each kind, all with ten excursions above 4 nats in 1,000 rows."""
+    level, excess, shape = 4 * UNIT, 2.0 * UNIT, 0.5
+    seven = np.ones(7)
+    tails = Tails(level * np.ones(7, np.int64), excess * seven, 10 * seven, shape * seven, 1000)
+    limits = Limits(tails, 1e-4)
+    needed = [math.log(BUDGET_SHARES / 1e-4)] * 4 + [math.log(BUDGET_SHARES * 3 / 1e-4)] * 3
+    np.testing.assert_allclose(limits.needed, needed)
+    heights = [int(pareto_height(nats, 10 / 1000, excess, shape)) for nats in needed]
+    assert limits.level.tolist() == [level] * 7
+    assert limits.limit.tolist() == [level + height for height in heights]
+
+    limits.set(500)
+    calm = [int(pareto_height(nats, 10 / 1500, excess, shape)) for nats in needed]
+    assert limits.limit.tolist() == [level + height for height in calm]
+
+    limits.learn(6, level + UNIT, 500)
+    limits.learn(6, 10**9, 600)  # counts as no higher than the limit
+    weight = 10 + PRIOR_PEAKS
+    once = pareto_height(needed[6], 11 / 1500, (weight * excess + UNIT) / (weight + 1), shape)
+    total = weight * excess + UNIT + int(once)
+    twice = pareto_height(needed[6], 12 / 1600, total / (weight + 2), shape)
+    assert limits.limit[6] == level + int(twice)
+    assert limits.learned[:, 6].tolist() == [2, UNIT + int(once)]
+
+    rarity = -math.log(10 / 1600) + math.log(1 + shape * 3 * UNIT / excess) / shape
+    assert limits.margin(0, level + 3 * UNIT, 600) == pytest.approx(rarity - needed[0])
+    assert limits.margin(0, UNIT, 600) == pytest.approx(-math.log(10 / 1600) - needed[0])
 
 
 @pytest.mark.parametrize(("power", "least", "most"), [(1.0, 0.0, 0.09), (3.0, 0.1, 0.9)])

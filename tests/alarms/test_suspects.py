@@ -9,13 +9,17 @@ from alarms.plants import KINDS, break_sensor, plant
 from vace_ad.alarms.alarm_model import AlarmModel
 from vace_ad.alarms.detection import _outdated
 from vace_ad.alarms.suspects import (
+    BEFORE,
     FIRST,
     LENGTHS,
+    PERIODS,
+    PLACES,
     Blame,
     Conditions,
     DriftRange,
     blame,
     longest_still,
+    same_phase,
     suspicion,
 )
 from vace_ad.config import VACEConfig
@@ -267,3 +271,60 @@ def test_still_stretches_by_counting(seed: int) -> None:
 def test_one_row_and_none() -> None:
     rows = np.zeros((1, 3))
     assert longest_still(rows).tolist() == longest_still(rows[:0]).tolist() == [1, 1, 1]
+
+
+# ----------------------------------------------------------------------------- by hand
+
+
+def farthest(rows: np.ndarray, length: int) -> float:
+    """The largest mean distance of so many rows from the median before them, at some places."""
+    quarter = len(rows) // 4
+    before, length = max(1, min(BEFORE, quarter)), max(1, min(length, quarter))
+    starts = np.linspace(before, len(rows) - length, PLACES).astype(int)
+    means = []
+    for start in starts:
+        middle = np.median(rows[start - before : start])
+        means.append(np.mean([abs(row - middle) for row in rows[start : start + length]]))
+    return max(means)
+
+
+@pytest.mark.parametrize("n", [3, 100, 300, 2000])
+def test_drift_in_training_against_a_loop(n: int) -> None:
+    rows = np.cumsum(np.random.default_rng(n).normal(size=(n, 2)), axis=0)
+    found = DriftRange.fit([rows[:2], rows])
+    wanted = [[farthest(rows[:, c], length) for c in range(2)] for length in LENGTHS]
+    np.testing.assert_allclose(found.largest, wanted)
+
+
+def test_merged_drift_goes_as_far_as_either() -> None:
+    one = DriftRange(np.array([[1.0, 5.0]] * len(LENGTHS)), np.array([3.0, 0.0]))
+    two = DriftRange(np.array([[2.0, 4.0]] * len(LENGTHS)), np.array([4.0, 2.0]))
+    found = one.merged(two, 0.25)
+    assert found.largest.tolist() == [[2.0, 5.0]] * len(LENGTHS)
+    np.testing.assert_allclose(found.deviation, [np.sqrt(0.75 * 9 + 0.25 * 16), 1.0])
+
+
+@pytest.mark.parametrize("period", [3, 4, 10])
+def test_the_same_phase_by_counting_back(period: int) -> None:
+    """Whole periods back until the past is reached, then up to three of them."""
+    past = np.random.default_rng(period).normal(size=(23, 2))
+    rows = np.arange(20, 45)
+    for row, found in zip(rows, same_phase(past, rows, period), strict=True):
+        at = row - period
+        while at >= len(past):
+            at -= period
+        places = [at - k * period for k in range(PERIODS)]
+        known = [place if place >= 0 else at for place in places]
+        np.testing.assert_allclose(found, np.median(past[known], axis=0))
+
+
+def test_a_blame_is_a_table_of_its_largest_shares() -> None:
+    found = blame([*"abcde"], np.array([1.0, 2.0, 5.0, 2.0, 3.0]), "jump")
+    assert found.top() == (("c", 0.9), ("e", 0.1))
+    assert found.top(1) == (("c", 0.9),)
+    assert str(found) == "c   90%\ne   10%\nled by jump"
+    assert str(blame(["x"], np.ones(1))) == "x  100%"
+    many = Blame(tuple(f"n{i:02}" for i in range(12)), np.full(12, 1 / 12))
+    assert len(str(many).splitlines()) == 10
+    assert found._repr_html_().count("<tr>") == 3
+    assert "<td>90%</td>" in found._repr_html_()

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from alarms.feeds import line_of
-from vace_ad.alarms.constants import LOW_PRICE, REST
+from vace_ad.alarms.constants import LOW_PRICE, MIDDLE_PRICE, REST
 from vace_ad.alarms.evidence import UNIT, whole
-from vace_ad.alarms.scan import Tails, describe
+from vace_ad.alarms.scan import Limits, Tails, describe
 from vace_ad.alarms.tracked import Notice
-from vace_ad.alarms.tracker import KEPT, Tracker
+from vace_ad.alarms.tracker import KEPT, REPORT_AGAIN, SLAB, Tracker
 
 D = 3
 LINES = 4 * D + 3
@@ -267,3 +267,168 @@ def test_an_event_rests_while_only_the_score_rises_and_wakes_with_new_evidence(
         assert tracker.events == []
     plain = run(Tracker(tails, D, RATE), nats)[0]
     assert facts(plain)[-1] == facts(notices)[-1]  # the event is the same without it
+
+
+# ------------------------------------------------------------------------- by hand
+
+ONE = np.ones(7)
+# Lines of one channel, all alike: so many rows that those of a stream do not count.
+ALIKE = Tails(2 * UNIT * ONE.astype(np.int64), 1.0 * UNIT * ONE, 1e10 * ONE, 0.5 * ONE, 10**12)
+LIMITS = Limits(ALIKE, RATE)
+RELATION, REPEATED = 0, 3
+PRICE = {RELATION: LOW_PRICE, REPEATED: MIDDLE_PRICE}
+LIMIT = int(LIMITS.limit[REPEATED])  # 28 nats and a bit
+
+
+def steps(n: int, *rises: tuple[int, int, int, float]) -> np.ndarray:
+    """No evidence in n rows, but in rows [start, end) of a line that makes W step by so many."""
+    nats = np.zeros((n, 7), np.int64)
+    for line, start, end, step in rises:
+        nats[start:end, line] = int((PRICE[line] + step) * UNIT)
+    return nats
+
+
+def taken(tracker: Tracker, nats: np.ndarray) -> tuple[list[Notice], np.ndarray]:
+    return tracker.add(nats, np.arange(len(nats))[:, None] + 1)
+
+
+def told(notices: list[Notice]) -> list[tuple[str, int, tuple[int, int]]]:
+    return [(one.what, one.row, one.event.rows) for one in notices]
+
+
+def test_a_fall_by_the_limit_ends_an_event() -> None:
+    """W rises by 10 nats a row from row 100 on, above 28 at 102, to 100; then falls by 3 a row."""
+    assert 28 * UNIT < LIMIT < 29 * UNIT
+    tracker = Tracker(ALIKE, 1, RATE)
+    notices, ratios = taken(tracker, steps(200, (REPEATED, 100, 110, 10)))
+    assert told(notices) == [("open", 102, (100, 103)), ("resolve", 119, (100, 110))]
+    w = [0] * 100 + [10 * k for k in range(1, 11)] + [100 - 3 * k for k in range(1, 11)] + [0] * 80
+    np.testing.assert_allclose(ratios, np.array(w) * UNIT / LIMIT)  # over 30 nats below the top
+    event = notices[-1].event
+    assert event.alarm == 102
+    assert event.lines == {REPEATED: (100, 110, 100 * UNIT)}
+    assert event.open == set()
+    assert event.shares.tolist() == [sum(range(101, 111))]
+    margin = LIMITS.margin(REPEATED, 100 * UNIT, 0)
+    assert event.margins == {REPEATED: pytest.approx(margin, abs=1e-6)}
+    assert notices[0].event.margins == {
+        REPEATED: pytest.approx(LIMITS.margin(REPEATED, 30 * UNIT, 0), abs=1e-6)
+    }
+    learned = tracker.state()["learned"]
+    assert learned[:, REPEATED].tolist() == [1, LIMIT - 2 * UNIT]
+    assert not np.delete(learned, REPEATED, axis=1).any()
+
+
+def test_a_line_that_no_longer_rises_is_over_after_a_while() -> None:
+    nats = steps(300, (REPEATED, 100, 110, 10), (REPEATED, 110, 300, 0))
+    notices, ratios = taken(Tracker(ALIKE, 1, RATE), nats)
+    assert told(notices)[-1] == ("resolve", 109 + REST, (100, 110))
+    assert ratios[109 + REST] == pytest.approx(100 * UNIT / LIMIT)
+    assert ratios[110 + REST] == 0
+
+
+def test_an_excursion_below_the_limit_teaches_but_alarms_not() -> None:
+    tracker = Tracker(ALIKE, 1, RATE)
+    notices, ratios = taken(tracker, steps(60, (REPEATED, 10, 12, 10)))
+    assert notices == []
+    w = [0] * 10 + [10, 20, 17, 14, 11, 8, 5, 2] + [0] * 42
+    np.testing.assert_allclose(ratios, np.array(w) * UNIT / LIMIT)
+    assert tracker.state()["learned"][:, REPEATED].tolist() == [1, 18 * UNIT]
+    still = Tracker(ALIKE, 1, RATE, follow=False)
+    taken(still, steps(60, (REPEATED, 10, 12, 10)))
+    assert not still.state()["learned"].any()
+
+
+@pytest.mark.parametrize("longest", [20, 10])
+def test_a_line_lasts_from_its_first_row_on(longest: int) -> None:
+    tracker = Tracker(ALIKE, 1, RATE, longest=longest)
+    notices, ratios = taken(tracker, steps(200, (REPEATED, 100, 200, 10)))
+    assert len(ratios) == tracker.n_rows == 100 + longest
+    assert ratios[-1] == pytest.approx(10 * longest * UNIT / LIMIT)
+    assert tracker.lasted == [REPEATED]
+    assert told(notices)[-1] == ("resolve", 99 + longest, (100, 100 + longest))
+    assert notices[-1].event.lasting
+    assert not notices[0].event.lasting
+
+
+@pytest.mark.parametrize(("start", "joins"), [(111, True), (139, True), (140, False)])
+def test_a_line_that_begins_within_the_join_belongs_to_the_event(start: int, joins: bool) -> None:
+    """The first event ends at row 110; for 30 rows more, what begins is the same event."""
+    tracker = Tracker(ALIKE, 1, RATE, join=30)
+    rise = (RELATION, start, start + 5, 10)
+    notices, _ = taken(tracker, steps(250, (REPEATED, 100, 110, 10), rise))
+    notices = [one for one in notices if one.what != "update"]
+    kinds = [one.what for one in notices]
+    assert kinds == (["open", "resolve"] if joins else ["open", "resolve"] * 2)
+    first, last = ended(notices)[0], ended(notices)[-1]
+    assert set(first.lines) == ({RELATION, REPEATED} if joins else {REPEATED})
+    assert last.lines[RELATION] == (start, start + 5, 50 * UNIT)
+    assert last.end == start + 5
+    if not joins:
+        assert [one.row for one in notices] == [102, 139, 142, 174]
+        assert last.rows == (140, 145)
+
+
+def test_events_wait_for_lines_that_rose_with_them() -> None:
+    """The other line began in the event and is below its limit when the event would be over."""
+    other = (RELATION, 105, 150, 1)  # above 28 nats at row 133
+    notices, _ = taken(Tracker(ALIKE, 1, RATE), steps(300, (REPEATED, 100, 110, 10), other))
+    (event,) = ended(notices)
+    assert event.lines == {
+        REPEATED: (100, 110, 100 * UNIT), RELATION: (105, 150, 45 * UNIT)
+    }  # fmt: skip
+    assert event.end == 150
+    assert notices[-1].row == 168  # 45 nats less 1.5 a row: more than 28 below after 19 rows
+
+
+def test_of_two_that_cross_at_once_the_latest_raised_it() -> None:
+    rises = (REPEATED, 100, 110, 10), (RELATION, 92, 110, 2.75)
+    notices, _ = taken(Tracker(ALIKE, 1, RATE), steps(200, *rises))
+    assert len(ended(notices)) == 1
+    assert list(notices[-1].event.lines) == [REPEATED, RELATION]
+    assert notices[-1].event.rows[0] == 100
+
+
+def test_an_event_is_told_again_when_its_margin_has_doubled() -> None:
+    """W rises by 1 nat a row: above 28 at row 118, looked at again every 64 rows."""
+    notices, _ = taken(Tracker(ALIKE, 1, RATE), steps(900, (REPEATED, 90, 900, 1)))
+    expected, reported = [("open", 118)], LIMITS.margin(REPEATED, 29 * UNIT, 0)
+    for row in range(2 * REPORT_AGAIN, 900, REPORT_AGAIN):
+        margin = LIMITS.margin(REPEATED, (row - 89) * UNIT, 0)
+        if margin > 2 * reported:
+            expected.append(("update", row))
+            reported = margin
+    assert len(expected) == 4
+    assert [(one.what, one.row) for one in notices] == expected
+
+
+def test_rows_are_counted_from_the_first() -> None:
+    nats = steps(700, (REPEATED, 100, 110, 10), (REPEATED, 300, 600, 1))
+    plain, ratios = taken(Tracker(ALIKE, 1, RATE), nats)
+    tracker = Tracker(ALIKE, 1, RATE, first=1000)
+    later, same = taken(tracker, nats)
+    assert [(what, row - 1000, (a - 1000, b - 1000)) for what, row, (a, b) in told(later)] == (
+        told(plain)
+    )
+    np.testing.assert_array_equal(same, ratios)
+    assert [one.event.shares.tolist() for one in later] == [
+        one.event.shares.tolist() for one in plain
+    ]
+    assert tracker.n_rows == 1700
+
+
+def test_calm_rows_lower_the_limits_at_every_slab() -> None:
+    few = Tails(ALIKE.level, ALIKE.excess, 10 * ONE, ALIKE.shape, 1000)
+    _, ratios = taken(Tracker(few, 1, RATE), steps(3 * SLAB, *(
+        (REPEATED, at, at + 1, 1) for at in (0, SLAB - 1, SLAB + 1, 2 * SLAB, 3 * SLAB - 1)
+    )))  # fmt: skip
+    limits = Limits(few, RATE)
+    for row in (0, SLAB - 1, SLAB + 1, 2 * SLAB, 3 * SLAB - 1):
+        limits.set(row // SLAB * SLAB)
+        assert ratios[row] == UNIT / limits.limit[REPEATED]
+    tracker = Tracker(few, 1, RATE)
+    tracker.skip(2 * SLAB - 5)
+    _, ratios = taken(tracker, steps(10, (REPEATED, 0, 1, 1), (REPEATED, 6, 7, 1)))
+    for row, seen in ((0, SLAB), (6, 2 * SLAB)):
+        limits.set(seen)
+        assert ratios[row] == UNIT / limits.limit[REPEATED]

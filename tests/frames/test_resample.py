@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vace_ad.errors import InputError
+from vace_ad.frames import time as module
 from vace_ad.frames.time import resample
 
 SECOND = 10**9
@@ -54,3 +55,34 @@ def test_a_span_that_makes_too_many_rows() -> None:
         resample(np.zeros((101, 1)), far, SECOND)
     with pytest.raises(InputError, match="longer span"):
         resample(np.zeros((4, 1)), stamps([0, 1, 2, 3e9]), SECOND)
+
+
+def test_how_many_rows_and_cells_are_too_many(monkeypatch) -> None:
+    """Up to a million rows, or 20 times as many as there were, and so many cells."""
+    assert len(resample(np.zeros((4, 1)), stamps([0, 1, 2, 999_999]), SECOND)[0]) == 1_000_000
+    with pytest.raises(InputError, match="1,000,001 rows of 4;"):
+        resample(np.zeros((4, 1)), stamps([0, 1, 2, 1_000_000]), SECOND)
+    monkeypatch.setattr(module, "_FEW_ROWS", 10)
+    assert len(resample(np.zeros((4, 1)), stamps([0, 1, 2, 79]), SECOND)[0]) == 80
+    with pytest.raises(InputError, match="81 rows of 4;"):
+        resample(np.zeros((4, 1)), stamps([0, 1, 2, 80]), SECOND)
+    monkeypatch.setattr(module, "_MOST_CELLS", 8)
+    assert resample(np.zeros((4, 2)), stamps([0, 1, 2, 3]), SECOND)[0].shape == (4, 2)
+    with pytest.raises(InputError, match="5 rows of 4;"):
+        resample(np.zeros((4, 2)), stamps([0, 1, 2, 4]), SECOND)
+
+
+def test_rows_of_one_time_have_no_step_to_keep() -> None:
+    means, time = resample(np.array([[1.0], [3.0]]), stamps([7, 7]), 5 * SECOND)
+    assert means.tolist() == [[2.0]]
+    assert time.astype(np.int64).tolist() == [5 * SECOND]
+
+
+@pytest.mark.parametrize(("every", "fits"), [(3.0, True), (2.9, False)])
+def test_a_span_is_at_least_three_quarters_of_a_step(every: float, fits: bool) -> None:
+    time, values = stamps([0, 4, 8, 8, 8, 8, 12]), np.zeros((7, 1))
+    if fits:
+        assert len(resample(values, time, int(every * SECOND))[0]) == 5
+        return
+    with pytest.raises(InputError, match="would invent rows: the table's step is 4 s"):
+        resample(values, time, int(every * SECOND))

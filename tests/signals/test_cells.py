@@ -5,10 +5,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from naive_alarms import best_shrinkage, cells, correlations, features, shrunk
-from vace_ad.signals.cell_fit import FOLDS, SHRINKAGES, learn
+from naive_alarms import (
+    best_shrinkage,
+    bounded_stream,
+    cells,
+    conditioned,
+    correlations,
+    features,
+    shrunk,
+)
+from vace_ad.signals.cell_fit import FOLDS, SHRINKAGES, _evaluated, learn
 from vace_ad.signals.cells import (
     CONFIRM,
+    FARTHEST,
     HALF_LIVES,
     MOST_INNOVATION,
     WIDE,
@@ -236,3 +245,114 @@ def test_a_spike_leaves_no_trace_and_a_level_that_stays_does() -> None:
 
     assert max(echo(length) for length in range(1, CONFIRM + 1)) < 2.5
     assert echo(CONFIRM + 1) > 4
+
+
+@pytest.mark.parametrize(
+    ("length", "size"), [(1, 1e2), (CONFIRM, 1e9), (CONFIRM + 1, 1e2), (9, 1e9)]
+)
+def test_what_enters_the_past_against_a_loop(model: CellModel, rows, length: int, size) -> None:
+    some = rows[300:380].copy()
+    some[30 : 30 + length, 1] += size
+    some[33, 2] -= size  # where a fault of another channel may go on
+    some[60:62, 1] += size
+    x = model.columns(some)
+    wanted = bounded_stream(x, model, HALF_LIVES, MOST_INNOVATION, CONFIRM, FARTHEST)
+    for cuts in ([], [31, 32, 61]):
+        found = in_chunks(model, some, cuts)
+        d = model.n_channels
+        own = wanted[:, : -2 * d].reshape(len(some), -1, d)
+        np.testing.assert_allclose(found.now, own[:, 0], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(found.past, wanted[:, -2 * d : -d], rtol=1e-6, atol=1e-6)
+        np.testing.assert_allclose(found.share, (own**2).sum(axis=1), rtol=1e-6, atol=1e-6)
+
+
+def test_values_count_up_to_a_thousand_deviations(model: CellModel, rows) -> None:
+    off = np.tile([999.0, 1001.0, -1001.0, 1e9], (2, 1))
+    x = model.columns(model.mean + off * model.scale)
+    np.testing.assert_allclose(x, [[999, 1000, -1000, 1000]] * 2)
+
+
+@pytest.mark.parametrize("bounded", [[True] * 3, [True, False, True]])
+def test_deviations_innovations_and_partners_by_conditioning(bounded: list[bool]) -> None:
+    """Three channels and a column beside them, with one average of the past each."""
+    rng = np.random.default_rng(4)
+    root = rng.normal(size=(8, 8))
+    covariance = root @ root.T + np.eye(8)
+    matrix, now, error, partner = _evaluated(np.linalg.inv(covariance), 4, np.array(bounded))
+    own = [i for i in range(3) if bounded[i]]
+    ahead = conditioned(covariance, own)  # given the past, and what is not bounded now
+    wanted = np.ones(3)
+    wanted[own] = np.sqrt(np.diag(ahead))
+    np.testing.assert_allclose(error, wanted)
+    past = [i for i in range(8) if i not in own]
+    z = rng.normal(size=8)
+    weights = np.linalg.solve(covariance[np.ix_(past, past)], covariance[np.ix_(past, own)])
+    innovation = np.zeros(3)
+    innovation[own] = (z[own] - z[past] @ weights) / wanted[own]
+    np.testing.assert_allclose((z @ matrix)[-3:], innovation)
+    for i in range(3):
+        mine = [i, 4 + i]
+        others = [k for k in range(8) if k not in mine]
+        given = covariance[np.ix_([i], [i])] - covariance[np.ix_([i], others)] @ np.linalg.solve(
+            covariance[np.ix_(others, others)], covariance[np.ix_(others, [i])]
+        )
+        assert now[i] == pytest.approx(np.sqrt(given[0, 0]))
+        partial = [0.0] * 3
+        for k in {0, 1, 2} - {i}:
+            pair = conditioned(covariance, [i, k])
+            partial[k] = abs(pair[0, 1]) / np.sqrt(pair[0, 0] * pair[1, 1])
+        assert partner[i] == int(np.argmax(partial))
+
+
+def test_deviations_are_those_of_training_residuals() -> None:
+    rows = plant(3000, 3, seed=5)
+    rows[:, 2] = 8.0
+    model = learn([rows]).model
+    np.testing.assert_allclose(model.mean, rows.mean(axis=0))
+    np.testing.assert_allclose(model.scale, [*rows[:, :2].std(axis=0), 1.0])
+    assert model.varies.tolist() == [True, True, False]
+    assert model.partner.tolist() == [1, 0, 2]  # a constant channel goes with none
+    found = model.begin().add(rows)
+    np.testing.assert_allclose(found.now[:, :2].std(axis=0), 1, atol=0.05)
+    innovations = found.past[:, :2].std(axis=0)
+    np.testing.assert_allclose(innovations, 1, atol=0.05)
+
+
+@pytest.mark.parametrize(("deviation", "varies"), [(0.99e-9, False), (1.01e-9, True)])
+def test_a_channel_varies_by_more_than_a_billionth_of_its_size(
+    deviation: float, varies: bool
+) -> None:
+    """Of its mean, and a thousandth of its largest value: 1.001 of a level of one."""
+    rows = plant(300, 2)
+    rows[:, 1] = 1 + 1.001 * deviation * np.tile([1.0, -1.0], 150)
+    found = learn([rows]).model.varies[1]
+    assert found == varies
+
+
+def test_arrays_have_the_layout_and_are_restored(model: CellModel, rows: np.ndarray) -> None:
+    arrays, layout = model.arrays(), CellModel.layout(4)
+    assert set(arrays) == set(layout)
+    kinds = {"BOOL": np.bool_, "I64": np.int64, "F64": np.float64}
+    for name, (kind, shape) in layout.items():
+        assert arrays[name].dtype == kinds[kind], name
+        for size, expected in zip(arrays[name].shape, shape, strict=True):
+            assert expected in (None, size), name
+    again = CellModel.restored(arrays).begin().add(rows)
+    np.testing.assert_array_equal(again.now, model.begin().add(rows).now)
+    assert CellModel.layout(WIDE)["offset"] == ("F64", (7 * WIDE,))
+    assert CellModel.layout(WIDE + 1)["offset"] == ("F64", (3 * (WIDE + 1),))
+
+
+@pytest.mark.parametrize(
+    ("name", "bad", "words"),
+    [
+        ("matrix", lambda x: x[:-1], "matrix has 19 rows"),
+        ("partner", lambda x: x - 10, "channels that are not there"),
+        ("partner", lambda x: np.r_[4, x[1:]], "channels that are not there"),
+        ("partner", lambda x: np.r_[-1, x[1:]], "channels that are not there"),
+    ],
+)
+def test_damaged_arrays_are_refused(model: CellModel, name: str, bad, words: str) -> None:
+    arrays = model.arrays()
+    with pytest.raises(ValueError, match=words):
+        CellModel.restored(arrays | {name: bad(arrays[name])})

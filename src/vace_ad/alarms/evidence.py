@@ -33,7 +33,7 @@ Nats = NDArray[np.int64]  # in units of 1 / UNIT
 UNIT = 1024
 GRID = np.concatenate([np.arange(0, 6, 0.05), np.geomspace(6, 1e4, 80)])  # distances tabulated
 LEAST_EXCESSES = 5  # beyond the quantile that a Pareto law can be fitted to
-_PRIOR_SHAPE, _PRIOR_WEIGHT, _HEAVIEST = 0.1, 20, 0.9  # of the Pareto law
+_PRIOR_SHAPE, _PRIOR_WEIGHT = 0.1, 20  # of the Pareto law
 
 
 def whole(nats: NDArray[np.floating] | float) -> Nats:
@@ -173,5 +173,5 @@ def _pareto(excesses: Array) -> tuple[float, float]:
     mean, variance = float(excesses.mean()), float(excesses.var()) + 1e-12
     weight = len(excesses) / (len(excesses) + _PRIOR_WEIGHT)
     shape = weight * 0.5 * (1 - mean * mean / variance) + (1 - weight) * _PRIOR_SHAPE
-    shape = min(max(shape, 0.0), _HEAVIEST)
+    shape = max(shape, 0.0)  # below 0.5, as moments give it
     return max(mean * (1 - shape), 1e-9), shape

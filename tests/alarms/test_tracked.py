@@ -1,0 +1,80 @@
+"""An event of two channels: relation 0 1, change 2 3, jump 4 5, stuck 6 7, rows, burst, score."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from vace_ad.alarms.constants import MOST_MARGIN
+from vace_ad.alarms.tracked import Member, Tracked, joined
+
+RELATION, OTHER_RELATION, CHANGE, STUCK, ROWS, SCORE = 0, 1, 3, 6, 8, 10
+
+
+def event(lines: dict[int, Member], alarm: int = 6, running=(90, 10), **more) -> Tracked:
+    return Tracked(alarm, np.array(running), np.array([40, 60]), lines, **more)
+
+
+@pytest.mark.parametrize(
+    ("lines", "alarm", "rows"),
+    [
+        ({ROWS: Member(5, 9, 100)}, 6, (5, 9)),
+        ({ROWS: Member(5, 9, 100)}, 8, (5, 9)),
+        ({ROWS: Member(5, 9, 100)}, 9, (5, 10)),  # as far as its alarm at least
+        ({ROWS: Member(5, 9, 100), CHANGE: Member(2, 20, 99)}, 6, (5, 9)),  # the highest
+        ({ROWS: Member(5, 9, 100), CHANGE: Member(2, 20, 101)}, 6, (5, 20)),
+        ({SCORE: Member(3, 50, 999), ROWS: Member(5, 9, 1)}, 6, (3, 9)),  # others tell its end
+        ({SCORE: Member(3, 50, 999)}, 6, (3, 50)),
+        ({ROWS: Member(5, 9, 100), STUCK: Member(5, 30, 1), 7: Member(5, 25, 1)}, 6, (5, 30)),
+    ],
+)
+def test_rows_go_from_what_raised_it_to_its_highest_line(lines, alarm, rows) -> None:
+    assert event(lines, alarm).rows == rows
+
+
+def test_it_was_last_seen_in_what_its_main_channels_should_be_by_others() -> None:
+    lines = {SCORE: Member(0, 80, 9), CHANGE: Member(0, 60, 9), OTHER_RELATION: Member(0, 40, 9),
+             RELATION: Member(0, 30, 9)}  # fmt: skip
+    assert event(lines, running=(90, 10)).last_seen == 40
+    assert event(lines, running=(91, 9)).last_seen == 30  # the other has less than a tenth
+    assert event(lines | {STUCK: Member(0, 35, 1)}, running=(91, 9)).last_seen == 35
+    assert event({line: lines[line] for line in (SCORE, CHANGE)}).last_seen == 60
+    assert event({SCORE: lines[SCORE]}, end=77).last_seen == 77
+
+
+def test_suspicion_is_the_share_times_the_largest_margin_of_the_channel_plus_one() -> None:
+    margins = {RELATION: 0.5, 2: 1.5, 4: -2.0, OTHER_RELATION: MOST_MARGIN + 5, ROWS: 9.0}
+    found = event({RELATION: Member(0, 1, 1)}, margins=margins)
+    assert found.suspicion().tolist() == [40 * 2.5, 60 * (1 + MOST_MARGIN)]
+    assert replace(found, margins={4: -2.0}).suspicion().tolist() == [40.0, 60.0]
+    assert (found.margin, found.strongest) == (9.0, ROWS)
+
+
+def test_a_line_that_rises_again_spans_both_rises() -> None:
+    assert joined(Member(5, 9, 100), Member(7, 8, 200)) == Member(5, 9, 200)
+    assert joined(Member(7, 8, 200), Member(5, 9, 100)) == Member(5, 9, 200)
+
+
+def test_an_event_is_restored_from_plain_values() -> None:
+    one = event({ROWS: Member(5, 9, 100), CHANGE: Member(2, 20, 99)}, open={CHANGE}, end=20,
+                reported=1.5, resting=True, lasting=True, over={ROWS: 0.25})  # fmt: skip
+    again = Tracked.restored(json.loads(json.dumps(one.plain())))
+    for name, value in vars(one).items():
+        if isinstance(value, np.ndarray):
+            assert getattr(again, name).dtype == np.int64
+            assert getattr(again, name).tolist() == value.tolist()
+        else:
+            assert getattr(again, name) == value
+            assert type(getattr(again, name)) is type(value)
+    for name in ("resting", "lasting"):
+        other = replace(one, **{name: False})
+        assert not getattr(Tracked.restored(other.plain()), name)
+
+
+def test_an_event_that_opens_has_not_been_reported_and_neither_rests_nor_lasts() -> None:
+    one = Tracked(6, np.zeros(2, np.int64), np.zeros(2, np.int64))
+    assert (one.end, one.reported, one.resting, one.lasting) == (0, 0.0, False, False)
+    assert (one.lines, one.open, one.over, one.margins) == ({}, set(), {}, {})
