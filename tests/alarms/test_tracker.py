@@ -209,6 +209,16 @@ def test_skipped_rows_end_events_and_are_counted(tails: Tails) -> None:
     assert max(ratios[:3]) < 1  # nothing reaches across
 
 
+def test_an_event_right_after_skipped_rows_begins_after_them(tails: Tails) -> None:
+    """Also where the first row after them comes alone, with evidence."""
+    nats = planted(("relation", 1, 500, 560, 4.0))
+    tracker = Tracker(tails, D, RATE)
+    run(tracker, nats[:400])
+    tracker.skip(100)
+    notices, _ = run(tracker, nats[500:700], size=1)
+    assert [event.rows[0] for event in ended(notices)] == [500]
+
+
 def test_the_end_of_a_stream_ends_events(tails: Tails) -> None:
     tracker = Tracker(tails, D, RATE)
     notices, _ = run(tracker, planted(FAULT)[:730])

@@ -309,6 +309,7 @@ class Tracker:
             some = min(SLAB - self._seen % SLAB, left)
             self.n_rows += some
             left -= some
+        self._start[:] = self.n_rows  # the next row may begin an excursion
         return notices
 
     # ------------------------------------------------------------------- state
