@@ -36,6 +36,7 @@ def ray() -> Iterator[Any]:
         patch.setenv("PYTHONPATH", os.pathsep.join(paths))
         patch.setenv("OMP_NUM_THREADS", "1")
         found.init(
+            address="local",  # not one that another test has started
             num_cpus=2,
             object_store_memory=100_000_000,
             include_dashboard=False,

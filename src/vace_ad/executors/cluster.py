@@ -31,7 +31,7 @@ def run_ray(
 ) -> Iterator[tuple[T, R]]:
     """Yield each task with its results, in the order in which they end.
 
-    Without an address a Ray instance on this machine is started and stopped again.
+    Without an address and a cluster that Ray finds by itself, one on this machine is started.
     """
     with needs("ray", "ray", "the engine ray"):
         import ray
