@@ -69,7 +69,8 @@ def test_blame() -> None:
     for said, cells in rows.items():
         line = measured[said.split(",")[0]]
         events = int(line["events"])  # the file has three digits: round the hits, not them
-        hits = [round(float(line[f"ours_{n}"]) * events) for n in (1, 3, 5)]
+        shares = [line[name] for name in ("ours_1", "ours_3", "ours_5", "plain_1")]
+        hits = [round(float(share) * events) for share in shares]
         assert cells == [f"{hit / events:.2f}" for hit in hits], said
 
 
