@@ -184,7 +184,9 @@ class Changed(MetaPathFinder, Loader):
     def install(self) -> None:
         """Have everything of this repository imported anew, this module from its tree."""
         for name, module in list(sys.modules.items()):
-            if str(ROOT) in (getattr(module, "__file__", None) or "") and name != "__main__":
+            file = getattr(module, "__file__", None) or ""
+            ours = str(ROOT) in file and "site-packages" not in file  # .venv lies in it too
+            if ours and name != "__main__":
                 del sys.modules[name]
         sys.meta_path.insert(0, self)
 
