@@ -223,7 +223,9 @@ def test_the_end_of_a_stream_ends_events(tails: Tails) -> None:
     tracker = Tracker(tails, D, RATE)
     notices, _ = run(tracker, planted(FAULT)[:730])
     assert ended(notices) == []
-    (event,) = ended(tracker.finish())
+    last = tracker.finish()
+    assert [notice.row for notice in last] == [729]
+    (event,) = ended(last)
     assert abs(event.rows[1] - 730) <= 6
     assert tracker.finish() == []
 
