@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from vace_ad import VACE
+from vace_ad.alarms.budget import Budget
 from vace_ad.errors import InputError
 from vace_ad.metrics import operating
 from vace_ad.metrics.backtest import blame, operate, positioned, read_causes
@@ -36,9 +37,9 @@ def test_counts_events_and_live_alarms_at_the_budget(plant):
     assert found.delays[0] < 24
 
 
-def live(detector, rows):
+def live(detector, rows, budget=BUDGET):
     """What a live stream says, fed two rows at a time."""
-    stream = detector.stream(budget=BUDGET)
+    stream = detector.stream(budget=budget)
     return [
         change for a in range(0, len(rows), 2) for change in stream.add(rows[a : a + 2]).changes
     ]
@@ -51,6 +52,16 @@ def test_an_alarm_knows_no_later_row(plant):
     changed[first + 1 :] = rows[0]
     for table in (changed, rows[: first + 1]):
         assert detector.detect(table, budget=BUDGET).anomalies[0].alarm == first
+
+
+def test_a_threshold_is_met_live_by_provisional_scores(plant):
+    detector, rows, labels = plant
+    budget = Budget(0.01, "share")
+    found = operate(detector, rows, labels, budget)
+    ranges = [(event.start, event.end) for event in detector.detect(rows, budget=budget).anomalies]
+    opened = [c.event.alarm for c in live(detector, rows, budget) if c.what == "open"]
+    assert found == operating(labels, ranges, rate=None, opened=opened)
+    assert found.delays
 
 
 def test_blame_by_name_and_by_position(plant):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -10,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 from numpy.typing import ArrayLike
 
 from vace_ad.alarms.budget import DEFAULT_ROWS, Budget
-from vace_ad.errors import ConfigError, InputError
+from vace_ad.errors import ConfigError, InputError, VaceWarning
 from vace_ad.metrics.operating import PLACES, Hits, Operating, blame_hits, operating
 
 
@@ -56,18 +57,26 @@ def operate(
         labels,
         [(event.start, event.end) for event in found.anomalies],
         rate=rate,
-        opened=[event.alarm for event in found.anomalies] if _is_live(detector, chosen) else None,
+        opened=_opened(detector, rows, found, chosen),
         blamed=blame(detector, rows, causes, first),
     )
 
 
-def _is_live(detector: Alarms, budget: Budget) -> bool:
-    """Whether rows up to an alarm alone raise it: not where scores need the whole series."""
+def _opened(detector: Alarms, rows: Any, found: Any, budget: Budget) -> list[int] | None:
+    """The rows at which a live stream opens an alarm: from the rows up to it alone.
+
+    None for a detector whose scores need the whole series: it has no live stream.
+    """
     try:
-        detector.stream(budget=budget)
+        stream = detector.stream(budget=budget)
     except ConfigError:
-        return False
-    return True
+        return None
+    if budget.per == "rows":  # events of a table are those of a live stream
+        return [event.alarm for event in found.anomalies]
+    with warnings.catch_warnings():  # a threshold is met live by provisional scores
+        warnings.simplefilter("ignore", VaceWarning)  # said by `detect` already
+        changes = (*stream.add(rows).changes, *stream.finish().changes)
+    return [int(change.event.alarm) for change in changes if change.what == "open"]
 
 
 def blame(
