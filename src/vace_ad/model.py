@@ -101,7 +101,7 @@ class Model(LearnedAlone):
         training, signals, held = learned.training, learned.signals, learned.held
         used, config = [part.rows for part in learned.parts], training.config
         same = kept is None and len(used) == len(parts)
-        alarm = AlarmModel.fit(used, learned.held_now, mine, cells if same else None)
+        alarm = AlarmModel.fit(used, held, mine, cells if same else None)
         watch.stamp("calibration")
         facts = {
             "rows": n_rows,
@@ -144,8 +144,7 @@ class Model(LearnedAlone):
         before = int(self.facts.get("rows_used", self.facts["rows"]))
         update = Update(parts, named, before, self.scored, config, progress)
         fitted = [signal.updated(update) for signal in self.signals]
-        held = held_out(fitted, self.scored, parts, config)
-        final, now = [each[0] for each in held], [each[1] for each in held]
+        final = held_out(fitted, self.scored, parts, config)
         watch.stamp("update")
         facts = {
             **self.facts,
@@ -161,7 +160,7 @@ class Model(LearnedAlone):
             drift_range=self.drift_range.merged(
                 DriftRange.fit([*all_parts, *all_named]), update.weight
             ),
-            alarm=updated_alarms(self.alarm, [*all_parts, *all_named], now),
+            alarm=updated_alarms(self.alarm, [*all_parts, *all_named]),
             conditions=self.conditions.merged([*all_parts, *all_named]),
             facts=facts,
         )

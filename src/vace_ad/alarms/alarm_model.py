@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.constants import MOST_STUCK_NATS, WARM_UP
+from vace_ad.alarms.constants import MOST_NATS, OUTDATED_POWER, SCORE_PRICE, WARM_UP
 from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, whole
 from vace_ad.alarms.scan import N_CHANNEL_KINDS, N_ROW_KINDS, Tails, outlying
 from vace_ad.signals.baseline_model import within
@@ -35,8 +35,7 @@ class AlarmModel:
     cells: CellModel
     surprise: Surprise  # of `now` and `past` of each channel
     row_surprise: Surprise  # of whole rows, one column
-    score_scale: Array  # (2,), center and deviation of the root of the score
-    score_surprise: Surprise  # of the score, one column
+    score_level: Array  # (1,), median score of training rows; NaN where there is no score
     stuck: Nats  # (n_channels,), of a value that is repeated
     tails: Tails
     watched: NDArray[np.bool_]  # (n_channels,), those that vary and are no context
@@ -45,15 +44,15 @@ class AlarmModel:
     def fit(
         cls,
         parts: Sequence[Array],
-        scores: Sequence[Array] = (),
+        scores: Array | None = None,
         watched: NDArray[np.bool_] | None = None,
         learned: Learned | None = None,
     ) -> Self:
         """Learn from complete training stretches.
 
-        `scores` (n_rows,) of each are provisional ones, by signals that did not learn from the
-        rows; without them the score raises no alarm. Channels that are not `watched` never alarm.
-        `learned` are the cells, where `outlying` has learned them from the same rows.
+        `scores` (n,) of training rows are by signals that did not learn from them; without them the
+        score raises no alarm. Channels that are not `watched` never alarm. `learned` are the cells,
+        where `outlying` has learned them from the same rows.
         """
         model, lines, idle = cls._evidence(parts, scores, watched, learned)
         return replace(model, tails=Tails.fit(lines, idle, model.n_channels))
@@ -76,14 +75,14 @@ class AlarmModel:
         if bounded:
             parts = [median + within(part - median, most) for part in parts]
         learned = learn(parts, ~watched)
-        model, lines, idle = cls._evidence(parts, (), watched, learned)
+        model, lines, idle = cls._evidence(parts, None, watched, learned)
         return outlying(lines, idle, model.n_channels), None if bounded else learned
 
     @classmethod
     def _evidence(
         cls,
         parts: Sequence[Array],
-        scores: Sequence[Array],
+        scores: Array | None,
         watched: NDArray[np.bool_] | None,
         learned: Learned | None,
     ) -> tuple[Self, list[Nats], NDArray[np.bool_]]:
@@ -91,27 +90,24 @@ class AlarmModel:
         cells, held_out = learned or learn(parts, None if watched is None else ~watched)
         watched = cells.varies if watched is None else cells.varies & watched
         d = cells.n_channels
-        scale = _score_scale(np.concatenate([*scores, np.empty(0)]))
-        every = np.concatenate(scores) if scores else np.full(sum(map(len, parts)), np.nan)
+        known = np.empty(0) if scores is None else scores[np.isfinite(scores)]
+        level = np.array([np.median(known) if len(known) else np.nan])
         edges = np.cumsum([len(part.now) for part in held_out])[:-1]
-        judged = [
-            recent_deviations(Baseline(2 * d + 1), part, score_residuals(some, scale))[0]
-            for part, some in zip(held_out, np.split(every, edges), strict=True)
-        ]
-        surprise = Surprise.fit([part[:, :-1] for part in judged])
-        score_surprise = Surprise.fit([part[:, -1:] for part in judged])
-        nats = [surprise.of(part[:, :-1]) for part in judged]
+        followed = [followed_by_baseline(part) for part in held_out]
+        judged = [Baseline(2 * d + 1).add(each)[:, :-1] for each in followed]
+        surprise = Surprise.fit(judged)
+        nats = [surprise.of(part) for part in judged]
         rows = [row_distance(part, watched) for part in nats]
         row_surprise = Surprise.fit(rows)
         repeated = [part[1:] == part[:-1] for part in parts]
         n = sum(map(len, repeated))
         share = np.add.reduce([part.sum(axis=0) for part in repeated]) / max(n, 1)
-        stuck = whole(np.minimum(-np.log(np.clip(share, 1 / (n + 2), 1.0)), MOST_STUCK_NATS))
+        stuck = whole(np.minimum(-np.log(np.clip(share, 1 / (n + 2), 1.0)), MOST_NATS))
         stuck = stuck * watched
         same = np.split(np.concatenate([repeats(part, None) for part in parts]), edges)
         lines = [
-            line_evidence(part, row_surprise.of(row), stuck * still, score_surprise.of(one[:, -1:]))
-            for part, row, still, one in zip(nats, rows, same, judged, strict=True)
+            line_evidence(part, row_surprise.of(row), stuck * still, np.zeros_like(part[:, :1]))
+            for part, row, still in zip(nats, rows, same, strict=True)
         ]
         young = np.concatenate([np.arange(len(part)) < WARM_UP for part in parts])
         for part, first in zip(lines, np.split(young, edges), strict=True):
@@ -119,10 +115,10 @@ class AlarmModel:
         idle = np.concatenate(
             [np.tile(~watched, N_CHANNEL_KINDS), np.full(N_ROW_KINDS, not watched.any())]
         )
-        idle[-1] = not np.isfinite(every).any()
+        idle[-1] |= not len(known)
         zeros = np.zeros(len(idle))
         none = Tails(zeros.astype(np.int64), zeros, zeros, zeros, 0)
-        model = cls(cells, surprise, row_surprise, scale, score_surprise, stuck, none, watched)
+        model = cls(cells, surprise, row_surprise, level, stuck, none, watched)
         return model, lines, idle
 
     @property
@@ -136,8 +132,7 @@ class AlarmModel:
             **prefixed("cells", self.cells.arrays()),
             "surprise": self.surprise.table,
             "row_surprise": self.row_surprise.table,
-            "score_scale": self.score_scale,
-            "score_surprise": self.score_surprise.table,
+            "score_level": self.score_level,
             "stuck": self.stuck,
             **prefixed("tails", self.tails.arrays()),
             "watched": self.watched,
@@ -152,8 +147,7 @@ class AlarmModel:
             "watched": ("BOOL", (d,)),
             "surprise": ("I64", (len(GRID), 2 * d)),
             "row_surprise": ("I64", (len(GRID), 1)),
-            "score_scale": ("F64", (2,)),
-            "score_surprise": ("I64", (len(GRID), 1)),
+            "score_level": ("F64", (1,)),
             "stuck": ("I64", (d,)),
             "tails.level": ("I64", (n_lines,)),
             **dict.fromkeys(("tails.excess", "tails.count", "tails.shape"), ("F64", (n_lines,))),
@@ -163,12 +157,13 @@ class AlarmModel:
     @classmethod
     def restored(cls, arrays: Mapping[str, NDArray[Any]]) -> Self:
         """The reverse of `arrays`."""
+        if (arrays["score_level"] < 0).any():
+            raise ValueError("its level of the score is negative")
         return cls(
             CellModel.restored(under("cells", arrays)),
             Surprise(arrays["surprise"]),
             Surprise(arrays["row_surprise"]),
-            arrays["score_scale"],
-            Surprise(arrays["score_surprise"]),
+            arrays["score_level"],
             arrays["stuck"],
             Tails.restored(under("tails", arrays)),
             arrays["watched"],
@@ -183,12 +178,18 @@ class AlarmModel:
     ) -> tuple[Nats, Nats, Expected]:
         """Nats (n, 2 · n_channels) of cells and (n, 1) of scores against a baseline.
 
-        And what was to be expected by it.
+        And what was to be expected by it. A score counts by how many times its recent level it is.
+        Where that level is as far above the training's, the model is out of date: its cells count
+        for less.
         """
-        judged, mean, spread = recent_deviations(
-            baseline, residuals, score_residuals(scores, self.score_scale)
-        )
-        nats, score = self.surprise.of(judged[:, :-1]), self.score_surprise.of(judged[:, -1:])
+        followed = followed_by_baseline(residuals, scores)
+        mean, spread = baseline.follow(followed)
+        known = followed[:, -1:] > 0
+        times = np.log(np.where(known, np.expm1(followed[:, -1:]), 1.0)) - mean[:, -1:]
+        score = whole(within(np.where(known, times, 0.0), MOST_NATS))
+        outdated = np.exp(mean[:, -1:] - SCORE_PRICE) / (1 + self.score_level)
+        cells = self.surprise.of(((followed - mean) / spread)[:, :-1])
+        nats = np.asarray(cells / np.fmax(outdated, 1.0) ** OUTDATED_POWER, np.int64)
         d, unit = self.n_channels, self.cells.spread * self.cells.scale
         expected = rows - (residuals.now - mean[:, :d]) * unit
         reach = WIDTH * spread[:, :d] * unit
@@ -218,35 +219,14 @@ class Expected(NamedTuple):
     upper: Array
 
 
-def recent_deviations(
-    baseline: Baseline, residuals: Residuals, scores: Array
-) -> tuple[Array, Array, Array]:
-    """`now`, `past` and scores in recent deviations, and the baseline's mean and spread.
+def followed_by_baseline(residuals: Residuals, scores: Array | None = None) -> Array:
+    """What has a recent mean and spread, (n, 2 · n_channels + 1).
 
-    (n, 2 · n_channels + 1) each. A score below its recent mean is nothing to speak of.
+    `now`, `past` and the log of 1 plus the score; a row without a score counts as 0.
     """
-    all_of_them = np.concatenate([residuals.now, residuals.past, scores], axis=1)
-    mean, spread = baseline.follow(all_of_them)
-    found = (all_of_them - mean) / spread
-    found[:, -1] = np.maximum(found[:, -1], 0.0)
-    return found, mean, spread
-
-
-def _score_scale(scores: Array) -> Array:
-    """Center and deviation of the root of held-out scores; outliers count little."""
-    roots = np.sqrt(np.maximum(scores[np.isfinite(scores)], 0.0))
-    if not len(roots):
-        return np.array([0.0, 1.0])
-    center, high = np.quantile(roots, (0.5, 0.99))
-    spread = within(roots - center, high - center).std() if high > center else 0.0
-    return np.array([center, max(float(spread), 1e-9)])
-
-
-def score_residuals(scores: Array, scale: Array) -> Array:
-    """Scores (n,) as residuals (n, 1): their roots in deviations; 0 where there is none."""
-    known = np.isfinite(scores)
-    roots = np.sqrt(np.maximum(np.where(known, scores, 0.0), 0.0))
-    return np.where(known, (roots - scale[0]) / scale[1], 0.0)[:, None]
+    scores = np.zeros(len(residuals.now)) if scores is None else scores
+    logs = np.log1p(np.maximum(np.where(np.isfinite(scores), scores, 0.0), 0.0))
+    return np.concatenate([residuals.now, residuals.past, logs[:, None]], axis=1)
 
 
 def row_distance(nats: Nats, varies: NDArray[np.bool_]) -> Array:

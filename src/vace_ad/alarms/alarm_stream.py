@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 from vace_ad.alarms.alarm_model import (
     AlarmModel,
     Expected,
+    followed_by_baseline,
     line_evidence,
-    recent_deviations,
     repeats,
     row_distance,
-    score_residuals,
 )
 from vace_ad.alarms.constants import WARM_UP
 from vace_ad.alarms.events import Event
@@ -89,10 +88,11 @@ class AlarmStream:
         self.accepted = np.zeros(model.n_channels, bool)  # channels of accepted patterns
         self.tracker = Tracker(model.tails, model.n_channels, *self._how)
 
-    def lines_of(self, rows: Array, scores: Array) -> Nats:
-        """The evidence of all lines of one stretch, as a stream gives it."""
+    def lines_of(self, rows: Array) -> Nats:
+        """The evidence of all lines of one stretch without scores, as a stream gives it."""
         self._cells.cut()
-        nats, whole_row, score, _ = self._nats(rows, self._cells.add(rows), scores)
+        none = np.full(len(rows), np.nan)
+        nats, whole_row, score, _ = self._nats(rows, self._cells.add(rows), none)
         for each in (nats, whole_row, score):
             each[:WARM_UP] = 0
         return line_evidence(nats, whole_row, self.model.stuck * repeats(rows, None), score)
@@ -179,8 +179,7 @@ class AlarmStream:
     def _adopt(self, before: Baseline, residuals: Residuals, scores: Array) -> None:
         """What lasted becomes the new baseline, as of the last of these rows."""
         self._baseline = before
-        off = score_residuals(scores, self.model.score_scale)
-        recent_deviations(self._baseline, residuals, off)
+        self._baseline.follow(followed_by_baseline(residuals, scores))
         d = self.model.n_channels
         columns: set[int] = set()
         for line in self.tracker.lasted:
@@ -227,14 +226,9 @@ class AlarmStream:
         self._young = int(state["young"][0])
 
 
-def updated(model: AlarmModel, parts: Sequence[Array], scores: Sequence[Array] = ()) -> AlarmModel:
-    """A model with limits that have seen new normal rows too; the cells stay.
-
-    `scores` as in `AlarmModel.fit`, of the first of the parts.
-    """
+def updated(model: AlarmModel, parts: Sequence[Array]) -> AlarmModel:
+    """A model with limits that have seen new normal rows too; the cells stay."""
     stream = AlarmStream(model, 1e-9)
-    every = [*scores, *(np.full(len(part), np.nan) for part in parts[len(scores) :])]
-    each = zip(parts, every, strict=True)
-    lines = [stream.lines_of(part, some) for part, some in each if len(part)]
+    lines = [stream.lines_of(part) for part in parts if len(part)]
     tails = model.tails
     return replace(model, tails=tails.updated(lines, model.n_channels)) if lines else model

@@ -1,31 +1,32 @@
 """Every number that shapes an alarm, in one place.
 
-Chosen on simulated plants (seeds 0 to 15 and 200 to 223) and on a part of the real series at hand.
+Chosen on simulated plants (seeds 0 to 15 and 200 to 223) and on the real series at hand.
 `benchmarks/alarm_constants.py` tells what a family is worth whose rows had no say in the choice.
 """
 
 # Recent baseline: a residual is judged against its own recent mean and spread.
 BASELINE_HALF_LIFE = 500  # rows
-BASELINE_PRIOR = 32  # rows that the training's mean and spread count as when a stream begins
 BASELINE_CLIP = 3.0  # deviations by which one row can pull it at most
 BASELINE_BLOCK = 16  # rows that share a baseline
-WARM_UP = 64  # rows after a start or a cut that only fill the averages
+WARM_UP = 64  # rows after a start or a cut that only fill the averages; the training weighs as much
 
 # Evidence: nats, −log of the share of held-out rows that are as far off.
 TAIL_SHARE = 0.02  # of held-out rows from which a generalised Pareto law takes over
-MOST_NATS = 20.0  # of one cell
-MOST_STUCK_NATS = 5.0  # of one repeated value
+MOST_NATS = 20.0  # of one cell, one repeated value, one score
+OUTDATED_POWER = 8.0  # of the recent score over 1.4 times training's: divides the nats of cells
 
 # Scan: W = max(0, W + nats − price).
 LOW_PRICE = 1.5  # finds what is weak and long
 HIGH_PRICE = 6.0  # finds what is strong and short
 MIDDLE_PRICE = 3.0  # of whole rows and of stuck values
+SCORE_PRICE = 0.34  # of the score: log of 1.4 times its recent level
 
 # Limits: the tail of excursions on held-out rows.
 PEAKS = 15  # highest excursions of a line that its tail is fitted to
 PRIOR_PEAKS = 10  # weight of the mean tail of all lines
 PRIOR_SHAPE = 0.3  # of a heavy tail, as likely as so many peaks before any is seen
-BUDGET_SHARES = 2  # of the budget: one for channels, one for whole rows
+BUDGET_SHARES = 2  # the budget over that for channels, as much for whole rows and for the score
+SCORE_RATE = 8e-4  # a row, of excursions of the score above 1; above h, 1/h as many
 
 # Training rows that are left out: excursions that one in so many clean series would show.
 CLEAN_SERIES = 1_000

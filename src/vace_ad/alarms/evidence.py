@@ -20,7 +20,6 @@ from vace_ad.alarms.constants import (
     BASELINE_BLOCK,
     BASELINE_CLIP,
     BASELINE_HALF_LIFE,
-    BASELINE_PRIOR,
     MOST_NATS,
     TAIL_SHARE,
     WARM_UP,
@@ -82,7 +81,7 @@ class Baseline:
     def _move(self) -> None:
         self._n_blocks += 1
         young = self._n_blocks * BASELINE_BLOCK <= WARM_UP
-        weight = 1 / (BASELINE_PRIOR / BASELINE_BLOCK + self._n_blocks) if young else self._weight
+        weight = 1 / (WARM_UP / BASELINE_BLOCK + self._n_blocks) if young else self._weight
         most = BASELINE_CLIP * self.spread
         steps = within(self._block - self.mean, most)
         self.mean = self.mean + weight * (np.add.reduce(steps) / BASELINE_BLOCK)

@@ -6,6 +6,9 @@ W was highest. How high excursions rise on held-out rows, extrapolated by a gene
 whose shape all lines of a kind share, tells how high W must be for the budget, spread over all
 lines.
 Limits follow the stream: each line learns from its own excursions.
+
+The score has a law of its own, since held-out scores of short trainings say little: above h nats
+over its recent level there are `SCORE_RATE` / h excursions a row, on real series of many kinds.
 """
 
 from __future__ import annotations
@@ -27,6 +30,8 @@ from vace_ad.alarms.constants import (
     PEAKS,
     PRIOR_PEAKS,
     PRIOR_SHAPE,
+    SCORE_PRICE,
+    SCORE_RATE,
     SET_ASIDE,
 )
 from vace_ad.alarms.evidence import UNIT, Nats, whole
@@ -45,7 +50,8 @@ WORDS = {
     "score": "the anomaly score is above its recent baseline",
 }
 _PRICES = (LOW_PRICE, LOW_PRICE, HIGH_PRICE, MIDDLE_PRICE)  # of the kinds of a channel
-_ROW_PRICES = (MIDDLE_PRICE, HIGH_PRICE, MIDDLE_PRICE)  # of those of whole rows
+_ROW_PRICES = (MIDDLE_PRICE, HIGH_PRICE, SCORE_PRICE)  # of those of whole rows
+_ROW_SHARERS = (2, 2, 1)  # lines that share a part of the budget with each of them
 N_CHANNEL_KINDS, N_ROW_KINDS = len(_PRICES), len(_ROW_PRICES)
 MOST_PEAKS = 4 * (PEAKS + 1)  # of a line that are kept of a stretch of held-out rows
 SHAPES = np.geomspace(0.03, 1.0, 24)  # of the generalised Pareto law, to choose from
@@ -97,9 +103,10 @@ class Tails:
         peaks = [_highest(heights(part, price, before)) for part in held_out if len(part)]
         level, excess, count = _law(np.concatenate(peaks), kinds, idle)
         shape = _shapes(peaks, kinds, idle)[kinds]
-        level = np.where(idle, NEVER, level)
         n_rows = sum(map(len, held_out))
-        return cls(level, excess, np.maximum(count, 1).astype(np.float64), shape, n_rows)
+        number = np.maximum(count, 1).astype(np.float64)
+        level[-1], excess[-1], number[-1], shape[-1] = UNIT, UNIT, SCORE_RATE * n_rows, 1.0
+        return cls(np.where(idle, NEVER, level), excess, number, shape, n_rows)
 
     def updated(self, parts: Sequence[Nats], n_channels: int) -> Self:
         """With excursions of new normal rows, (n, n_lines) each."""
@@ -111,17 +118,19 @@ class Tails:
                 count[line] += len(above)
                 height[line] += above.sum()
         n_rows = self.n_rows + sum(map(len, parts))
-        return replace(self, excess=height / count, count=count, n_rows=n_rows)
+        excess = height / count
+        excess[-1], count[-1] = UNIT, SCORE_RATE * n_rows
+        return replace(self, excess=excess, count=count, n_rows=n_rows)
 
     def needed(self, rate: float) -> Array:
         """Nats at which each line may alarm under a budget of `rate` alarms a row, (n_lines,).
 
-        Channels and whole rows have a share of the budget each. That of the channels is spread over
-        the lines of a kind: kinds look at the same cells. Kinds of whole rows share the other.
+        Channels, whole rows and the score have a share of the budget each. That of the channels is
+        spread over the lines of a kind: kinds look at the same cells.
         """
         kinds = _kinds((len(self.level) - N_ROW_KINDS) // N_CHANNEL_KINDS)
         alive = np.bincount(kinds, self.level < NEVER)
-        alive[N_CHANNEL_KINDS:] = N_ROW_KINDS
+        alive[N_CHANNEL_KINDS:] = _ROW_SHARERS
         shares = BUDGET_SHARES * np.maximum(alive[kinds], 1)
         return np.asarray(np.log(shares / rate))
 
@@ -141,7 +150,7 @@ class Tails:
         """The reverse of `arrays`."""
         level, excess, count, shape = (arrays[n] for n in ("level", "excess", "count", "shape"))
         sound = level.shape == excess.shape == count.shape == shape.shape and bool(
-            (level > 0).all() and (excess > 0).all() and (count >= 1).all() and (shape > 0).all()
+            (level > 0).all() and (excess > 0).all() and (count > 0).all() and (shape > 0).all()
         )
         if not sound or not arrays["n"][0] > 0:
             raise ValueError("its alarm limits are not positive")
@@ -152,7 +161,6 @@ class Limits:
     """The height at which each line alarms; follows the stream."""
 
     def __init__(self, tails: Tails, rate: float, follow: bool = True) -> None:
-        self._follow = follow
         self.needed = tails.needed(rate)
         self._tails = tails
         self._weight = tails.count + PRIOR_PEAKS
@@ -160,13 +168,15 @@ class Limits:
         # Evidence must at least amount to what the budget asks for.
         self.level = np.maximum(tails.level, whole(self.needed) - _bounded(grow))
         self.learned = np.zeros((2, len(self.level)))  # excursions of the stream, their heights
+        self._follows = np.full(len(self.level), follow)
+        self._follows[-1] = False  # the score: its law is that of many series
         self.limit = self.level  # (n_lines,)
         self.set(0)
 
     def _law(self, lines: Any, n_rows: int) -> tuple[Array, Array, Array]:
         """Rate above the level, mean excess and shape of lines, stream included."""
         tails, (count, heights) = self._tails, self.learned[:, lines]
-        rate = (tails.count[lines] + count) / (tails.n_rows + n_rows)
+        rate = (tails.count[lines] + count) / (tails.n_rows + n_rows * self._follows[lines])
         weight = self._weight[lines] + count
         excess = (self._weight[lines] * tails.excess[lines] + heights) / weight
         return rate, excess, tails.shape[lines]
@@ -177,7 +187,7 @@ class Limits:
 
     def learn(self, line: int, top: int, n_rows: int) -> None:
         """Take an excursion that has ended; it counts no higher than the limit."""
-        if top <= self.level[line] or not self._follow:
+        if top <= self.level[line] or not self._follows[line]:
             return
         self.learned[0, line] += 1
         self.learned[1, line] += min(top, int(self.limit[line])) - int(self.level[line])

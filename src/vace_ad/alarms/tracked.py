@@ -54,16 +54,17 @@ class Tracked:
     def rows(self) -> tuple[int, int]:
         """The rows [start, end): from where what raised it began to where its highest line ends.
 
-        A value that is repeated belongs to it for as long as it is. The score looks at many rows,
-        so it does not tell the end where other lines speak.
+        A value that is repeated belongs to it for as long as it is. The score looks back at many
+        rows, so cells may tell an earlier end than it does, but no later one.
         """
         first = next(iter(self.lines.values()))
         kinds = [describe(line, len(self.shares)).kind for line in self.lines]
         members = list(zip(kinds, self.lines.values(), strict=True))
         cells = [member for kind, member in members if kind != "score"] or [first]
         highest = max(cells, key=lambda member: member.top)
+        last = min([highest.end, *(member.end for kind, member in members if kind == "score")])
         stuck = [member.end for kind, member in members if kind == "stuck"]
-        return first.start, max(highest.end, self.alarm + 1, *stuck)
+        return first.start, max(last, self.alarm + 1, *stuck)
 
     @property
     def last_seen(self) -> int:

@@ -135,21 +135,13 @@ def scores_of(
     normal: Normal,
     parts: Sequence[Array],  # complete stretches, (n_rows, n_channels) each
     least: int,
-    live: bool,
 ) -> Array:
-    """Scores of stretches that follow each other as a stream gives them, (2, n).
-
-    First the final ones, then, of a live stream, those of each row at once; NaN otherwise.
-    """
-    together = Together(signals, normal, least, live=live)
+    """Scores of stretches that follow each other as a stream gives them, (n,)."""
+    together = Together(signals, normal, least, live=False)
     found: list[Array] = []
-    now: list[Array] = []
     for part in parts:
-        done, newest = together.extend(part)
-        found += [done, together.cut()]
-        now.append(ordered_sum(newest) if live else np.full(len(part), np.nan))
-    final = ordered_sum(np.concatenate([*found, together.finish()], axis=1))
-    return np.stack([final, np.concatenate(now)])
+        found += [together.extend(part)[0], together.cut()]
+    return ordered_sum(np.concatenate([*found, together.finish()], axis=1))
 
 
 class FitResult(NamedTuple):
@@ -159,7 +151,6 @@ class FitResult(NamedTuple):
     training: Training
     signals: list[Signal]
     held: Array  # (n,)
-    held_now: list[Array]  # (n,) of each part: those that a stream gives at once; NaN: none
 
 
 def learn(
@@ -185,31 +176,30 @@ def learn(
     held = held_out(fitted, training.normal, training.parts, training.config)
     watch.stamp("calibration")
     signals = [found.signal for found in fitted]
-    final, now = [each[0] for each in held], [each[1] for each in held]
-    return FitResult(list(parts), training, signals, np.concatenate(final), now)
+    return FitResult(list(parts), training, signals, np.concatenate(held))
 
 
 def held_out(
     fitted: Sequence[Fitted], normal: Normal, parts: Sequence[Array], config: VACEConfig
 ) -> list[Array]:
-    """Scores (2, n) of the rows of each part, by streams of signals that did not learn from them.
+    """Scores (n,) of the rows of each part, by streams of signals that did not learn from them.
 
     Each block is a stream of its own, which begins some rows before it, because the first rows of a
     stream are its own baseline, and ends some after it. Of those rows no score is kept.
     """
-    length, live = config.length, not config.reproduction.over_the_set
+    length = config.length
     lead = length * (LEAD if config.amplitude else 1)  # shape alone has no baseline
-    found = [np.empty((2, len(part))) for part in parts]
+    found = [np.empty(len(part)) for part in parts]
     first = np.cumsum([0, *map(len, parts)])
     for k, block in enumerate(np.array_split(np.arange(first[-1]), FOLDS)):
         inside = [np.clip([block[0] - a, block[-1] + 1 - a], 0, b - a) for a, b in pairwise(first)]
         held = [(i, a, b) for i, (a, b) in enumerate(inside) if a < b]
         wide = [parts[i][max(a - lead, 0) : b + length] for i, a, b in held]
-        scores = scores_of([each.unseen(k) for each in fitted], normal, wide, length, live)
+        scores = scores_of([each.unseen(k) for each in fitted], normal, wide, length)
         for (i, a, b), rows in zip(held, wide, strict=True):
             before = min(a, lead)
-            found[i][:, a:b] = scores[:, before : before + b - a]
-            scores = scores[:, len(rows) :]
+            found[i][a:b] = scores[before : before + b - a]
+            scores = scores[len(rows) :]
     return found
 
 
