@@ -38,9 +38,8 @@ def demo_command(
     """
     from vace_ad.alarms import Budget
     from vace_ad.app.loading import load_table
-    from vace_ad.app.results import check_out
-    from vace_ad.app.run import Alarming, fit_and_detect, write_results
-    from vace_ad.app.training_rows import choose_training
+    from vace_ad.app.results import check_out, write_results
+    from vace_ad.app.run import Alarming, choose_training, fit_and_detect
     from vace_ad.config import VACEConfig
     from vace_ad.demo import simulate
     from vace_ad.demo.picture import draw

@@ -40,8 +40,7 @@ def detect_command(
     """
     from vace_ad.app.loading import load_table
     from vace_ad.app.results import check_out
-    from vace_ad.app.run import fit_and_detect
-    from vace_ad.app.training_rows import choose_training
+    from vace_ad.app.run import choose_training, fit_and_detect
     from vace_ad.frames.idle import word_columns
 
     started = time.perf_counter()

@@ -59,7 +59,7 @@ def fit_command(
     vace fit fleet/ --by machine --models models/ --jobs 4
     """
     from vace_ad.app.loading import load_tables
-    from vace_ad.app.training_rows import TrainingRows, fit_detector, within
+    from vace_ad.app.run import TrainingRows, fit_detector, within
     from vace_ad.frames.idle import word_columns
 
     output = Output.of(shown)
@@ -119,8 +119,7 @@ def score_command(
     """
     from vace_ad.app.loading import load_table
     from vace_ad.app.results import check_out
-    from vace_ad.app.run import detect_with
-    from vace_ad.app.training_rows import TrainingRows
+    from vace_ad.app.run import TrainingRows, detect_with
     from vace_ad.config import VACEConfig
     from vace_ad.detector import load
 

@@ -18,9 +18,16 @@ import polars as pl
 
 from vace_ad.alarms.events import ANOMALY
 from vace_ad.app.loading import Loaded, load_frame, read_frame
-from vace_ad.app.results import event_record, iso_time, plain
-from vace_ad.app.run import Alarming, Run, detect_with, fit_and_detect, write_page, write_results
-from vace_ad.app.training_rows import TrainingRows, choose_training, fit_detector
+from vace_ad.app.results import event_record, iso_time, plain, write_page, write_results
+from vace_ad.app.run import (
+    Alarming,
+    Run,
+    TrainingRows,
+    choose_training,
+    detect_with,
+    fit_and_detect,
+    fit_detector,
+)
 from vace_ad.config import VACEConfig
 from vace_ad.detector import VACE, load
 from vace_ad.errors import TooShortError, VaceError
