@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from vace_ad.errors import ConfigError
-from vace_ad.frames.limits import DEFAULT as MAX_SIZE
 from vace_ad.settings import option, setting
 
 Names = str | Sequence[str] | None  # a list, or one string with commas
 _TRAINING = "Which rows are normal (give one way; default: the first 30 %)"
 PLANT = "The plant"
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}  # bytes
 
 
 @dataclass(frozen=True)
@@ -62,9 +63,7 @@ class ReadOptions:
         "FILE",
         panel=PLANT,
     )
-    max_size: str | int = setting(
-        MAX_SIZE, "Maximum memory of the unpacked table, for example 8GB."
-    )
+    max_size: str | int = setting("4GB", "Maximum memory of the unpacked table, for example 8GB.")
     states: Sequence[str] = ()  # columns of words that become channels, by the detector's settings
     options: bool = False  # whether messages name options of the command line
 
@@ -113,3 +112,24 @@ def names_of(listing: Names) -> list[str] | None:
     if listing is None:
         return None
     return [n.strip() for n in listing.split(",")] if isinstance(listing, str) else list(listing)
+
+
+def parse_size(text: str | int) -> int:
+    """Bytes of a size such as 500MB or 8GB."""
+    if isinstance(text, int):
+        return text
+    match = re.fullmatch(r"\s*(\d+\.?\d*)\s*([A-Za-z]*)\s*", text)
+    if match is None or match[2].upper() not in _UNITS or float(match[1]) == 0:
+        raise ConfigError(
+            f"{text!r} is not a size; write a number and a unit, such as 500MB or 8GB"
+        )
+    return round(float(match[1]) * _UNITS[match[2].upper()])
+
+
+def size_words(size: float) -> str:
+    """A number of bytes for display."""
+    for unit in ("TB", "GB", "MB", "kB"):
+        bytes_of = _UNITS[unit.upper()]
+        if size >= bytes_of:
+            return f"{size / bytes_of:.3g} {unit}"
+    return f"{size:.0f} bytes"
