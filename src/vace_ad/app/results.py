@@ -168,7 +168,7 @@ def write_page(run: Run, path: Path) -> None:
         notes=run.notes,
         facts=facts,
         command=run.command,
-        rules=run.rules,
+        rules=run.alarming.rules,
         units=source.units,
     )
     write_report(data, path)

@@ -210,8 +210,7 @@ class Run:
     loaded: Loaded
     detector: VACE
     found: Detection
-    budget: Budget
-    rules: Rules
+    alarming: Alarming
     training: TrainingRows
     notes: list[str]
     command: str = ""  # the command that runs it again
@@ -246,8 +245,8 @@ class Run:
             "seed": self.detector.config.random_state,
             "fit": dict(self.detector.facts_),
             "geometry": geometry and asdict(geometry),
-            "budget": asdict(self.budget),
-            "rules": asdict(self.rules),
+            "budget": asdict(self.alarming.budget),
+            "rules": asdict(self.alarming.rules),
             "threshold": asdict(self.found.threshold),
             "notes": self.notes,
             "labels": None if (measured := self.forewarning) is None else measured.to_plain(),
@@ -266,25 +265,13 @@ def fit_and_detect(
     training: TrainingRows,
     config: VACEConfig,
     alarming: Alarming,
-    *,
-    command: str = "",
     progress: Progress = silent,
-    started: float | None = None,
 ) -> Run:
     """Fit on the training rows, find the events of the others."""
     clocks = [table.clock.step for table in training.tables]
     alarming.budget.rate(clocks[0] or alarming.step)  # a budget in time without time too
     detector, notes = fit_detector(config, training, progress)
-    return detect_with(
-        detector,
-        loaded,
-        training,
-        alarming,
-        notes=notes,
-        command=command,
-        progress=progress,
-        started=started,
-    )
+    return detect_with(detector, loaded, training, alarming, progress, notes=notes)
 
 
 def detect_with(
@@ -292,11 +279,9 @@ def detect_with(
     loaded: Loaded,
     training: TrainingRows,
     alarming: Alarming,
+    progress: Progress = silent,
     *,
     notes: Sequence[str] = (),
-    command: str = "",
-    progress: Progress = silent,
-    started: float | None = None,
 ) -> Run:
     """Find the events of a table with a fitted detector; training rows make none."""
     loaded = loaded.only(detector.channels_)
@@ -310,8 +295,7 @@ def detect_with(
         progress=progress,
     )
     every = [*loaded.notes, *notes, *found.notes, *_accepted_note(found, loaded.clock.zone)]
-    began = time.perf_counter() if started is None else started
-    return Run(loaded, detector, found, budget, alarming.rules, training, every, command, began)
+    return Run(loaded, detector, found, replace(alarming, budget=budget), training, every)
 
 
 def _accepted_note(found: Detection, zone: str | None) -> list[str]:

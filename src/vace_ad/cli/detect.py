@@ -58,13 +58,6 @@ def detect_command(
     loaded = load_table(paths, how)
     chosen = choose_training(loaded, config, training, how)
     with output.progress() as progress:
-        run = fit_and_detect(
-            loaded,
-            chosen,
-            config,
-            alarming,
-            command=end.command_line(),
-            progress=progress,
-            started=started,
-        )
+        run = fit_and_detect(loaded, chosen, config, alarming, progress)
+    run = replace(run, command=end.command_line(), started=started)
     end.finish(run, results, output)

@@ -144,15 +144,8 @@ def score_command(
     loaded = load_table(paths, how, detector.channels_)
     learned = TrainingRows([], None, f"{detector.facts_['rows']:,} rows, in {model}")
     with output.progress() as progress:
-        run = detect_with(
-            detector,
-            loaded,
-            learned,
-            alarming,
-            command=end.command_line(),
-            progress=progress,
-            started=started,
-        )
+        run = detect_with(detector, loaded, learned, alarming, progress)
+    run = replace(run, command=end.command_line(), started=started)
     if scores is not None:
         end.write_scores(scores, run)
     end.finish(run, results, output)
