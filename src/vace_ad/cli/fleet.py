@@ -181,7 +181,6 @@ def _incidents(run: FleetRun, output: Output) -> None:
 
 def _machines(run: FleetRun, output: Output) -> None:
     from vace_ad.fleet.incidents import short_time
-    from vace_ad.fleet.overview import sensors_of, since
 
     troubled = [row for row in run.rows if row.anomalies]
     lines = [
@@ -189,8 +188,8 @@ def _machines(run: FleetRun, output: Output) -> None:
             row.machine,
             f"{row.severity:.0f}",
             str(len(row.anomalies)),
-            short_time(since(row)),
-            ", ".join(sensors_of(row)[:2]),
+            short_time(row.since),
+            ", ".join(row.sensors[:2]),
         ]
         for row in troubled[:_SHOWN]
     ]

@@ -29,7 +29,7 @@ from vace_ad.fleet.executor import (
     dataset_machines,
     is_dataset,
 )
-from vace_ad.fleet.incidents import FleetIncident, find_incidents, vanished_since, with_vanished
+from vace_ad.fleet.incidents import FleetIncident, find_incidents, with_vanished
 from vace_ad.fleet.models import MACHINES, FleetModels, group_column
 from vace_ad.fleet.passes import Passes
 from vace_ad.fleet.task import Job
@@ -140,7 +140,7 @@ def ranked(rows: Sequence[MachineRow]) -> list[MachineRow]:
         rows,
         key=lambda row: (
             -row.severity,
-            vanished_since(row) is None,
+            row.vanished_since is None,
             row.status not in ("failed", "short"),  # since it was not examined
         ),
     )

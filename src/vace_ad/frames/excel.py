@@ -40,7 +40,7 @@ def read_excel(file: RawFile, how: ReadOptions) -> tuple[pl.DataFrame, dict[str,
     # What it logs goes to those who listen, not to the terminal.
     logging.getLogger("fastexcel").addHandler(logging.NullHandler())
 
-    raw = file.head()
+    raw = file.read()
     try:
         if raw.startswith(b"PK"):
             check_sheets(file, raw)

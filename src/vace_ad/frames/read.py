@@ -146,8 +146,8 @@ class RawFile(MemoryLimit):
         """The bytes as a file."""
         return io.BytesIO(self.data) if isinstance(self.data, bytes) else self.data.open("rb")
 
-    def head(self, size: int = -1) -> bytes:
-        """The first bytes, or all."""
+    def read(self, size: int = -1) -> bytes:
+        """The first bytes, or all, however many."""
         with self.open() as file:
             return file.read(size)
 
@@ -202,7 +202,7 @@ def _read_any(file: RawFile, how: ReadOptions) -> tuple[pl.DataFrame, ReadReport
         from vace_ad.frames.compression import gunzip
 
         file, compression = gunzip(file), "gzip"
-        if not file.head().strip():
+        if not file.read().strip():
             raise file.empty()
         kind = _kind(file)
     facts: dict[str, Any] = {}
@@ -246,7 +246,7 @@ def _read_any(file: RawFile, how: ReadOptions) -> tuple[pl.DataFrame, ReadReport
 
 def _kind(file: RawFile) -> str:
     """What the first bytes say a file is; "CSV" where they say nothing else."""
-    head = file.head(_HEAD_BYTES)
+    head = file.read(_HEAD_BYTES)
     for magic, what in _FOREIGN:
         if head.startswith(magic):
             raise TableReadError(f"{file.name} is {what}; save the table as CSV or Parquet")
@@ -289,7 +289,7 @@ def _open(source: str | Path, most: int) -> RawFile:
             raise TableReadError(f"{path} is a folder; name the table file in it")
         if not path.is_file() and path.exists():  # a pipe or a device: opened once
             return replace(file, data=_read_pipe(path, file))
-        if not file.head(1):
+        if not file.read(1):
             raise file.empty()
     except TableReadError:
         raise

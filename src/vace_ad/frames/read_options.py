@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import ClassVar
 
 from vace_ad.errors import ConfigError
 from vace_ad.settings import option, setting
@@ -18,6 +19,8 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}  #
 @dataclass(frozen=True)
 class ReadOptions:
     """How to read a table: the keywords of `vace_ad.read`, the options of the commands."""
+
+    PANEL: ClassVar = "How the table is read"  # of the help, where an option names no other
 
     time_column: str | None = setting(None, "Column that holds the time.")
     time_zone: str | None = setting(
@@ -79,31 +82,25 @@ class ReadOptions:
 class TrainingOptions:
     """Which rows are normal: one way of the first five, or the first 30 %."""
 
-    train_share: float | None = setting(
-        None, "Share of leading rows used for training.", panel=_TRAINING
-    )
-    train_rows: int | None = setting(
-        None, "Number of leading rows used for training.", panel=_TRAINING
-    )
+    PANEL: ClassVar = _TRAINING
+
+    train_share: float | None = setting(None, "Share of leading rows used for training.")
+    train_rows: int | None = setting(None, "Number of leading rows used for training.")
     train_until: str | None = setting(
-        None, "Train on the rows before this time, for example 2026-03-01.", panel=_TRAINING
+        None, "Train on the rows before this time, for example 2026-03-01."
     )
-    train_file: str | None = setting(
-        None, "Train on this table instead of leading rows.", panel=_TRAINING
-    )
+    train_file: str | None = setting(None, "Train on this table instead of leading rows.")
     train_range: list[str] | None = setting(
         None,
         "Train on this time range, for example 2026-01-01..2026-02-01; may be given several "
         "times. All rows are then searched for events.",
         "FROM..TO",
-        panel=_TRAINING,
     )
     train_skip: list[str] | None = setting(
         None,
         "Leave this time range out of training, for example 2026-01-05..2026-01-07; may be "
         "given several times.",
         "FROM..TO",
-        panel=_TRAINING,
     )
 
 

@@ -79,7 +79,7 @@ def read_text(
                 f"{option('encoding', 'cp1252')}"
             ) from error
         # The sample was plain ASCII and other bytes come later: examine the whole file.
-        whole = _sniff_encoding(file.head(), complete=True)
+        whole = _sniff_encoding(file.read(), complete=True)
         return read_text(file, replace(how, encoding=whole))
     notes = list(dialect.head.notes)
     frame = with_numbers(frame, dialect.decimal, notes)
@@ -148,7 +148,7 @@ def _decode(file: RawFile, encoding: str | None) -> tuple[list[str], RawFile, st
     found = encoding or _sniff_encoding(sample, complete=complete)
     if found.lower() not in ("utf-8", "utf8"):
         try:
-            file = replace(file, data=file.head().decode(found).encode())
+            file = replace(file, data=file.read().decode(found).encode())
         except LookupError as error:
             raise ConfigError(
                 f"encoding={found!r} is not known; use a name such as utf-8 or cp1252"
@@ -168,7 +168,7 @@ def _decode(file: RawFile, encoding: str | None) -> tuple[list[str], RawFile, st
 def _sample(file: RawFile) -> tuple[bytes, bool]:
     """The first bytes, and whether they are all; more of them where lines are long."""
     for size in (_SAMPLE_BYTES, _LONG_SAMPLE_BYTES):
-        first = file.head(size + 1)
+        first = file.read(size + 1)
         sample, complete = first[:size], len(first) <= size
         if complete or sample.count(b"\n") >= _LEAST_LINES:
             break

@@ -47,13 +47,13 @@ def write_report(data: ReportData, path: str | os.PathLike[str], *, budget: int 
     columns = curves(data, channels_by_blame(data))
     own = [column.role for column in columns].index("channel")  # evidence comes before
     watched = range(own + min(SHOWN_AT_FIRST, len(data.channels)))
-    events = event_records(data)
+    looked_at = {"events": data.events, "nearly": data.near_misses}
+    events = {name: [_event(event, data) for event in some] for name, some in looked_at.items()}
     table = page.events_table(data, data.events)
     pages = page.pages(data)
     fixed = WORDS_AT_MOST + sum(map(len, blobs.values())) + len(json.dumps(events)) + len(table)
     fixed += len(pages)
-    looked_at = (*data.events, *data.near_misses)
-    spans = [surroundings(event, data.n_rows) for event in looked_at]
+    spans = [surroundings(event, data.n_rows) for some in looked_at.values() for event in some]
     embedding = embed([column.line for column in columns], spans, budget - fixed)
 
     slots = {
@@ -163,14 +163,6 @@ def document(
     }  # fmt: skip
 
 
-def event_records(data: ReportData) -> dict[str, list[dict[str, Any]]]:
-    """Return events and near misses as the scripts need them."""
-    return {
-        "events": [_event(event, data) for event in data.events],
-        "nearly": [_event(event, data) for event in data.near_misses],
-    }
-
-
 class Column(NamedTuple):
     """A curve of the page."""
 
@@ -202,6 +194,7 @@ def curves(data: ReportData, order: Sequence[int]) -> list[Column]:
 
 
 def _event(event: Event, data: ReportData) -> dict[str, Any]:
+    """An event or a near miss as the scripts need it."""
     gap = event.start == event.end
     first = max(0, event.start - 1) if gap else event.start
     last = min(event.start, data.n_rows - 1) if gap else event.end - 1

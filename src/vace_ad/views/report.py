@@ -134,7 +134,7 @@ def _near_misses(model: Model | None, table: Table, found: Detection) -> list[Ev
         return nearly
     blamed = []
     for event in nearly:
-        who = explain_rows(model, table, event.start, event.end, model.period)
+        who = explain_rows(model, table, event.start, event.end)
         blamed.append(event.with_blame(who.top(len(who.names)), who.signal))
     return blamed
 
