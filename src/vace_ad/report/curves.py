@@ -1,28 +1,24 @@
 """Curves: packed tiles of a pyramid for the scripts, small pictures for paper and notebooks.
 
-Coarser and coarser views of one series: the lowest and highest value of every 16^k rows.
-
+Pyramid: coarser and coarser views of one series, the lowest and highest value of every 16^k rows.
 A screen has a thousand or so columns of pixels. Whatever the zoom, the page draws from the
 coarsest level that still has at least one bin a column, so the work of a frame does not grow
 with the series, and no spike is ever lost, as it would be by taking every m-th row.
 
-Pieces of a series, small enough to embed by the thousand and to unpack one at a time.
-
-A tile is up to 4,096 samples of one level. Every block of 1,024 samples has its own origin and
-step, so a spike somewhere does not cost the quiet stretches their resolution. Samples become
-whole numbers of 8 or 16 bits, then differences (smooth curves have small ones), then deflate,
-then base64.
+Tile: up to 4,096 samples of one level, small enough to embed by the thousand and to unpack one at
+a time. Every block of 1,024 samples has its own origin and step, so a spike somewhere does not
+cost the quiet stretches their resolution. Samples become whole numbers of 8 or 16 bits, then
+differences (smooth curves have small ones), then deflate, then base64.
 
     layout: float64 origin[blocks], float64 step[blocks], codes
     codes:  uint8 or uint16 differences mod 2^bits, planes of a level one after the other;
             16 bits as all low bytes, then all high bytes
 
-Which tiles go into the file, when not all of them fit.
+Choice of tiles, where not all of them fit into the file: coarse levels first, for every series;
+then finer ones, in the order in which a reader will look: around the events before elsewhere,
+scores before channels, blamed channels before others.
 
-Coarse levels first, for every series; then finer ones, in the order in which a reader will
-look: around the events before elsewhere, scores before channels, blamed channels before others.
-
-A picture shows a suspect of an event: its values, what was expected, the evidence below.
+Picture: a suspect of an event, its values, what was expected, the evidence below.
 """
 
 from __future__ import annotations
