@@ -61,10 +61,7 @@ def choose_training(
 
     Rows in the ranges to skip, and those that `how.where` does not allow, are left out.
     """
-    names = ("train_share", "train_rows", "train_until", "train_range", "train_file")
-    chosen = [option(name) for name in names if getattr(ways, name) not in (None, [])]
-    if len(chosen) > 1:
-        raise ConfigError(f"{chosen[0]} and {chosen[1]} cannot be combined; give one of them")
+    ways.check()
     file, ranges, skip = ways.train_file, ways.train_range or (), ways.train_skip or ()
     if file is not None:
         other = within(load_table(file, how, loaded.table.names), skip=skip)

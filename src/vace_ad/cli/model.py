@@ -153,7 +153,7 @@ def score_command(
 
 @parameters
 def inspect_command(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")],
+    model: opt.ModelFile,
     shown: end.OutputOptions,
 ) -> None:
     """Describe a model file: channels, settings, training, geometry, alarms.

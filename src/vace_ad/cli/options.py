@@ -17,7 +17,14 @@ import typer
 
 from vace_ad.config import PLANNED
 from vace_ad.errors import ConfigError, VaceError
-from vace_ad.frames.read_options import PLANT, Names, ReadOptions, TrainingOptions, names_of
+from vace_ad.frames.read_options import (
+    PLANT,
+    Names,
+    ReadOptions,
+    TrainingOptions,
+    at_most_one,
+    names_of,
+)
 from vace_ad.settings import setting
 
 if TYPE_CHECKING:
@@ -116,6 +123,7 @@ KnownTable = Annotated[TableOptions, Without(("columns", "drop", "where"))]  # o
 OneTable = Annotated[TableOptions, Without(("columns", "drop", "where", "by", "labels"))]
 RecentTable = Annotated[TableOptions, Without(("columns", "drop", "where", "by"))]
 
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")]
 TablePaths = Annotated[
     list[str],
     typer.Argument(
@@ -159,11 +167,7 @@ class AlarmOptions:
         from vace_ad.app.run import Alarming
         from vace_ad.frames.timestamps import parse_duration
 
-        names = ("budget", "false_alarm_rate", "threshold")
-        chosen = [name for name in names if getattr(self, name) is not None]
-        if len(chosen) > 1:
-            first, second = (f"--{name.replace('_', '-')}" for name in chosen[:2])
-            raise ConfigError(f"{first} and {second} cannot be combined; give one of them")
+        at_most_one(self, "budget", "false_alarm_rate", "threshold")
         if self.false_alarm_rate is not None:
             budget = Budget(self.false_alarm_rate, "share")
         elif self.threshold is not None:
@@ -310,6 +314,11 @@ class FleetOptions:
         Where.local, "Where to compute. local: processes on this machine; ray: a Ray cluster."
     )
     address: str | None = setting(None, "Address of the Ray cluster, for example auto.")
+
+    @property
+    def cluster(self) -> str | None:
+        """The address of a Ray cluster, "local" for one on this machine; None for processes."""
+        return (self.address or "local") if self.engine is Where.ray else None
 
     def refuse_without_by(self) -> None:
         """Refuse options that apply to several machines only."""

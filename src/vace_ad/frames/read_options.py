@@ -103,6 +103,17 @@ class TrainingOptions:
         "FROM..TO",
     )
 
+    def check(self) -> None:
+        """Refuse more than one way."""
+        at_most_one(self, "train_share", "train_rows", "train_until", "train_range", "train_file")
+
+
+def at_most_one(options: object, *names: str) -> None:
+    """Refuse two of these options."""
+    given = [option(name) for name in names if getattr(options, name) not in (None, [], False)]
+    if len(given) > 1:
+        raise ConfigError(f"{given[0]} and {given[1]} cannot be combined; give one of them")
+
 
 def names_of(listing: Names) -> list[str] | None:
     """The names of a list, or of one string with commas."""
