@@ -33,8 +33,7 @@ from record import RESULTS, Line, write
 from fleet import SEED, STEP, WEEK
 from vace_ad.alarms import Budget
 from vace_ad.app.loading import load_frame
-from vace_ad.app.run import Alarming, detect_with
-from vace_ad.app.training_rows import TrainingRows, fit_detector
+from vace_ad.app.run import Alarming, TrainingRows, detect_with, fit_detector
 from vace_ad.config import VACEConfig
 from vace_ad.fleet.entities import MachineRow
 from vace_ad.fleet.incidents import find_incidents

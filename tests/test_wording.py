@@ -12,7 +12,15 @@ import pytest
 from vace_ad import VACE
 from vace_ad.alarms.suspects import Blame
 from vace_ad.detection import Detection
-from vace_ad.wording import listed, plain_text, rarity
+from vace_ad.wording import (
+    limit_words,
+    listed,
+    number,
+    plain_text,
+    plural,
+    rarity,
+    rarity_sentence,
+)
 
 HOSTILE = ("\x1b[31mx", "<script>", "[/]", "\x1b]0;title\x07y", "\u202ez\x00", "a\nb\rc")
 SHOWN = ("x", "<script>", "[/]", "y", "z", "a b c")
@@ -105,3 +113,27 @@ def test_long_lists_are_cut() -> None:
     assert listed(names[:5]) == "0, 1, 2, 3, 4"
     assert listed(names, 2) == "0, 1 and 1,298 more"
     assert listed([]) == ""
+
+
+def test_what_is_rarer_than_the_normal_rows_can_show_gets_no_number() -> None:
+    assert rarity_sentence(1e-30, 4_176) == "It is rarer than anything in 4,176 normal rows."
+    assert rarity_sentence(1 / 830, 4_176).endswith("one as strong about once in 830 rows.")
+    assert rarity_sentence(float("nan"), None) == ""
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(3.0, "3"), (12_345.678, "12,346"), (0.12344, "0.1234"), (1.5e-7, "1.500e-07")],
+)
+def test_number(value: float, said: str) -> None:
+    assert number(value) == said
+
+
+def test_a_threshold_that_moves_has_two_numbers() -> None:
+    assert limit_words(1.9522, 3.8842) == "limit 1.95 at the start, 3.88 at the end"
+    assert limit_words(3.4001, 3.3999) == "limit 3.4"
+    assert limit_words(float("nan"), float("nan")) == "limit –"
+
+
+def test_plural() -> None:
+    assert (plural(1, "row"), plural(2000, "row")) == ("1 row", "2,000 rows")

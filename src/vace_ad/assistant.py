@@ -89,8 +89,13 @@ class AssistantTools:
         from vace_ad import load
         from vace_ad.alarms.budget import Budget
         from vace_ad.app.loading import load_table
-        from vace_ad.app.run import Alarming, detect_with, fit_and_detect
-        from vace_ad.app.training_rows import TrainingRows, choose_training
+        from vace_ad.app.run import (
+            Alarming,
+            TrainingRows,
+            choose_training,
+            detect_with,
+            fit_and_detect,
+        )
         from vace_ad.config import VACEConfig
         from vace_ad.frames.read_options import ReadOptions, TrainingOptions
 

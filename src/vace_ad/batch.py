@@ -223,18 +223,18 @@ def expected_cells(
     return found[0], Expected(*found[1:])
 
 
-def expected_columns(model: Model, table: Table, names: Sequence[str]) -> dict[str, Array]:
-    """Values, expected values and intervals of the first channels, which have these names."""
-    _, expected = expected_cells(model, table, range(len(names)))
+def expected_columns(model: Model, table: Table) -> dict[str, Array]:
+    """Values, expected values and intervals of all channels but those of the calendar."""
+    _, expected = expected_cells(model, table, range(len(model.inputs)))
     columns: dict[str, Array] = {}
-    for i, name in enumerate(names):
+    for i, name in enumerate(model.inputs):
         columns[name] = table.values[:, i]
         for words, curve in expected._asdict().items():
             columns[f"{name} {'expected' if words == 'value' else words}"] = curve[:, i]
     return columns
 
 
-def explain_rows(model: Model, table: Table, start: int, end: int, period: int) -> Blame:
+def explain_rows(model: Model, table: Table, start: int, end: int) -> Blame:
     """Each channel's share of what happened in rows [start, end)."""
     nats, first = np.zeros(len(table.names)), max(0, start - LEAD)
     cells, _ = expected_cells(model, table[first:end], range(len(table.names)))
@@ -242,7 +242,8 @@ def explain_rows(model: Model, table: Table, start: int, end: int, period: int) 
     known = known[np.isfinite(known[:, 0])]
     if len(known):
         nats = known.mean(axis=0)
-    found = suspicion(table.values, start, end, model.normal, model.drift_range, nats, period)
+    values, ranges = table.values, model.drift_range
+    found = suspicion(values, start, end, model.normal, ranges, nats, model.period)
     return blame(table.names, np.where(model.watched, found, 0.0))
 
 

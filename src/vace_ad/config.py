@@ -17,6 +17,12 @@ from typing import Any, Literal, Self, TypeVar, cast, get_args, get_origin, get_
 from vace_ad.errors import ConfigError
 
 T = TypeVar("T")
+LARGEST = 2**31 - 1
+
+
+def within(default: T, low: float, high: float) -> T:
+    """A setting between two bounds."""
+    return field(default=default, metadata={"bounds": (low, high)})
 
 
 @cache
@@ -33,7 +39,7 @@ class _Checked:
         for each in fields(self):  # type: ignore[arg-type]
             value = getattr(self, each.name)
             _check_type(each.name, value, hints[each.name])
-            low, high = _RANGES.get(each.name, (-math.inf, math.inf))
+            low, high = each.metadata.get("bounds", (-math.inf, math.inf))
             if isinstance(value, int | float) and not low <= value <= high:
                 raise ConfigError(f"{each.name}={value!r}: must lie between {low} and {high}")
 
@@ -42,56 +48,48 @@ class _Checked:
 class Reproduction(_Checked):
     """The settings of the paper; symbols in comments are the paper's."""
 
-    fit_stride: int = 1  # smallest number of rows between two training patches
-    variance_floor: Literal["absolute", "relative"] = "relative"  # ε of the patch normalisation:
-    # 1e-5 in squared units of the data, or in units of each channel's training variance
+    fit_stride: int = within(1, 1, 100_000)
+    variance_floor: Literal["absolute", "relative"] = "relative"  # ε of the patch normalisation
 
     # encoder
-    encoder: Literal["channel", "shared"] = "channel"  # depthwise then pointwise, or one kernel
-    channel_expansion: int = 8  # c_e, filters per channel
+    encoder: Literal["channel", "shared"] = "channel"
+    channel_expansion: int = within(8, 1, 1024)  # c_e
     widths: tuple[int, int, int, int] = (32, 64, 64, 64)  # of stages 2 to 5; the last is d_z
     batch_norm: bool = True
-    batch_norm_statistics: Literal["calibrated", "running"] = "calibrated"  # a pass over training
-    # patches, or the running averages (momentum 0.1) of the training
-    batch_norm_blend: float = 0.95  # α: statistics are (1 − α)·(0, 1) + α·data; calibrated only
+    batch_norm_statistics: Literal["calibrated", "running"] = "calibrated"  # momentum 0.1
+    batch_norm_blend: float = within(0.95, 0.0, 1.0)  # α; calibrated only
 
     # velocity pretext
-    iterations: int = 0  # T_iter; 0 trains nothing
+    iterations: int = within(0, 0, 1_000_000)  # T_iter
     pretext: bool = True  # False: the iterations only feed BatchNorm (the paper's ablation)
-    pretext_offset: int | None = None  # δ in training; None: velocity_offset
-    missing_neighbour: Literal["skip", "zero"] = "skip"  # patches without one are no anchors, or
-    # get a zero patch that BatchNorm sees and the loss does not
+    pretext_offset: int | None = within(None, 1, 100_000)  # δ in training
+    missing_neighbour: Literal["skip", "zero"] = "skip"  # BatchNorm sees zeros, the loss does not
     last_iteration: Literal["gradient", "batch_norm"] = "gradient"  # λ ends at 1/T_iter, or at 0
     checkpoint: Literal["last", "lowest"] = "last"  # weights kept: the last, or of lowest λ·loss
-    batch_size: int = 512  # anchors per iteration
-    learning_rate: float = 1e-4
-    final_learning_rate: float = 1e-5  # end of the cosine schedule
-    weight_decay: float = 1e-4
+    batch_size: int = within(512, 2, 1_000_000)  # anchors per iteration
+    learning_rate: float = within(1e-4, 1e-12, 1e3)
+    final_learning_rate: float = within(1e-5, 0.0, 1e3)  # end of the cosine schedule
+    weight_decay: float = within(1e-4, 0.0, 1e3)
 
     # position
-    position: Literal["mahalanobis", "memory"] = "mahalanobis"  # Gaussian, or a memory bank
+    position: Literal["mahalanobis", "memory"] = "mahalanobis"
     position_distance: Literal["squared", "root"] = "squared"  # the Mahalanobis distance
-    regularisation: float = 1e-6  # ε added to the covariance's eigenvalues
+    regularisation: float = within(1e-6, 1e-12, 1e6)  # ε added to the covariance's eigenvalues
 
     # direction
-    direction: bool = True  # whether the direction of motion counts
-    direction_weight: float = 1.0  # w
-    velocity_offset: int | None = None  # δ in scoring; None: half a patch
+    direction: bool = True
+    direction_weight: float = within(1.0, 0.0, 1e6)  # w
+    velocity_offset: int | None = within(None, 1, 100_000)  # δ in scoring
     velocity: Literal["forward", "backward"] = "backward"  # scored: from a patch on, or up to it
-    prototypes: int = 500  # maximum of K
-    prototype_share: float = 0.1  # prototypes as a share of the training patches, if less than K
-    prototype_neighbours: int = 3  # k_np
-    prototype_method: Literal["spherical", "minibatch"] = "spherical"  # k-means by cosine, or
-    # scikit-learn's MiniBatch k-means
-    prototype_seed: int | None = None  # random seed of the k-means; None: random_state
-    missing_direction: Literal["training", "mean"] = "training"  # of patches without a velocity:
-    # the median of training, or the mean of the scored series
+    prototypes: int = within(500, 1, 1_000_000)  # maximum of K
+    prototype_share: float = within(0.1, 1e-6, 1.0)
+    prototype_neighbours: int = within(3, 1, 1000)  # k_np
+    prototype_method: Literal["spherical", "minibatch"] = "spherical"
+    prototype_seed: int | None = within(None, 0, LARGEST)
+    missing_direction: Literal["training", "mean"] = "training"
 
-    # composition
-    normalisation: Literal["training", "zscore", "minmax"] = "training"  # of both signals: in
-    # units of held-out training scores, composed on a log scale; or over the scored series
-
-    # diagnostics
+    # composition and diagnostics
+    normalisation: Literal["training", "zscore", "minmax"] = "training"
     active_dimension: Literal["share", "eigenvalue"] = "share"  # above 1/d_z, or above 1e-10
 
     def __post_init__(self) -> None:
@@ -117,40 +115,34 @@ class Reproduction(_Checked):
 
 @dataclass(frozen=True)
 class VACEConfig(_Checked):
-    """The settings of :class:`vace_ad.VACE`."""
+    """The settings of :class:`vace_ad.VACE`, whose parameters say what each means."""
 
-    patch_length: int | None = None  # P, number of rows in a patch; None: the period of the
-    # training rows where they have one, otherwise 96
-    stride: int | None = None  # largest number of rows between two scored patches: see
-    # grid_stride; None: a sixth of a patch
-    shape: Literal["auto", "always"] = "auto"  # auto: use patches where training has a period, or
-    # where patch_length is given; always: for every series
-    encoders: int = 2  # number of encoders with different seeds whose evidence is averaged
-    amplitude: bool = True  # whether other evidence than the shape of patches is used
-    drift_half_life: int = 8000  # half-life of the baseline, in rows
-    adapt: bool = True  # whether the limits of alarms adapt to the scored rows
-    new_normal_after: int = 1_000  # rows after which a lasting change becomes normal; 0: never
-    robust: bool = True  # whether to leave outliers among the training rows out of the fit, if
-    # these are at most a twentieth of the rows
-    extra_signals: tuple[str, ...] = ()  # signals of installed packages, added to the score
-    off: str | None = None  # the condition under which the machine is off: none of these rows is
-    # trained on, scored or reported as missing
-    run_up: int = 5  # rows after it was off that also count as off
-    run_down: int = 5  # rows before it is off that raise no alarm; alarms are delayed as long
-    context: tuple[str, ...] = ()  # columns used to predict the others, and never suspects
-    watch: tuple[str, ...] = ()  # channels that may raise alarms; all others are context
-    maintenance: tuple[str, ...] = ()  # planned windows, FROM..TO each, whose rows count as off
-    calendar: tuple[str, ...] = ()  # holidays as dates or regions such as DE-BY, and a time zone:
-    # time of day, day of the week and holidays become context
+    patch_length: int | None = within(None, 4, 100_000)  # P
+    stride: int | None = within(None, 1, 100_000)  # at most: see grid_stride
+    shape: Literal["auto", "always"] = "auto"
+    encoders: int = within(2, 1, 256)
+    amplitude: bool = True
+    drift_half_life: int = within(8000, 1, LARGEST)
+    adapt: bool = True
+    new_normal_after: int = within(1_000, 0, LARGEST)  # 0: never
+    robust: bool = True
+    extra_signals: tuple[str, ...] = ()
+    off: str | None = None
+    run_up: int = within(5, 0, 100_000)
+    run_down: int = within(5, 0, 4_096)
+    context: tuple[str, ...] = ()
+    watch: tuple[str, ...] = ()
+    maintenance: tuple[str, ...] = ()  # FROM..TO each
+    calendar: tuple[str, ...] = ()  # dates, regions such as DE-BY, and a time zone
     components: tuple[str, ...] = ()  # component/sensor for each channel that belongs to one
-    max_gap: int = 5  # missing rows of a channel that are interpolated; longer gaps are predicted
-    max_missing: float = 0.5  # share of channels above which a row has no score
-    max_fit_rows: int = 100_000  # longer training parts are thinned to evenly spaced pieces
-    max_fit_patches: int = 2_000  # maximum; the training stride grows, up to δ, to keep it
-    engine: Literal["auto", "openvino", "torch", "numpy"] = "auto"  # library that runs encoders
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # number format of the encoders
-    device: str = "cpu"  # device of the torch engine and of training
-    random_state: int = 0  # random seed
+    max_gap: int = within(5, 0, 1_000_000)
+    max_missing: float = within(0.5, 0.0, 1.0)
+    max_fit_rows: int = within(100_000, 1000, LARGEST)
+    max_fit_patches: int = within(2_000, 100, LARGEST)
+    engine: Literal["auto", "openvino", "torch", "numpy"] = "auto"
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"
+    device: str = "cpu"
+    random_state: int = within(0, 0, LARGEST)
     reproduction: Reproduction = field(default_factory=Reproduction)
 
     def __post_init__(self) -> None:
@@ -250,46 +242,14 @@ def _names(kind: type[Any]) -> list[str]:
     return [each.name for each in fields(kind)]
 
 
-_LIMIT = 2**31 - 1
-_RANGES: dict[str, tuple[float, float]] = {
-    "patch_length": (4, 100_000),
-    "stride": (1, 100_000),
-    "fit_stride": (1, 100_000),
-    "max_fit_patches": (100, _LIMIT),
-    "max_fit_rows": (1000, _LIMIT),
-    "run_up": (0, 100_000),
-    "run_down": (0, 4_096),
-    "max_gap": (0, 1_000_000),
-    "max_missing": (0.0, 1.0),
-    "channel_expansion": (1, 1024),
-    "encoders": (1, 256),
-    "batch_norm_blend": (0.0, 1.0),
-    "iterations": (0, 1_000_000),
-    "pretext_offset": (1, 100_000),
-    "batch_size": (2, 1_000_000),
-    "learning_rate": (1e-12, 1e3),
-    "final_learning_rate": (0.0, 1e3),
-    "weight_decay": (0.0, 1e3),
-    "regularisation": (1e-12, 1e6),
-    "direction_weight": (0.0, 1e6),
-    "velocity_offset": (1, 100_000),
-    "prototypes": (1, 1_000_000),
-    "prototype_share": (1e-6, 1.0),
-    "prototype_neighbours": (1, 1000),
-    "prototype_seed": (0, _LIMIT),
-    "drift_half_life": (1, _LIMIT),
-    "new_normal_after": (0, _LIMIT),
-    "random_state": (0, _LIMIT),
-}
-
 # The paper's text, to the letter.
 _PAPER: dict[str, Any] = {
     "patch_length": 96,
     "stride": 1,
     "shape": "always",
     "fit_stride": 1,
-    "max_fit_patches": _LIMIT,
-    "max_fit_rows": _LIMIT,
+    "max_fit_patches": LARGEST,
+    "max_fit_rows": LARGEST,
     "variance_floor": "absolute",
     "widths": (128, 256, 128, 64),
     "encoders": 1,

@@ -231,8 +231,7 @@ class VACE(Estimator):
         Each channel has the columns `name`, `name expected`, `name lower` and `name upper`; the
         interval is three standard deviations of the residual. NaN where a row has no score.
         """
-        columns = expected_columns(self.model_, self.model_.table(data), self.channels_)
-        return frame_like(data, columns)
+        return frame_like(data, expected_columns(self.model_, self.model_.table(data)))
 
     @of_each
     def predict(self, data: Any, *, budget: Budget | str | None = None) -> NDArray[np.int8]:
@@ -258,8 +257,7 @@ class VACE(Estimator):
 
     def explain(self, data: Any, start: int, end: int) -> Blame:
         """Return the share of each channel in the deviation of rows [start, end)."""
-        table = self.model_.table(data)
-        return explain_rows(self.model_, table, start, end, self.model_.period)
+        return explain_rows(self.model_, self.model_.table(data), start, end)
 
     # ---------------------------------------------------------------- feedback
 

@@ -39,7 +39,7 @@ from vace_ad.signals.protocol import LearnedAlone, Seasonality, prefixed, under
 from vace_ad.signals.shape import Shape
 
 Array = NDArray[np.float64]
-KIND = tensor_file.FileKind("vace-ad model", 3, "a model")
+KIND = tensor_file.FileKind("vace-ad model", 3, "a model", ModelFileError)
 FAR = 0.3  # alarms expected among the training rows: for fewer, they say little about limits
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from vace_ad.stream import Stream
 
 S = TypeVar("S", bound="Stream")
-KIND = tensor_file.FileKind("vace-ad stream", 4, "a stream's state")
+KIND = tensor_file.FileKind("vace-ad stream", 4, "a stream's state", StateError)
 
 
 def pack(stream: Stream) -> bytes:
@@ -55,7 +55,7 @@ def pack(stream: Stream) -> bytes:
 
 def unpack(kind: type[S], data: bytes, model: Any, name: str, *, trusted: bool = False) -> S:
     """A stream of a kind from its bytes, which messages call by `name`."""
-    description, arrays = tensor_file.unpack(data, KIND, name, error=StateError)
+    description, arrays = tensor_file.unpack(data, KIND, name)
     model = getattr(model, "model_", model)
     stream = _under(kind, description, model, name)
     if description.get("model") != stream.model.digest:

@@ -22,7 +22,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.numpy import load, save
 
 from vace_ad.atomic import whole_file
-from vace_ad.errors import ModelFileError
+from vace_ad.errors import VaceError
 from vace_ad.version import __version__
 
 Arrays = dict[str, NDArray[Any]]
@@ -37,6 +37,7 @@ class FileKind:
     format: str  # its mark
     version: int
     words: str  # for messages, "a model"
+    error: type[VaceError]  # raised where a file is damaged, foreign or newer
 
 
 def pack(
@@ -83,41 +84,42 @@ def read(
     `layout` looks at the description and says which arrays to expect; what it raises (KeyError,
     TypeError, ValueError) means that the description does not hold.
     """
-    error = ModelFileError
     if not Path(path).is_file():
         what = "is a folder" if Path(path).is_dir() else "does not exist"
-        raise error(f"{path} {what}; give the file of {kind.words}")
+        raise kind.error(f"{path} {what}; give the file of {kind.words}")
     try:
         with safe_open(path, framework="numpy") as file:
-            description, text, checksum = _description(file.metadata(), path, kind, error)
+            description, text, checksum = _description(file.metadata(), path, kind)
             try:
                 expected = layout(description)
             except (KeyError, TypeError, ValueError, AttributeError, IndexError) as wrong:
-                raise error(f"{path} has a description that does not hold: {wrong}") from wrong
-            arrays = _arrays(file, expected, path, error)
+                raise kind.error(f"{path} has a description that does not hold: {wrong}") from wrong
+            arrays = _arrays(file, expected, path, kind)
     except (SafetensorError, OSError) as wrong:
-        raise error(f"{path} is not {kind.words} of vace-ad, or is truncated: {wrong}") from wrong
+        raise kind.error(
+            f"{path} is not {kind.words} of vace-ad, or is truncated: {wrong}"
+        ) from wrong
     if digest(text, arrays) != checksum:
-        raise error(f"{path} was altered after it was written: its checksum is another")
+        raise kind.error(f"{path} was altered after it was written: its checksum is another")
     return description, arrays
 
 
-def unpack(
-    data: bytes, kind: FileKind, name: str, *, error: type[Exception]
-) -> tuple[dict[str, Any], Arrays]:
+def unpack(data: bytes, kind: FileKind, name: str) -> tuple[dict[str, Any], Arrays]:
     """The description and the arrays, of any shape, that `pack` put into bytes."""
     try:
         size = int.from_bytes(data[:8], "little")
         metadata = json.loads(data[8 : 8 + size])["__metadata__"]
-        description, text, checksum = _description(metadata, name, kind, error)
+        description, text, checksum = _description(metadata, name, kind)
         arrays = load(data)
     except (SafetensorError, ValueError, KeyError, TypeError, RecursionError) as wrong:
-        if isinstance(wrong, error):
+        if isinstance(wrong, kind.error):
             raise
-        raise error(f"{name} is not {kind.words} of vace-ad, or is truncated: {wrong}") from wrong
+        raise kind.error(
+            f"{name} is not {kind.words} of vace-ad, or is truncated: {wrong}"
+        ) from wrong
     forms = description.get("arrays", _forms(arrays))  # files of earlier releases have none
     if digest(text, arrays) != checksum or forms != _forms(arrays):
-        raise error(f"{name} was altered after it was written: its checksum is another")
+        raise kind.error(f"{name} was altered after it was written: its checksum is another")
     return description, arrays
 
 
@@ -127,24 +129,21 @@ def _forms(arrays: Mapping[str, NDArray[Any]]) -> dict[str, list[Any]]:
 
 
 def _description(
-    metadata: object,
-    path: str | PathLike[str],
-    kind: FileKind,
-    error: type[Exception],
+    metadata: object, path: str | PathLike[str], kind: FileKind
 ) -> tuple[dict[str, Any], str, str]:
     """The JSON description with its text and checksum; refuses foreign and other versions."""
     if not isinstance(metadata, Mapping) or metadata.get("format") != kind.format:
-        raise error(f"{path} is a safetensors file, but not {kind.words} of vace-ad")
+        raise kind.error(f"{path} is a safetensors file, but not {kind.words} of vace-ad")
     text, checksum = metadata.get("description", ""), metadata.get("sha256", "")
     if len(text) > _LARGEST_DESCRIPTION:
-        raise error(f"{path} has a description of {len(text)} bytes, which is too long")
+        raise kind.error(f"{path} has a description of {len(text)} bytes, which is too long")
     try:
         description = json.loads(text)
         version = description["format_version"]
     except (ValueError, KeyError, TypeError, RecursionError) as wrong:
-        raise error(f"{path} has a description that cannot be read: {wrong!r}") from wrong
+        raise kind.error(f"{path} has a description that cannot be read: {wrong!r}") from wrong
     if version != kind.version:
-        raise error(
+        raise kind.error(
             f"{path} has format version {version!r}, this vace-ad reads {kind.version}; it was "
             f"written by vace-ad {description.get('package_version')}: use that version, or make "
             "it again with this one"
@@ -152,29 +151,27 @@ def _description(
     return description, text, checksum
 
 
-def _arrays(
-    file: Any, expected: Layout, path: str | PathLike[str], error: type[Exception]
-) -> Arrays:
+def _arrays(file: Any, expected: Layout, path: str | PathLike[str], kind: FileKind) -> Arrays:
     """The arrays, each of the type and shape that is expected (None: any length)."""
     present = set(file.keys())
     if present != set(expected):
         odd = ", ".join(sorted(present ^ set(expected))[:5])
-        raise error(f"{path} lacks arrays or has foreign ones: {odd}")
+        raise kind.error(f"{path} lacks arrays or has foreign ones: {odd}")
     for name, (dtype, shape) in expected.items():
         header = file.get_slice(name)
-        found, kind = tuple(header.get_shape()), header.get_dtype()
+        found, given = tuple(header.get_shape()), header.get_dtype()
         fits = len(found) == len(shape) and all(
             want in (None, have) for want, have in zip(shape, found, strict=True)
         )
-        if kind != dtype or not fits:
-            raise error(
-                f"{path} has an array {name} of {kind}{list(found)}, expected {dtype}{list(shape)}"
+        if given != dtype or not fits:
+            raise kind.error(
+                f"{path} has an array {name} of {given}{list(found)}, expected {dtype}{list(shape)}"
             )
     arrays: Arrays = {}
     for name in expected:
         arrays[name] = file.get_tensor(name)
         if not np.isfinite(arrays[name]).all():
-            raise error(f"{path} has values in {name} that are not finite")
+            raise kind.error(f"{path} has values in {name} that are not finite")
     return arrays
 
 

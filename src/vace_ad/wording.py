@@ -1,4 +1,4 @@
-"""Terminal-safe text, plurals and other wording."""
+"""Terminal-safe text, plurals, numbers and other wording."""
 
 from __future__ import annotations
 
@@ -52,3 +52,38 @@ def rarity(probability: float, normal_rows: int | None) -> str:
     one_in = 1 / max(probability, 1e-9)
     size = 10 ** max(0, math.floor(math.log10(one_in)) - 1)  # keep two digits
     return f"1 in {round(one_in / size) * size:,} rows"
+
+
+def rarity_sentence(probability: float, normal_rows: int | None) -> str:
+    """Return `rarity` as a sentence; empty where it is not known."""
+    said = rarity(probability, normal_rows)
+    if said.startswith("none") and normal_rows is not None:
+        return f"It is rarer than anything in {plural(normal_rows, 'normal row')}."
+    return f"Normal operation shows one as strong about once in {said[5:]}." if said else ""
+
+
+def number(value: float, digits: int = 4) -> str:
+    """Return a number with so many significant digits, grouped by thousands where large."""
+    if not math.isfinite(value):
+        return "–"
+    if value == int(value) and abs(value) < 1e9:
+        return f"{int(value):,}"
+    if 1e-4 <= abs(value) < 10**digits:
+        return f"{value:.{digits}g}"
+    return f"{value:,.0f}" if 1 <= abs(value) < 1e9 else f"{value:.{digits - 1}e}"
+
+
+def limit_words(first: float, last: float) -> str:
+    """Return e.g. "limit 1.95 at the start, 3.88 at the end", one number where it stays."""
+    start, end = number(first, 3), number(last, 3)
+    if start == end:
+        return f"limit {start}"
+    return f"limit {start} at the start, {end} at the end"
+
+
+def shortened(name: str, longest: int = 36) -> str:
+    """Return a long name without its middle: what tells names apart is often at the end."""
+    if len(name) <= longest:
+        return name
+    tail = longest // 2
+    return f"{name[: longest - tail - 1]}…{name[-tail:]}"

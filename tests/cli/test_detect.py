@@ -191,7 +191,7 @@ def test_earlier_results_are_replaced_or_kept_whole(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patched:
-        patched.setattr("vace_ad.app.run.write_report", full)
+        patched.setattr("vace_ad.app.results.write_report", full)
         answer = vace(*options)
     assert answer.status == 2
     assert (out / "run.json").read_text() == before
@@ -295,7 +295,7 @@ def test_interrupt(
     def stop(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("vace_ad.app.run.write_report", stop)
+    monkeypatch.setattr("vace_ad.app.results.write_report", stop)
     bad(
         vace("detect", plant, "--out", tmp_path / "r", *QUICK),
         "interrupted; nothing was written",

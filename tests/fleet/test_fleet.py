@@ -13,8 +13,7 @@ from fleet.test_runner import job
 from vace_ad import VACE
 from vace_ad.alarms import Budget
 from vace_ad.app.loading import load_frame
-from vace_ad.app.run import Alarming, detect_with
-from vace_ad.app.training_rows import TrainingRows
+from vace_ad.app.run import Alarming, TrainingRows, detect_with
 from vace_ad.errors import ConfigError, InputError, NotFittedError
 from vace_ad.fleet.fleet import Fleet
 from vace_ad.fleet.runner import run_fleet

@@ -9,8 +9,7 @@ import pytest
 
 from vace_ad.alarms import Budget
 from vace_ad.app.loading import load_table
-from vace_ad.app.run import Alarming, fit_and_detect
-from vace_ad.app.training_rows import choose_training
+from vace_ad.app.run import Alarming, choose_training, fit_and_detect
 from vace_ad.config import VACEConfig
 from vace_ad.fleet.runner import per_machine, run_fleet
 from vace_ad.fleet.task import Job

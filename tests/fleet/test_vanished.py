@@ -1,5 +1,5 @@
 from vace_ad.fleet.entities import MachineRow
-from vace_ad.fleet.incidents import vanished_since, with_vanished
+from vace_ad.fleet.incidents import with_vanished
 from vace_ad.fleet.runner import ranked
 
 MINUTE = 60 * 10**9
@@ -18,7 +18,7 @@ def test_a_machine_that_stops_before_the_others_has_no_data() -> None:
             row("untimed", None),
         ]
     )
-    assert [vanished_since(one) for one in rows] == ["2026-01-01T09:00:00", None, None, None]
+    assert [one.vanished_since for one in rows] == ["2026-01-01T09:00:00", None, None, None]
     (event,) = rows[0].events
     assert (event["kind"], event["end_time"]) == ("no data", "2026-01-01T12:00:00")
     assert note == "no data up to the end of the others: gone since 2026-01-01 09:00"

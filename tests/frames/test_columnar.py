@@ -6,8 +6,9 @@ from pathlib import Path
 import pytest
 
 from frames.shapes import wide
+from vace_ad.app.loading import without_panic_words
 from vace_ad.errors import TableReadError
-from vace_ad.frames.read import read_table, without_panic_words
+from vace_ad.frames.read import read_table
 
 
 @pytest.mark.parametrize("kind", ["parquet", "ipc", "ipc_stream"])

@@ -22,8 +22,7 @@ from vace_ad.frames.columns import (
 )
 from vace_ad.frames.idle import watched
 from vace_ad.report import ReportData
-from vace_ad.report.formatting import what_it_means
-from vace_ad.report.page import components
+from vace_ad.report.page import components, what_it_means
 
 
 @pytest.fixture

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
 import pytest
@@ -34,7 +36,8 @@ def read_time(
 ) -> tuple[pl.DataFrame, np.ndarray, TimeReport]:
     frame, time, found = split_time(frame, column, zone=zone)
     assert time is not None
-    return frame, time, check_time(time, found.column, found.zone, found.notes)
+    report = check_time(time, found.column, found.zone)
+    return frame, time, replace(report, notes=(*found.notes, *report.notes))
 
 
 @pytest.mark.parametrize(
@@ -414,9 +417,9 @@ def test_the_same_time_twice_is_refused_where_order_is_strict() -> None:
 
 
 def test_one_row_has_no_step() -> None:
-    report = check_time(minutes(1), "when", "UTC", ["said before"])
+    report = check_time(minutes(1), "when", "UTC")
     assert (report.column, report.zone, report.step) == ("when", "UTC", None)
-    assert report.notes == ("said before",)
+    assert report.notes == ()
 
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=30))

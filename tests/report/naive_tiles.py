@@ -6,7 +6,7 @@ import base64
 import struct
 import zlib
 
-from vace_ad.report.tiles import BLOCK
+from vace_ad.report.curves import BLOCK
 
 
 def decode_tile(text: bytes, samples: int, planes: int, bits: int) -> list[list[float]]:

@@ -171,3 +171,34 @@ def test_a_limit_for_each_row_moves_as_a_whole(scores: np.ndarray) -> None:
     tried = {one.shift: one.events for one in what_if(scores, line, Rules(join=5), both, first=500)}
     assert tried[0.0] == 2
     assert tried[max(tried)] == 0
+
+
+@pytest.mark.parametrize(
+    ("unit", "said"),
+    [
+        ("D", "1 Mar 2026"),
+        ("m", "1 Mar 2026 00:00"),
+        ("s", "1 Mar 2026 00:00:00"),
+        ("ms", "1 Mar 2026 00:00:00.000"),
+    ],
+)
+def test_a_stamp_is_as_fine_as_the_table(unit: str, said: str) -> None:
+    data = table(np.datetime64("2026-03-01", "ns") + np.arange(20) * np.timedelta64(1, unit))
+    assert data.stamp(0) == said
+
+
+def test_a_row_without_time_is_its_number() -> None:
+    assert table(None).stamp(7) == "row 7"
+
+
+def test_an_event_lasts_until_the_end_of_its_last_row_and_a_gap_as_long_as_it_is() -> None:
+    time = np.datetime64("2026-03-01", "ns") + np.arange(20) * np.timedelta64(1, "m")
+    time[10:] += np.timedelta64(1, "h")
+    data = table(time)
+    assert data.length(Event(0, 5, 2)) == "5 min"
+    assert data.length(Event(10, 10, 10, kind="no data")) == "1 h 1 min"
+    assert table(None).length(Event(0, 5, 2)) == "5 rows"
+
+
+def table(time: np.ndarray | None) -> ReportData:
+    return ReportData("t", ["a"], np.zeros((20, 1)), np.zeros(20), 1.0, time=time)

@@ -13,7 +13,7 @@ import pytest
 from report.plant import make_plant
 from vace_ad.alarms.events import Event
 from vace_ad.report import ReportData, write_report
-from vace_ad.report.formatting import MIN_CONTEXT, surroundings
+from vace_ad.report.data import MIN_CONTEXT, surroundings
 from vace_ad.report.write import channels_by_blame, typical_values
 
 HOSTILE = "</script><script>window.pwned = 1</script><img src=x onerror='window.pwned = 1'>"

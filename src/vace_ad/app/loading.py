@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from vace_ad.errors import ChannelMismatchError, ConfigError, InputError, TableReadError
 from vace_ad.frames.columns import channels_of, column_of, notes_in_words, with_states
 from vace_ad.frames.layout import pivot, refuse_other_shapes
-from vace_ad.frames.read import ReadReport, read_table, without_panic_words
+from vace_ad.frames.read import ReadReport, read_table
 from vace_ad.frames.read_options import ReadOptions, names_of
 from vace_ad.frames.sources import (
     BY_FILE,
@@ -111,6 +113,24 @@ def read_frame(sources: Sequence[TableSource], how: ReadOptions) -> tuple[pl.Dat
     """The rows of all sources as they are written."""
     with without_panic_words() if how.options else nullcontext():
         return read_sources(sources, lambda place: read_table(place, how))
+
+
+@contextmanager
+def without_panic_words() -> Iterator[None]:
+    """Keep the backtrace that polars prints on a panic off the terminal."""
+    sys.stderr.flush()
+    try:
+        kept = os.dup(2)
+    except OSError:  # standard error is closed
+        yield
+        return
+    try:
+        with open(os.devnull, "wb") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
 
 
 def load_frame(

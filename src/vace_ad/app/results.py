@@ -1,4 +1,4 @@
-"""The results folder and its tables, written atomically."""
+"""The results folder of a run: its tables, model, record and report, written atomically."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import math
 import os
 import platform
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import polars as pl
@@ -27,7 +27,14 @@ from vace_ad.detection import Detection
 from vace_ad.errors import ConfigError, InputError, VaceError, needs
 from vace_ad.frames.table import Table
 from vace_ad.frames.timestamps import local_time, zoned
+from vace_ad.progress import Progress, silent
+from vace_ad.report import write_report
 from vace_ad.settings import option
+from vace_ad.version import __version__
+from vace_ad.views.report import report_data
+
+if TYPE_CHECKING:
+    from vace_ad.app.run import Run
 
 RUN = "run.json"  # marks a folder of results
 _ISO = "%Y-%m-%dT%H:%M:%S%.f"
@@ -109,6 +116,62 @@ def event_frame(events: Sequence[Event], zone: str | None = None) -> pl.DataFram
         if name in columns:
             columns[name] = zoned(name, columns[name], zone)
     return pl.DataFrame(columns).with_columns(pl.col(pl.Float64).fill_nan(None))
+
+
+def write_results(
+    run: Run,
+    out: Path,
+    kind: str,
+    progress: Progress = silent,
+    *,
+    report: bool = True,
+    excel: bool = False,
+    add: Callable[[Path], None] | None = None,
+) -> None:
+    """Write scores, events, model, run and report into a folder that appears whole.
+
+    `add` writes more into it.
+    """
+    if any(is_formula(name) for name in run.loaded.table.names):
+        run.notes.append(
+            "names that begin with =, +, - or @ get a ' in front in CSV files, so that no "
+            "spreadsheet runs them"
+        )
+    with results_folder(out) as folder:
+        progress("writing", 0, 3)
+        write_tables(folder, run.loaded, run.found, kind, excel=excel)
+        progress("writing", 1, 3)
+        run.detector.save(folder / "model.vace")
+        write_run(folder, run.record())
+        progress("writing", 2, 3)
+        if report:
+            write_page(run, folder / "report.html")
+        if add is not None:
+            add(folder)
+        progress("writing", 3, 3)
+
+
+def write_page(run: Run, path: Path) -> None:
+    """Write the report of a run."""
+    source = run.loaded.source
+    facts = {
+        "input": source.words(),
+        "checksum": f"sha256 {source.sha256}",
+        "seed": str(run.detector.config.random_state),
+        "engine": str(run.detector.facts_.get("engine", "")),
+        "vace-ad": __version__,
+    }
+    data = report_data(
+        Path(source.source).name,
+        run.found,
+        training=None if run.training.rows is None else (0, run.training.rows),
+        notes=run.notes,
+        facts=facts,
+        command=run.command,
+        rules=run.alarming.rules,
+        units=source.units,
+    )
+    write_report(data, path)
 
 
 def write_tables(

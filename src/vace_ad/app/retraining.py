@@ -18,7 +18,6 @@ from vace_ad.tensor_file import write
 
 if TYPE_CHECKING:
     from vace_ad.alarms import Budget
-    from vace_ad.detector import VACE
     from vace_ad.frames.table import Table
 
 SHARE = 0.7  # of the recent rows that the new model learns from; the others judge both

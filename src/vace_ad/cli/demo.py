@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated
@@ -38,9 +39,8 @@ def demo_command(
     """
     from vace_ad.alarms import Budget
     from vace_ad.app.loading import load_table
-    from vace_ad.app.results import check_out
-    from vace_ad.app.run import Alarming, fit_and_detect, write_results
-    from vace_ad.app.training_rows import choose_training
+    from vace_ad.app.results import check_out, write_results
+    from vace_ad.app.run import Alarming, choose_training, fit_and_detect
     from vace_ad.config import VACEConfig
     from vace_ad.demo import simulate
     from vace_ad.demo.picture import draw
@@ -59,9 +59,8 @@ def demo_command(
         loaded = load_table(table, ReadOptions(options=True))
         ways = TrainingOptions(train_rows=first)
         training = choose_training(loaded, config, ways, ReadOptions())
-        run = fit_and_detect(
-            loaded, training, config, Alarming(Budget()), command=command, progress=progress
-        )
+        run = fit_and_detect(loaded, training, config, Alarming(Budget()), progress)
+    run = replace(run, command=command)
     found, rows = run.found, len(plant.values)
     output.say(
         f"{rows:,} rows of {len(plant.names)} sensors: fitted on {first:,}, scored "

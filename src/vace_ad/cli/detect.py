@@ -40,8 +40,7 @@ def detect_command(
     """
     from vace_ad.app.loading import load_table
     from vace_ad.app.results import check_out
-    from vace_ad.app.run import fit_and_detect
-    from vace_ad.app.training_rows import choose_training
+    from vace_ad.app.run import choose_training, fit_and_detect
     from vace_ad.frames.idle import word_columns
 
     started = time.perf_counter()
@@ -59,13 +58,6 @@ def detect_command(
     loaded = load_table(paths, how)
     chosen = choose_training(loaded, config, training, how)
     with output.progress() as progress:
-        run = fit_and_detect(
-            loaded,
-            chosen,
-            config,
-            alarming,
-            command=end.command_line(),
-            progress=progress,
-            started=started,
-        )
+        run = fit_and_detect(loaded, chosen, config, alarming, progress)
+    run = replace(run, command=end.command_line(), started=started)
     end.finish(run, results, output)

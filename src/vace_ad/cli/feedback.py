@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from vace_ad.feedback import Verdict
 
 _SAY = "What to do (give one)"
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")]
 
 
 @dataclass(frozen=True)
@@ -63,7 +62,7 @@ class FeedbackOptions:
 
 @parameters
 def feedback_command(
-    model: Model, *, told: FeedbackOptions, how: opt.OneTable, shown: OutputOptions
+    model: opt.ModelFile, *, told: FeedbackOptions, how: opt.OneTable, shown: OutputOptions
 ) -> None:
     """Mark an event as normal or as a fault; feedback is kept beside MODEL, in .feedback.jsonl.
 
@@ -117,7 +116,7 @@ def feedback_command(
 
 @parameters
 def update_command(
-    model: Model,
+    model: opt.ModelFile,
     paths: Annotated[
         list[str], typer.Argument(metavar="TABLE…", help="Tables of normal operation to add.")
     ],

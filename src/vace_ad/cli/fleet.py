@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from vace_ad.cli.options import FleetOptions, TableOptions, Where
+from vace_ad.cli.options import FleetOptions, TableOptions
 from vace_ad.cli.output import EVENTS_FOUND, Output, ResultOptions, command_line
 from vace_ad.errors import ConfigError
-from vace_ad.frames.read_options import TrainingOptions, names_of
+from vace_ad.frames.read_options import TrainingOptions, at_most_one, names_of
 from vace_ad.wording import listed, plain_text, plural
 
 if TYPE_CHECKING:
@@ -38,16 +38,10 @@ def detect_fleet(
     from vace_ad.fleet.fleet import Fleet
     from vace_ad.fleet.overview import incident_frame, overview_frame, write_overview
 
-    ways = ("train_share", "train_rows", "train_until")
-    also = next((one for one in ways if getattr(training, one) is not None), None)
     if training.train_range or training.train_skip:
         raise ConfigError("--train-range and --train-skip cannot be combined with --by")
-    if training.train_file is not None and also is not None:
-        raise ConfigError(
-            f"--{also.replace('_', '-')} and --train-file cannot be combined; give one of them"
-        )
-    if fleet.shared and fleet.group is not None:
-        raise ConfigError("--shared and --group cannot be combined; give one of them")
+    training.check()
+    at_most_one(fleet, "shared", "group")
     out = results.out
     words = budget_words(alarming)
     with output.progress() as progress:
@@ -70,7 +64,7 @@ def detect_fleet(
                 fleet.models,
                 names_of(how.by) or [],
                 jobs=fleet.jobs,
-                cluster=_cluster(fleet),
+                cluster=fleet.cluster,
                 reading=how,
                 maintenance=config.maintenance,
             )
@@ -129,14 +123,10 @@ def _fleet(how: TableOptions, config: VACEConfig, fleet: FleetOptions) -> Fleet:
         shared=fleet.shared,
         group=fleet.group,
         jobs=fleet.jobs,
-        cluster=_cluster(fleet),
+        cluster=fleet.cluster,
         reading=how,
         **config.to_dict(),
     )
-
-
-def _cluster(fleet: FleetOptions) -> str | None:
-    return (fleet.address or "local") if fleet.engine is Where.ray else None
 
 
 def budget_words(alarming: Alarming) -> str:
@@ -181,7 +171,6 @@ def _incidents(run: FleetRun, output: Output) -> None:
 
 def _machines(run: FleetRun, output: Output) -> None:
     from vace_ad.fleet.incidents import short_time
-    from vace_ad.fleet.overview import sensors_of, since
 
     troubled = [row for row in run.rows if row.anomalies]
     lines = [
@@ -189,8 +178,8 @@ def _machines(run: FleetRun, output: Output) -> None:
             row.machine,
             f"{row.severity:.0f}",
             str(len(row.anomalies)),
-            short_time(since(row)),
-            ", ".join(sensors_of(row)[:2]),
+            short_time(row.since),
+            ", ".join(row.sensors[:2]),
         ]
         for row in troubled[:_SHOWN]
     ]

@@ -59,7 +59,7 @@ def fit_command(
     vace fit fleet/ --by machine --models models/ --jobs 4
     """
     from vace_ad.app.loading import load_tables
-    from vace_ad.app.training_rows import TrainingRows, fit_detector, within
+    from vace_ad.app.run import TrainingRows, fit_detector, within
     from vace_ad.frames.idle import word_columns
 
     output = Output.of(shown)
@@ -119,8 +119,7 @@ def score_command(
     """
     from vace_ad.app.loading import load_table
     from vace_ad.app.results import check_out
-    from vace_ad.app.run import detect_with
-    from vace_ad.app.training_rows import TrainingRows
+    from vace_ad.app.run import TrainingRows, detect_with
     from vace_ad.config import VACEConfig
     from vace_ad.detector import load
 
@@ -145,15 +144,8 @@ def score_command(
     loaded = load_table(paths, how, detector.channels_)
     learned = TrainingRows([], None, f"{detector.facts_['rows']:,} rows, in {model}")
     with output.progress() as progress:
-        run = detect_with(
-            detector,
-            loaded,
-            learned,
-            alarming,
-            command=end.command_line(),
-            progress=progress,
-            started=started,
-        )
+        run = detect_with(detector, loaded, learned, alarming, progress)
+    run = replace(run, command=end.command_line(), started=started)
     if scores is not None:
         end.write_scores(scores, run)
     end.finish(run, results, output)
@@ -161,7 +153,7 @@ def score_command(
 
 @parameters
 def inspect_command(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")],
+    model: opt.ModelFile,
     shown: end.OutputOptions,
 ) -> None:
     """Describe a model file: channels, settings, training, geometry, alarms.

@@ -11,13 +11,20 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, get_args, get_origin, get_type_hints
 
 import typer
 
 from vace_ad.config import PLANNED
 from vace_ad.errors import ConfigError, VaceError
-from vace_ad.frames.read_options import PLANT, Names, ReadOptions, TrainingOptions, names_of
+from vace_ad.frames.read_options import (
+    PLANT,
+    Names,
+    ReadOptions,
+    TrainingOptions,
+    at_most_one,
+    names_of,
+)
 from vace_ad.settings import setting
 
 if TYPE_CHECKING:
@@ -30,11 +37,14 @@ _ALARMS = (
 _EVENTS = "What makes one event"
 _DETECTOR = "The detector"
 _FLEET = "Many machines (with --by)"
-_READING = "How the table is read"
 
 
 class Without(tuple[str, ...]):
     """Fields of a group that a command does not take."""
+
+
+class Only(tuple[str, ...]):
+    """The fields of a group that a command takes."""
 
 
 def parameters(run: Callable[..., None]) -> Callable[..., None]:
@@ -48,8 +58,9 @@ def parameters(run: Callable[..., None]) -> Callable[..., None]:
             kind = inspect.Parameter.KEYWORD_ONLY
             shown.append(one.replace(annotation=hints[one.name], kind=kind))
             continue
-        left_out = {name for without in rest if isinstance(without, Without) for name in without}
-        singles = [single for single in _options(group) if single.name not in left_out]
+        singles = _options(group)
+        for names in rest:
+            singles = [each for each in singles if (each.name in names) == isinstance(names, Only)]
         groups[one.name] = group, [single.name for single in singles]
         shown += singles
 
@@ -97,7 +108,7 @@ def _option(each: Any, group: Any) -> Any:
         *flag.split(","),
         help=words["help"],
         metavar=words["metavar"],
-        rich_help_panel=words["panel"] or (_READING if issubclass(group, ReadOptions) else None),
+        rich_help_panel=words["panel"] or getattr(group, "PANEL", None),
     )
 
 
@@ -112,6 +123,7 @@ KnownTable = Annotated[TableOptions, Without(("columns", "drop", "where"))]  # o
 OneTable = Annotated[TableOptions, Without(("columns", "drop", "where", "by", "labels"))]
 RecentTable = Annotated[TableOptions, Without(("columns", "drop", "where", "by"))]
 
+ModelFile = Annotated[Path, typer.Argument(metavar="MODEL", help="Model file, *.vace.")]
 TablePaths = Annotated[
     list[str],
     typer.Argument(
@@ -124,29 +136,24 @@ TablePaths = Annotated[
 ]
 
 
-SkipOptions = Annotated[
-    TrainingOptions,
-    Without(("train_share", "train_rows", "train_until", "train_file", "train_range")),
-]
+SkipOptions = Annotated[TrainingOptions, Only(("train_skip",))]
 
 
 @dataclass(frozen=True)
 class AlarmOptions:
     """When to alarm, and what makes one event."""
 
+    PANEL: ClassVar = _ALARMS
+
     budget: str | None = setting(
-        None,
-        "False alarms to accept, for example '1 per week', '2 a day' or '1 in 10000 rows'.",
-        panel=_ALARMS,
+        None, "False alarms to accept, for example '1 per week', '2 a day' or '1 in 10000 rows'."
     )
     false_alarm_rate: float | None = setting(
-        None,
-        "Share of normal rows whose score is above the threshold, for example 0.001.",
-        panel=_ALARMS,
+        None, "Share of normal rows whose score is above the threshold, for example 0.001."
     )
-    threshold: float | None = setting(None, "Fixed threshold of the score.", panel=_ALARMS)
+    threshold: float | None = setting(None, "Fixed threshold of the score.")
     step: str | None = setting(
-        None, "Time between rows of a table without a time column, for example 10s.", panel=_ALARMS
+        None, "Time between rows of a table without a time column, for example 10s."
     )
     join: int = setting(0, "Merge events that are at most this many rows apart.", panel=_EVENTS)
     min_length: int = setting(1, "Drop events with fewer rows than this.", panel=_EVENTS)
@@ -160,11 +167,7 @@ class AlarmOptions:
         from vace_ad.app.run import Alarming
         from vace_ad.frames.timestamps import parse_duration
 
-        names = ("budget", "false_alarm_rate", "threshold")
-        chosen = [name for name in names if getattr(self, name) is not None]
-        if len(chosen) > 1:
-            first, second = (f"--{name.replace('_', '-')}" for name in chosen[:2])
-            raise ConfigError(f"{first} and {second} cannot be combined; give one of them")
+        at_most_one(self, "budget", "false_alarm_rate", "threshold")
         if self.false_alarm_rate is not None:
             budget = Budget(self.false_alarm_rate, "share")
         elif self.threshold is not None:
@@ -175,15 +178,14 @@ class AlarmOptions:
         return Alarming(budget, Rules(self.join, self.min_length, self.cooldown), step)
 
 
-BudgetOption = Annotated[
-    AlarmOptions,
-    Without(("false_alarm_rate", "threshold", "step", "join", "min_length", "cooldown")),
-]
+BudgetOption = Annotated[AlarmOptions, Only(("budget",))]
 
 
 @dataclass(frozen=True)
 class DetectorOptions:
     """The settings of the detector."""
+
+    PANEL: ClassVar = PLANT
 
     preset: str | None = setting(
         None, "'paper' for the paper's text, 'released' for its authors' code.", panel=_DETECTOR
@@ -208,48 +210,37 @@ class DetectorOptions:
         "neither trained on nor scored.",
         "CONDITION",
         flag="--off-when,--off",
-        panel=PLANT,
     )
     run_up: int | None = setting(
-        None,
-        "Number of rows after the machine was off that also count as off. Default: 5.",
-        panel=PLANT,
+        None, "Number of rows after the machine was off that also count as off. Default: 5."
     )
     run_down: int | None = setting(
-        None,
-        "Number of rows before the machine is off that raise no alarm. Default: 5.",
-        panel=PLANT,
+        None, "Number of rows before the machine is off that raise no alarm. Default: 5."
     )
     context: Names = setting(
         None,
         "Columns used to predict the others, and never suspects: ambient conditions, set points, "
         "product codes, also as text.",
         "A,B,…",
-        panel=PLANT,
     )
-    watch: Names = setting(
-        None, "Columns that may raise alarms; all others are context.", "A,B,…", panel=PLANT
-    )
+    watch: Names = setting(None, "Columns that may raise alarms; all others are context.", "A,B,…")
     components: str | None = setting(
         None,
         "Component that each column belongs to, as CSV of sensor,component; events then also have "
         "shares by component.",
         "FILE",
-        panel=PLANT,
     )
     maintenance: str | None = setting(
         None,
         "Maintenance windows, as CSV of start,end or iCalendar; their rows are neither trained on "
         "nor scored.",
         "FILE",
-        panel=PLANT,
     )
     calendar: str | None = setting(
         None,
         "Use time of day, day of the week and holidays to predict the channels. Takes a region "
         "(DE-BY), dates, a time zone, or a file of holidays: one date per line, or iCalendar.",
         "A,B,…|FILE",
-        panel=PLANT,
     )
 
     def config(self) -> VACEConfig:
@@ -287,10 +278,7 @@ class DetectorOptions:
         return found
 
 
-PlannedOptions = Annotated[
-    DetectorOptions,
-    Without(each.name for each in fields(DetectorOptions) if each.name not in PLANNED),
-]
+PlannedOptions = Annotated[DetectorOptions, Only(PLANNED)]
 
 
 def _value(text: str) -> Any:
@@ -312,25 +300,25 @@ class Where(StrEnum):
 class FleetOptions:
     """How many machines are processed at a time, and where."""
 
-    shared: bool = setting(False, "Fit one model for all machines.", panel=_FLEET)
+    PANEL: ClassVar = _FLEET
+
+    shared: bool = setting(False, "Fit one model for all machines.")
     group: str | None = setting(
         None,
         "Fit one model for all machines with the same value in this column, which must be one of "
         "--by, for example --by site,machine --group site.",
-        panel=_FLEET,
     )
-    models: Path | None = setting(
-        None, "Folder that holds one model for each machine.", panel=_FLEET
-    )
-    jobs: int = setting(1, "Number of machines processed at the same time.", panel=_FLEET)
+    models: Path | None = setting(None, "Folder that holds one model for each machine.")
+    jobs: int = setting(1, "Number of machines processed at the same time.")
     engine: Where = setting(
-        Where.local,
-        "Where to compute. local: processes on this machine; ray: a Ray cluster.",
-        panel=_FLEET,
+        Where.local, "Where to compute. local: processes on this machine; ray: a Ray cluster."
     )
-    address: str | None = setting(
-        None, "Address of the Ray cluster, for example auto.", panel=_FLEET
-    )
+    address: str | None = setting(None, "Address of the Ray cluster, for example auto.")
+
+    @property
+    def cluster(self) -> str | None:
+        """The address of a Ray cluster, "local" for one on this machine; None for processes."""
+        return (self.address or "local") if self.engine is Where.ray else None
 
     def refuse_without_by(self) -> None:
         """Refuse options that apply to several machines only."""

@@ -251,7 +251,7 @@ def command_line() -> str:
 
 def finish(run: Run, results: ResultOptions, output: Output) -> None:
     """Print and write the results of a run; exit with its status."""
-    from vace_ad.app.run import write_results
+    from vace_ad.app.results import write_results
 
     out = results.out
     if out is not None:

@@ -7,7 +7,6 @@ from typing import Annotated
 import typer
 
 from vace_ad.cli import options as opt
-from vace_ad.cli.feedback import Model
 from vace_ad.cli.model import existing
 from vace_ad.cli.options import parameters
 from vace_ad.cli.output import Output, OutputOptions
@@ -16,7 +15,7 @@ from vace_ad.errors import ConfigError
 
 @parameters
 def retrain_command(
-    model: Model,
+    model: opt.ModelFile,
     paths: Annotated[
         list[str], typer.Argument(metavar="TABLE…", help="Recent rows, read as one table.")
     ],
@@ -83,7 +82,7 @@ def retrain_command(
 
 @parameters
 def models_command(
-    model: Model,
+    model: opt.ModelFile,
     *,
     back: Annotated[bool, typer.Option("--back", help="Return to the previous version.")] = False,
     use: Annotated[int | None, typer.Option(metavar="N", help="Use version N.")] = None,

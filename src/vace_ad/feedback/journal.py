@@ -21,6 +21,7 @@ import numpy as np
 from vace_ad import tensor_file
 from vace_ad.alarms.pattern import LONGEST_NAME, MOST_CHANNELS, Pattern
 from vace_ad.errors import FeedbackError
+from vace_ad.frames.timestamps import time_words
 
 SUFFIX = ".feedback.jsonl"
 MOST_BYTES, MOST_LINES = 64 * 2**20, 20_000
@@ -120,8 +121,8 @@ class Verdict:
         """The verdict in a line."""
         if self.verdict == UNDO:
             return f"{self.id}  undo of {self.of}"
-        if self.start is not None:
-            when = f"{_short(self.start)} to {_short(self.end)}"
+        if self.start is not None and self.end is not None:
+            when = f"{time_words(self.start, None)} to {time_words(self.end, None)}"
         else:
             when = "rows {} to {}".format(*cast(tuple[int, int], self.rows))
         about = f"  {', '.join(self.channels[:3])}" if self.channels else ""
@@ -169,11 +170,6 @@ def _names(value: Any) -> tuple[str, ...]:
     if not fits or not all(isinstance(x, str) and 0 < len(x) <= LONGEST_NAME for x in value):
         raise FeedbackError(f"its channels must be a list of at most {MOST_CHANNELS:,} names")
     return tuple(value)
-
-
-def _short(time: np.datetime64 | None) -> str:
-    text = str(time.astype("datetime64[ms]")).replace("T", " ") if time is not None else ""
-    return text.removesuffix(".000").removesuffix(":00")
 
 
 class Feedback:

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 import polars as pl
 
+from vace_ad.alarms.events import NO_DATA
 from vace_ad.app.loading import read_frame
 from vace_ad.atomic import write_text
 from vace_ad.errors import InputError
@@ -32,6 +33,7 @@ from vace_ad.frames.sources import (
 )
 
 JOINT = " / "  # between the keys of one machine
+NAMED = 3  # sensors and components of a machine
 Status = Literal["ok", "borrowed", "short", "failed"]
 _INDEX = "machines.json"
 _PIECE = 4_000_000  # cells of a Parquet file that are sorted at a time
@@ -81,9 +83,39 @@ class MachineRow:
         return [event for event in self.events if event["kind"] == "anomaly"]
 
     @property
+    def worst(self) -> dict[str, Any]:
+        """The most severe anomaly; empty where there is none."""
+        return max(self.anomalies, key=lambda event: event["severity"] or 0.0, default={})
+
+    @property
     def severity(self) -> float:
         """Of its worst event; -1 where there is none."""
-        return max((event["severity"] or 0.0 for event in self.anomalies), default=-1.0)
+        return (self.worst["severity"] or 0.0) if self.worst else -1.0
+
+    @property
+    def sensors(self) -> list[str]:
+        """The channels that its worst event blames, highest first."""
+        return list(self.worst.get("shares", ()))[:NAMED]
+
+    @property
+    def components(self) -> list[str]:
+        """The components that its worst event blames, highest first."""
+        return list(self.worst.get("components", ()))[:NAMED]
+
+    @property
+    def vanished_since(self) -> str | None:
+        """When the machine sent its last row; None where it goes on to the end."""
+        last = self.events[-1] if self.events else None
+        if last is None or last["kind"] != NO_DATA or last["start"] != self.rows or not self.rows:
+            return None
+        return str(last["start_time"])
+
+    @property
+    def since(self) -> str:
+        """Start of the worst event, as time or row; the last time of a machine without new data."""
+        if not self.worst:
+            return self.vanished_since or ""
+        return str(self.worst["start_time"] or self.worst["start"])
 
     def to_json(self) -> str:
         """One line of JSON, without its end."""

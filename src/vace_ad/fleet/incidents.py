@@ -116,10 +116,10 @@ def with_vanished(rows: Sequence[MachineRow]) -> tuple[list[MachineRow], list[st
         return list(rows), []
     newest = max(stamps, key=nanoseconds)
     judged = [_judged(row, newest) for row in rows]
-    gone = [row for row in judged if vanished_since(row)]
+    gone = [row for row in judged if row.vanished_since]
     if not gone:
         return judged, []
-    named = listed([f"{row.machine} since {short_time(vanished_since(row) or '')}" for row in gone])
+    named = listed([f"{row.machine} since {short_time(row.vanished_since or '')}" for row in gone])
     return judged, [f"no data up to the end of the others: {named}"]
 
 
@@ -131,11 +131,3 @@ def _judged(row: MachineRow, newest: str) -> MachineRow:
     event = event_record(Event(row.rows, row.rows, row.rows, NO_DATA))
     times = {"start_time": row.until, "end_time": newest, "height": None}
     return replace(row, events=(*row.events, {**event, **times}))
-
-
-def vanished_since(row: MachineRow) -> str | None:
-    """When a machine sent its last row; None where it goes on to the end."""
-    last = row.events[-1] if row.events else None
-    if last is None or last["kind"] != NO_DATA or last["start"] != row.rows or not row.rows:
-        return None
-    return str(last["start_time"])

@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 
 from vace_ad.app.loading import Loaded
-from vace_ad.app.training_rows import TrainingRows, choose_training, fit_detector
+from vace_ad.app.run import TrainingRows, choose_training, fit_detector
 from vace_ad.atomic import write_text
 from vace_ad.detector import VACE
 from vace_ad.errors import ConfigError, InputError, VaceError

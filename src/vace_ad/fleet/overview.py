@@ -15,38 +15,11 @@ from vace_ad.alarms.events import found_words
 from vace_ad.app.results import RUN, plain, versions, write_frame, writing
 from vace_ad.atomic import write_text
 from vace_ad.fleet.entities import MachineRow
-from vace_ad.fleet.incidents import FleetIncident, short_span, short_time, vanished_since
+from vace_ad.fleet.incidents import FleetIncident, short_span, short_time
 from vace_ad.fleet.runner import FleetRun
 from vace_ad.fleet.task import REPORT
 from vace_ad.report.write import policy_digest, static_text
 from vace_ad.wording import listed, plural
-
-SENSORS = 3  # named in the overview
-
-
-def sensors_of(row: MachineRow) -> list[str]:
-    """The channels that a machine's worst event blames, highest first."""
-    worst = worst_event(row)
-    return [] if worst is None else list(worst["shares"])[:SENSORS]
-
-
-def components_of(row: MachineRow) -> list[str]:
-    """The components that a machine's worst event blames, highest first."""
-    worst = worst_event(row)
-    return [] if worst is None else list(worst.get("components", {}))[:SENSORS]
-
-
-def worst_event(row: MachineRow) -> dict[str, Any] | None:
-    """The most severe event of a machine."""
-    return max(row.anomalies, key=lambda event: event["severity"] or 0.0, default=None)
-
-
-def since(row: MachineRow) -> str:
-    """Start of the worst event, as time or row; the last time of a machine without new data."""
-    worst = worst_event(row)
-    if worst is None:
-        return vanished_since(row) or ""
-    return str(worst["start"] if worst["start_time"] is None else worst["start_time"])
 
 
 def overview_frame(run: FleetRun) -> pl.DataFrame:
@@ -58,9 +31,9 @@ def overview_frame(run: FleetRun) -> pl.DataFrame:
         "severity": [row.severity if row.anomalies else None for row in run.rows],
         "events": [len(row.anomalies) for row in run.rows],
         "no_data": [len(row.events) - len(row.anomalies) for row in run.rows],
-        "since": [since(row) for row in run.rows],
-        "components": [", ".join(components_of(row)) for row in run.rows],
-        "sensors": [", ".join(sensors_of(row)) for row in run.rows],
+        "since": [row.since for row in run.rows],
+        "components": [", ".join(row.components) for row in run.rows],
+        "sensors": [", ".join(row.sensors) for row in run.rows],
         "incidents": [", ".join(map(str, numbers.get(row.machine, ()))) for row in run.rows],
         "rows": [row.rows for row in run.rows],
         "channels": [row.channels for row in run.rows],
@@ -211,7 +184,7 @@ def _machine_table(
     rows: Sequence[MachineRow], numbers: Mapping[str, Sequence[int]], path: Path
 ) -> str:
     lines = []
-    grouped = any(components_of(row) for row in rows)
+    grouped = any(row.components for row in rows)
     for row in rows:
         name = escape(row.machine)
         if row.folder is not None and (path.parent / "machines" / row.folder / REPORT).is_file():
@@ -220,14 +193,14 @@ def _machine_table(
         cells = {
             "severity": f"{row.severity:.0f}" if row.anomalies else "",
             "events": f"{len(row.anomalies) or ''}",
-            "since": short_time(since(row)) if row.anomalies else "",
-            **({"components": ", ".join(components_of(row))} if grouped else {}),
-            "sensors": ", ".join(sensors_of(row)),
+            "since": short_time(row.since) if row.anomalies else "",
+            **({"components": ", ".join(row.components)} if grouped else {}),
+            "sensors": ", ".join(row.sensors),
         }
         labelled = "".join(
             f"<td data-label='{label}'>{escape(cell)}</td>" for label, cell in cells.items()
         )
-        gone = vanished_since(row)
+        gone = row.vanished_since
         said = row.error or ("" if row.status == "ok" else row.status)
         said = f"no data since {short_time(gone)}" if gone else said
         lines.append(

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 from vace_ad.errors import InputError
 from vace_ad.executors.store import LineStore
@@ -18,26 +16,6 @@ from vace_ad.progress import Progress
 from vace_ad.wording import plural
 
 
-class _Memory:
-    """Rows of a run that is not kept."""
-
-    def __init__(self) -> None:
-        self.rows: dict[Any, MachineRow] = {}
-
-    def append(self, rows: Sequence[MachineRow], replace: bool = False) -> None:
-        self.rows.update({row.key: row for row in rows})
-
-
-@contextmanager
-def row_store(folder: Path | None) -> Iterator[LineStore[MachineRow] | _Memory]:
-    """Rows of a run: in its folder, or in memory."""
-    if folder is None:
-        yield _Memory()
-    else:
-        with LineStore(folder, MachineRow.from_json) as store:
-            yield store
-
-
 @dataclass
 class Passes:
     """The work on a fleet; rows of machines that are in the store are not made again."""
@@ -45,7 +23,7 @@ class Passes:
     machines: list[Machine]
     job: Job
     executor: AnyExecutor
-    store: LineStore[MachineRow] | _Memory
+    store: LineStore[MachineRow]
     progress: Progress
     at: int | None  # the key that makes groups
     normal: dict[str, Machine] | None = None  # where another file holds the rows to learn from

@@ -1,6 +1,7 @@
 """A fleet run: finds the machines, skips those with results, and runs the rest.
 
-With a folder, an interrupted run is resumed; without one, results are in memory.
+With a folder, an interrupted run is resumed; without one, results are in memory, and their lines
+in a folder that vanishes.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from vace_ad.alarms import Budget
 from vace_ad.app.results import writing
 from vace_ad.atomic import write_text
 from vace_ad.errors import ConfigError, InputError
+from vace_ad.executors.store import LineStore
 from vace_ad.fleet.entities import Machine, MachineRow, find_entities, machines_in
 from vace_ad.fleet.executor import (
     AnyExecutor,
@@ -27,9 +29,9 @@ from vace_ad.fleet.executor import (
     dataset_machines,
     is_dataset,
 )
-from vace_ad.fleet.incidents import FleetIncident, find_incidents, vanished_since, with_vanished
+from vace_ad.fleet.incidents import FleetIncident, find_incidents, with_vanished
 from vace_ad.fleet.models import MACHINES, FleetModels, group_column
-from vace_ad.fleet.passes import Passes, row_store
+from vace_ad.fleet.passes import Passes
 from vace_ad.fleet.task import Job
 from vace_ad.fleet.threshold import LEAST, kept_to_budget
 from vace_ad.frames.read_options import ReadOptions, names_of
@@ -114,7 +116,7 @@ def run_fleet(
         doing: AnyExecutor = (
             DatasetExecutor(data, by) if is_dataset(data) else executor or Executor()
         )
-        store = stack.enter_context(row_store(folder))
+        store = stack.enter_context(LineStore(place, MachineRow.from_json))
         work = Passes(machines, job, doing, store, progress, at, normal)
         learned = FleetModels()
         if models is not None:
@@ -138,7 +140,7 @@ def ranked(rows: Sequence[MachineRow]) -> list[MachineRow]:
         rows,
         key=lambda row: (
             -row.severity,
-            vanished_since(row) is None,
+            row.vanished_since is None,
             row.status not in ("failed", "short"),  # since it was not examined
         ),
     )

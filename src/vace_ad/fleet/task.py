@@ -18,9 +18,16 @@ import polars as pl
 
 from vace_ad.alarms.events import ANOMALY
 from vace_ad.app.loading import Loaded, load_frame, read_frame
-from vace_ad.app.results import event_record, iso_time, plain
-from vace_ad.app.run import Alarming, Run, detect_with, fit_and_detect, write_page, write_results
-from vace_ad.app.training_rows import TrainingRows, choose_training, fit_detector
+from vace_ad.app.results import event_record, iso_time, plain, write_page, write_results
+from vace_ad.app.run import (
+    Alarming,
+    Run,
+    TrainingRows,
+    choose_training,
+    detect_with,
+    fit_and_detect,
+    fit_detector,
+)
 from vace_ad.config import VACEConfig
 from vace_ad.detector import VACE, load
 from vace_ad.errors import TooShortError, VaceError
@@ -163,7 +170,7 @@ def _learn(task: Task) -> tuple[MachineRow, Model]:
 def _detect(task: Task) -> MachineRow:
     job = task.job
     assert job.alarming is not None
-    run = _judge(task)
+    run = replace(_judge(task), command=job.command)
     folder = None
     if job.folder is not None:
         folder = folder_name(task.entity.name)
@@ -194,8 +201,8 @@ def _judge(task: Task, learned: VACE | None = None) -> Run:
     )
     alarming = _alarming(task, training.tables[0].clock.step, _count(training))
     if learned is not None:
-        return detect_with(learned, loaded, training, alarming, command=job.command)
-    return fit_and_detect(loaded, training, job.config, alarming, command=job.command)
+        return detect_with(learned, loaded, training, alarming)
+    return fit_and_detect(loaded, training, job.config, alarming)
 
 
 def _page(task: Task) -> MachineRow:
@@ -203,7 +210,7 @@ def _page(task: Task) -> MachineRow:
     folder = machine_folder(task.job, folder_name(task.entity.name))
     run = _judge(task, None if task.model is not None else load(folder / "model.vace"))
     notes = json.loads((folder / "run.json").read_text())["notes"]  # also what the fit had to say
-    write_page(replace(run, notes=notes), folder / REPORT)
+    write_page(replace(run, notes=notes, command=task.job.command), folder / REPORT)
     return MachineRow(task.entity.name, "ok")
 
 
@@ -230,7 +237,7 @@ def _with_model(detector: VACE, loaded: Loaded, task: Task, alarming: Alarming) 
     words = "the shared model" if task.borrowed else f"{detector.facts_['rows']:,} rows"
     notes = ["too few rows for a model of its own: the shared model was used"] * task.borrowed
     training = TrainingRows([], None, words)
-    return detect_with(detector, loaded, training, alarming, notes=notes, command=task.job.command)
+    return detect_with(detector, loaded, training, alarming, notes=notes)
 
 
 def row_of(
@@ -245,7 +252,7 @@ def row_of(
     zone, step = run.loaded.clock.zone, run.detector.model_.step or part.step
     rate, first = part.budget.rate(step), run.training.rows or 0
     model = run.detector.model_
-    bar = own_bar(part.budget, run.budget, step, model.alarm.tails)
+    bar = own_bar(part.budget, run.alarming.budget, step, model.alarm.tails)
     peaks = peaks_of(run.found, first, model.config.length) if bar > 1 else ()
     time = run.loaded.table.time
     return MachineRow(

@@ -12,35 +12,35 @@ import mmap
 import struct
 from collections.abc import Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import polars as pl
 import polars.selectors as cs
 
 from vace_ad.errors import TableReadError
-from vace_ad.frames.limits import check_cells, too_large
 from vace_ad.frames.text import first_line
 from vace_ad.wording import listed
+
+if TYPE_CHECKING:
+    from vace_ad.frames.read import RawFile
 
 _WORDS = cs.string() | cs.categorical() | cs.enum()
 _PROBES = 32  # rows of a Parquet file whose words are measured before all are unpacked
 
 
-def read_typed(
-    name: str, data: bytes | Path, kind: str, most: int
-) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """Read a Parquet or Arrow file whose cells fit into `most` bytes, and say what is left out.
+def read_typed(file: RawFile, kind: str) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """Read a Parquet or Arrow file within the limit, and say what is left out.
 
     Columns of lists, structures and bytes are never unpacked: they cannot be channels, and a cell
     of them may be of any size.
     """
     try:
         if kind == "Parquet":
-            frame, nested = _parquet(name, data, most)
+            frame, nested = _parquet(file)
         else:
-            frame, nested = _arrow(name, data, kind == "Arrow stream", most)
-        if _text_bytes(frame) > most:
-            raise too_large(name, most)
+            frame, nested = _arrow(file, kind == "Arrow stream")
+        if _text_bytes(frame) > file.most:
+            raise file.too_large()
     except TableReadError:
         raise
     except (
@@ -51,39 +51,41 @@ def read_typed(
     ) as error:
         # A PanicException is not an Exception, so it is named here.
         raise TableReadError(
-            f"{name} begins like {kind} but cannot be read ({first_line(error)}); "
+            f"{file.name} begins like {kind} but cannot be read ({first_line(error)}); "
             "it may be cut short or damaged, write it again"
         ) from error
     note = f"columns of lists, structures or bytes are not read: {listed([*map(repr, nested)])}"
     return frame, (note,) if nested else ()
 
 
-def _parquet(name: str, data: bytes | Path, most: int) -> tuple[pl.DataFrame, list[str]]:
-    lazy = pl.scan_parquet(
-        io.BytesIO(data) if isinstance(data, bytes) else data, hive_partitioning=False
-    )
+def _parquet(file: RawFile) -> tuple[pl.DataFrame, list[str]]:
+    lazy = pl.scan_parquet(_source(file), hive_partitioning=False)
     flat, nested = _flat(lazy.collect_schema())
     rows = lazy.select(pl.len()).collect().item()
-    check_cells(name, rows, len(flat), most)
+    file.check_cells(rows, len(flat))
     words = lazy.select(cs.by_name(flat) & _WORDS)
     if words.collect_schema():  # a file repeats a long word at no cost: look before all is unpacked
         starts = [i * rows // _PROBES for i in range(min(_PROBES, rows))]
         probe = [_text_bytes(words.slice(start, 1).collect()) for start in starts]
-        if max(probe, default=0) * rows > _PROBES * most or sum(probe) * rows > most * len(probe):
-            raise too_large(name, most)
+        mean = sum(probe) / max(len(probe), 1)
+        if max(max(probe, default=0) / _PROBES, mean) * rows > file.most:
+            raise file.too_large()
     return lazy.select(flat).collect(), nested
 
 
-def _arrow(
-    name: str, data: bytes | Path, stream: bool, most: int
-) -> tuple[pl.DataFrame, list[str]]:
-    source = io.BytesIO(data) if isinstance(data, bytes) else data
-    rows, size = arrow_size(data, stream=stream)
+def _source(file: RawFile) -> io.BytesIO | Path:
+    """What polars reads from."""
+    return io.BytesIO(file.data) if isinstance(file.data, bytes) else file.data
+
+
+def _arrow(file: RawFile, stream: bool) -> tuple[pl.DataFrame, list[str]]:
+    source = _source(file)
+    rows, size = arrow_size(file.data, stream=stream)
     schema = pl.read_ipc_stream(source, n_rows=0).schema if stream else pl.read_ipc_schema(source)
     flat, nested = _flat(pl.Schema(schema))
-    check_cells(name, rows, len(flat), most)
-    if size > most:
-        raise too_large(name, most)
+    file.check_cells(rows, len(flat))
+    if size > file.most:
+        raise file.too_large()
     if isinstance(source, io.BytesIO):
         source.seek(0)
     read = pl.read_ipc_stream if stream else pl.read_ipc

@@ -13,38 +13,37 @@ import re
 import zipfile
 import zlib
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from vace_ad.errors import InputError, TableReadError, needs
-from vace_ad.frames.limits import check_cells, too_large
 from vace_ad.frames.read_options import ReadOptions
 from vace_ad.frames.sniff import Head, find_head
 from vace_ad.frames.text import column_names, first_line, units_of, with_numbers
 from vace_ad.settings import option
 
+if TYPE_CHECKING:
+    from vace_ad.frames.read import RawFile
+
 _SAMPLE = 1000  # rows that sheets are compared by
 
 
-def read_excel(
-    name: str, data: bytes | Path, how: ReadOptions, most: int
-) -> tuple[pl.DataFrame, dict[str, Any]]:
+def read_excel(file: RawFile, how: ReadOptions) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Read one sheet of a workbook, the named one, else the one that holds the most cells.
 
     Also notes, and the units of columns that have one.
     """
-    sheet = how.sheet
+    name, sheet = file.name, how.sheet
     with needs("fastexcel", "excel", "reading an Excel workbook"):
         import fastexcel
     # What it logs goes to those who listen, not to the terminal.
     logging.getLogger("fastexcel").addHandler(logging.NullHandler())
 
-    raw = data if isinstance(data, bytes) else data.read_bytes()
+    raw = file.read()
     try:
         if raw.startswith(b"PK"):
-            check_sheets(name, raw, most)
+            check_sheets(file, raw)
         book = fastexcel.read_excel(raw)
         sheets = [sheet] if sheet is not None else book.sheet_names
         if sheet is not None and sheet not in book.sheet_names:
@@ -115,11 +114,11 @@ _COUNT = re.compile(rb"""number-(?:rows|columns)-repeated=["'](\d+)["']""")
 _CELL_BYTES = 32  # that a reader of sheets takes for a cell, empty or not
 
 
-def check_sheets(name: str, data: bytes, most: int) -> None:
-    """Refuse a workbook whose sheets would take more than `most` bytes."""
+def check_sheets(file: RawFile, data: bytes) -> None:
+    """Refuse a workbook whose sheets would take more than the limit."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
-        if sum(part.file_size for part in archive.infolist()) > most:
-            raise too_large(name, most)
+        if sum(part.file_size for part in archive.infolist()) > file.most:
+            raise file.too_large()
         for part in archive.infolist():
             if part.filename.startswith("xl/worksheets/") and part.filename.endswith(".xml"):
                 rows, columns = _last_cell(_blocks(archive, part))
@@ -127,7 +126,7 @@ def check_sheets(name: str, data: bytes, most: int) -> None:
                 rows, columns = _repeated(_blocks(archive, part))
             else:
                 continue
-            check_cells(name, rows, columns, most, cell=_CELL_BYTES)
+            file.check_cells(rows, columns, cell=_CELL_BYTES)
 
 
 def _blocks(archive: zipfile.ZipFile, part: zipfile.ZipInfo) -> Iterator[bytes]:

@@ -8,30 +8,31 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from vace_ad.errors import TableReadError
-from vace_ad.frames.limits import check_cells
+
+if TYPE_CHECKING:
+    from vace_ad.frames.read import RawFile
 
 _LATEST = 9.2e9  # seconds since 1970 that fit into nanoseconds: the year 2261
 _WANTED = "give a list or lines of objects, or the answer of a Prometheus range query"
 
 
-def read_json(
-    name: str, data: bytes, most: int, by: Sequence[str] = ()
-) -> tuple[pl.DataFrame, str]:
-    """The table, of up to `most` bytes, and which kind of JSON it was."""
-    content, lines = _parse(name, data)
+def read_json(file: RawFile, by: Sequence[str] = ()) -> tuple[pl.DataFrame, str]:
+    """The table, within the limit, and which kind of JSON it was."""
+    name = file.name
+    content, lines = _parse(name, file.content())
     if lines and all("metric" in line and "values" in line for line in content):
         series = [_exported(name, line) for line in content]
-        return _from_series(name, series, most, by), "JSON series"
+        return _from_series(file, series, by), "JSON series"
     if not lines and isinstance(content, dict):
-        return _from_series(name, _matrix(name, content), most, by), "Prometheus"
+        return _from_series(file, _matrix(name, content), by), "Prometheus"
     if not all(isinstance(row, dict) for row in content) or not content:
         raise TableReadError(f"{name} is JSON, but not a table; {_WANTED}")
-    return _rows(name, content, most), "JSON lines" if lines else "JSON"
+    return _rows(file, content), "JSON lines" if lines else "JSON"
 
 
 def _parse(name: str, data: bytes) -> tuple[Any, bool]:
@@ -75,11 +76,11 @@ def _json(text: str) -> Any:
     return value
 
 
-def _rows(name: str, rows: Sequence[Mapping[str, Any]], most: int) -> pl.DataFrame:
+def _rows(file: RawFile, rows: Sequence[Mapping[str, Any]]) -> pl.DataFrame:
     """A column for each key; keys of objects inside are joined by a point."""
     flat = [_flat(row) for row in rows]
     names = list(dict.fromkeys(key for row in flat for key in row))
-    check_cells(name, len(rows), len(names), most)
+    file.check_cells(len(rows), len(names))
     columns = {}
     for key in names:
         cells = [row.get(key) for row in flat]
@@ -92,7 +93,7 @@ def _rows(name: str, rows: Sequence[Mapping[str, Any]], most: int) -> pl.DataFra
             ]
             columns[key] = pl.Series(key, words, dtype=pl.String)
     if not columns:
-        raise TableReadError(f"{name} is JSON without any value; {_WANTED}")
+        raise TableReadError(f"{file.name} is JSON without any value; {_WANTED}")
     return pl.DataFrame(columns)
 
 
@@ -138,25 +139,25 @@ def _exported(name: str, line: Mapping[str, Any]) -> Series:
         raise TableReadError(f"{name} is a damaged export of series; save it again") from error
 
 
-def _from_series(name: str, series: Sequence[Series], most: int, by: Sequence[str]) -> pl.DataFrame:
+def _from_series(file: RawFile, series: Sequence[Series], by: Sequence[str]) -> pl.DataFrame:
     """A column for each series, named by what tells it apart; a row for each time.
 
     Labels in `by` become columns, so that each machine has rows of its own.
     """
     if not series:
-        raise TableReadError(f"{name} holds no series; widen the query or its time")
+        raise TableReadError(f"{file.name} holds no series; widen the query or its time")
     times = {second for _, seconds, _ in series for second in seconds}
-    check_cells(name, len(times), len(series), most)
+    file.check_cells(len(times), len(series))
     labels = [{k: v for k, v in dict(one[0]).items() if k not in by} for one in series]
     common = {k for k, v in labels[0].items() if all(each.get(k) == v for each in labels)}
     long = []
     for (metric, seconds, values), own in zip(series, labels, strict=True):
         if len(seconds) != len(values):
-            raise TableReadError(f"{name} is damaged: a series has more times than values")
+            raise TableReadError(f"{file.name} is damaged: a series has more times than values")
         long.append(
             pl.DataFrame(
                 {
-                    "time": pl.Series(_milliseconds(name, seconds), dtype=pl.Int64),
+                    "time": pl.Series(_milliseconds(file.name, seconds), dtype=pl.Int64),
                     "series": [_channel(own, common)] * len(seconds),
                     "value": pl.Series([_number(v) for v in values], dtype=pl.Float64),
                     **{key: [str(metric.get(key, ""))] * len(seconds) for key in by},

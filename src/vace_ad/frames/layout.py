@@ -189,7 +189,6 @@ def pivot(
     frame: pl.DataFrame,
     time: NDArray[np.datetime64] | None,
     long: str | Sequence[str],
-    by: Sequence[str] = (),
 ) -> tuple[pl.DataFrame, NDArray[np.datetime64], list[str]]:
     """A column for each value of the sensor column, a row for each time, in order of time.
 
@@ -220,15 +219,14 @@ def pivot(
         )
     stamped = frame.select(
         pl.Series("\0time", time),
-        *by,
         pl.col(sensor).cast(pl.String),
         pl.col(value).cast(pl.Float64),
     ).with_columns(pl.col(value).fill_nan(None))
-    pairs = stamped.select("\0time", *by, sensor).n_unique()
+    pairs = stamped.select("\0time", sensor).n_unique()
     if pairs < stamped.height:
         notes.append(f"{stamped.height - pairs:,} values averaged with others of the same time")
     wide = stamped.pivot(
-        on=sensor, index=["\0time", *by], values=value, aggregate_function="mean", sort_columns=True
+        on=sensor, index="\0time", values=value, aggregate_function="mean", sort_columns=True
     ).sort("\0time", maintain_order=True)
     notes.append(f"long table: {count:,} values of {sensor!r} are channels now")
     return wide.drop("\0time"), wide["\0time"].to_numpy().astype("datetime64[ns]"), notes

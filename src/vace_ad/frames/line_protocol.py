@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import polars as pl
 
 from vace_ad.errors import TableReadError
-from vace_ad.frames.limits import check_cells
 from vace_ad.frames.timestamps import EPOCHS
+
+if TYPE_CHECKING:
+    from vace_ad.frames.read import RawFile
 
 # A name with escaped commas, blanks and equal signs; a value in quotes or without blanks.
 _NAME = r"(?:\\.|[^,= \\])+"
@@ -62,7 +64,7 @@ def is_line_protocol(lines: Sequence[str]) -> bool:
     return bool(points) and all(match is not None and match[4] for match in matches)
 
 
-def read_line_protocol(name: str, data: bytes, most: int) -> pl.DataFrame:
+def read_line_protocol(file: RawFile) -> pl.DataFrame:
     """A row for each time and set of tags; a column for each tag and each field.
 
     Fields carry their measurement's name where there are several.
@@ -70,14 +72,15 @@ def read_line_protocol(name: str, data: bytes, most: int) -> pl.DataFrame:
     points: dict[tuple[int, tuple[tuple[str, str], ...]], dict[tuple[str, str], Any]] = {}
     measurements: set[str] = set()
     fields: dict[tuple[str, str], None] = {}
-    for number, line in enumerate(data.decode("utf-8", "replace").splitlines(), 1):
+    lines = file.content().decode("utf-8", "replace").splitlines()
+    for number, line in enumerate(lines, 1):
         if not line.strip() or line.startswith("#"):
             continue
         point = parse_point(line)
         if point is None or point.time is None:
             raise TableReadError(
-                f"{name}, line {number} is not a point of line protocol with a time; correct or "
-                "remove that line"
+                f"{file.name}, line {number} is not a point of line protocol with a time; correct "
+                "or remove that line"
             )
         measurements.add(point.measurement)
         row = points.setdefault((point.time, tuple(sorted(point.tags.items()))), {})
@@ -85,12 +88,13 @@ def read_line_protocol(name: str, data: bytes, most: int) -> pl.DataFrame:
             fields[point.measurement, key] = None
             row[point.measurement, key] = field_value(value)
     titles = list(dict.fromkeys(key for _, pairs in points for key, _ in pairs))
-    check_cells(name, len(points), len(titles) + len(fields), most)
+    file.check_cells(len(points), len(titles) + len(fields))
     largest = max(abs(stamp) for stamp, _ in points)
     unit = next((unit for least, _, unit in reversed(EPOCHS) if largest >= least), 10**9)
     if largest * unit >= 2**63:
         raise TableReadError(
-            f"{name} holds the time {largest}, which is not a time since 1970; correct that line"
+            f"{file.name} holds the time {largest}, which is not a time since 1970; correct "
+            "that line"
         )
     columns: dict[str, Any] = {
         "time": pl.Series([stamp * unit for stamp, _ in points], dtype=pl.Int64)

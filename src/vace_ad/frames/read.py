@@ -7,18 +7,18 @@ import io
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+import time
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 import polars as pl
 
 from vace_ad.errors import TableReadError
-from vace_ad.frames import limits
-from vace_ad.frames.read_options import ReadOptions, names_of
+from vace_ad.frames.read_options import ReadOptions, names_of, parse_size, size_words
 from vace_ad.frames.text import read_text
+from vace_ad.settings import option
 
 _DATABASES = ("sqlite://", "duckdb://", "postgresql://", "postgres://")
 _HEAD_BYTES = 64 * 1024  # from which the format of a file is recognised
@@ -87,6 +87,79 @@ def is_connection(place: str) -> bool:
 
 _TEXT = ("delimiter", "decimal", "encoding", "header")
 _BOOK = ("sheet", "header_row")
+NO_WRITER_SECONDS = 10.0  # that a pipe may stay without a writer
+_COLUMN = 100_000  # bytes that a column counts at least
+
+
+@dataclass(frozen=True)
+class MemoryLimit:
+    """How large a table may become in memory, so that a small file cannot fill the machine."""
+
+    name: str  # of what is read, for messages
+    most: int  # bytes
+
+    def check_cells(self, rows: int, columns: int, *, cell: int = 8) -> None:
+        """Refuse a table that would need more memory as numbers, or has too many columns.
+
+        `cell` is what one of them takes. A column counts as 100 kB at least: that is about what it
+        costs in time and memory on the way.
+        """
+        size = max(cell * rows, _COLUMN) * columns
+        if size > self.most:
+            raise TableReadError(
+                f"{self.name} has {rows:,} rows × {columns:,} columns, {size_words(size)} in "
+                f"memory; the limit is {size_words(self.most)}: {_larger(size)} lifts it; if it "
+                f"has fewer columns than this, {option('delimiter')} says how they are divided"
+            )
+
+    def too_large(self) -> TableReadError:
+        """The error for something whose end was not reached within the limit."""
+        return TableReadError(
+            f"{self.name} unpacks to more than {size_words(self.most)}; if that is meant, "
+            f"{_larger(4 * self.most)} lifts the limit"
+        )
+
+    def empty(self) -> TableReadError:
+        """The error for a file without any text."""
+        return TableReadError(f"{self.name} is empty; give a table with at least one row of values")
+
+    def read_all(self, file: BinaryIO) -> bytes:
+        """Everything of a file or a pipe, within the limit."""
+        data = file.read(self.most + 1)
+        if len(data) > self.most:
+            raise self.too_large()
+        return data
+
+
+def _larger(size: int) -> str:
+    """The setting that allows so many bytes."""
+    return option("max_size", f"{-(-size // 10**9)}GB")
+
+
+@dataclass(frozen=True)
+class RawFile(MemoryLimit):
+    """What is to be read: the path of a file, or the bytes of what can be read only once."""
+
+    data: bytes | Path
+
+    def open(self) -> BinaryIO:
+        """The bytes as a file."""
+        return io.BytesIO(self.data) if isinstance(self.data, bytes) else self.data.open("rb")
+
+    def read(self, size: int = -1) -> bytes:
+        """The first bytes, or all, however many."""
+        with self.open() as file:
+            return file.read(size)
+
+    def content(self) -> bytes:
+        """All bytes, within the limit."""
+        with self.open() as file:
+            return self.read_all(file)
+
+    def digest(self) -> str:
+        """A checksum of all bytes."""
+        with self.open() as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
 def read_table(
@@ -99,17 +172,18 @@ def read_table(
     as String; typed files keep their types. The options are the fields of `ReadOptions`.
     """
     how = ReadOptions(**options) if how is None else how
-    most = limits.parse_size(how.max_size)
+    most = parse_size(how.max_size)
     if is_connection(str(source)):
         from vace_ad.frames.sql import read_sql, safe_name
 
-        frame = read_sql(str(source), how.query, most)
+        name = safe_name(str(source))
+        frame = read_sql(MemoryLimit(name, most), str(source), how.query)
         digest = hashlib.sha256(str(how.query).encode()).hexdigest()
-        report = ReadReport(safe_name(str(source)), "SQL", frame.height, frame.width, digest)
+        report = ReadReport(name, "SQL", frame.height, frame.width, digest)
     else:
-        name, data = _open(source, most)
-        frame, report = _read_any(name, data, how, most)
-        limits.check_cells(name, frame.height, frame.width, most)
+        file = _open(source, most)
+        frame, report = _read_any(file, how)
+        file.check_cells(frame.height, frame.width)
     if frame.width == 0 or frame.height == 0:
         raise TableReadError(
             f"{report.source} has no rows; give a table with at least one row of values"
@@ -117,64 +191,68 @@ def read_table(
     return frame, report
 
 
-def _read_any(
-    name: str, data: bytes | Path, how: ReadOptions, most: int
-) -> tuple[pl.DataFrame, ReadReport]:
+def _read_any(file: RawFile, how: ReadOptions) -> tuple[pl.DataFrame, ReadReport]:
     """Choose the reader by the first bytes, and import only that one.
 
     What gzip holds is looked at in the same way.
     """
-    digest = _digest(data)
-    compression, kind = None, _kind(name, data)
+    digest = file.digest()
+    compression, kind = None, _kind(file)
     if kind == "gzip":
-        data, compression = limits.gunzip(name, data, most), "gzip"
-        if not data.strip():
-            raise TableReadError(f"{name} is empty; give a table with at least one row of values")
-        kind = _kind(name, data)
+        from vace_ad.frames.compression import gunzip
+
+        file, compression = gunzip(file), "gzip"
+        if not file.read().strip():
+            raise file.empty()
+        kind = _kind(file)
     facts: dict[str, Any] = {}
     if kind in _TYPED:
         from vace_ad.frames.columnar import read_typed
 
         how.refuse(kind, _TEXT + _BOOK)
-        frame, facts["notes"] = read_typed(name, data, kind, most)
+        frame, facts["notes"] = read_typed(file, kind)
         kind = kind.split()[0]
     elif kind == "Excel":
         from vace_ad.frames.excel import read_excel
 
         how.refuse(kind, _TEXT)
-        frame, facts = read_excel(name, data, how, most)
+        frame, facts = read_excel(file, how)
     elif kind == "JSON":
         from vace_ad.frames.json_tables import read_json
 
         how.refuse(kind, _TEXT + _BOOK)
-        frame, kind = read_json(name, _all_bytes(name, data, most), most, names_of(how.by) or ())
+        frame, kind = read_json(file, names_of(how.by) or ())
     elif kind == "line protocol":
         from vace_ad.frames.line_protocol import read_line_protocol
 
         how.refuse(kind, _TEXT + _BOOK)
-        frame = read_line_protocol(name, _all_bytes(name, data, most), most)
+        frame = read_line_protocol(file)
     else:
         how.refuse("text", ["sheet"])
         if kind == "zstd":
+            from vace_ad.frames.compression import zstd_bytes
+
             compression = kind
-            if limits.zstd_bytes(data) > most:
-                raise limits.too_large(name, most)
+            with file.open() as packed:
+                if zstd_bytes(packed) > file.most:
+                    raise file.too_large()
         if how.delimiter == "\\t":
             how = replace(how, delimiter="\t")
-        frame, facts = read_text(name, data, how, most, zstd=kind == "zstd")
+        frame, facts = read_text(file, how, zstd=kind == "zstd")
         kind = "CSV"
-    return frame, ReadReport(name, kind, frame.height, frame.width, digest, compression, **facts)
+    report = ReadReport(file.name, kind, frame.height, frame.width, digest, compression, **facts)
+    return frame, report
 
 
-def _kind(name: str, data: bytes | Path) -> str:
+def _kind(file: RawFile) -> str:
     """What the first bytes say a file is; "CSV" where they say nothing else."""
-    head = data[:_HEAD_BYTES] if isinstance(data, bytes) else _head(data, _HEAD_BYTES)
+    head = file.read(_HEAD_BYTES)
     for magic, what in _FOREIGN:
         if head.startswith(magic):
-            raise TableReadError(f"{name} is {what}; save the table as CSV or Parquet")
+            raise TableReadError(f"{file.name} is {what}; save the table as CSV or Parquet")
     kind = next((kind for magic, kind in _FORMATS if head.startswith(magic)), "CSV")
-    if kind == "Excel" and head.startswith(b"PK") and not _is_workbook(data):
-        raise TableReadError(f"{name} is a ZIP archive; unpack it and name the table in it")
+    if kind == "Excel" and head.startswith(b"PK") and not _is_workbook(file):
+        raise TableReadError(f"{file.name} is a ZIP archive; unpack it and name the table in it")
     if kind == "CSV" and _JSON.match(head):
         return "JSON"
     if kind == "CSV" and b"=" in head:
@@ -185,39 +263,34 @@ def _kind(name: str, data: bytes | Path) -> str:
     return kind
 
 
-def _is_workbook(data: bytes | Path) -> bool:
+def _is_workbook(file: RawFile) -> bool:
     import zipfile
 
     try:
-        with zipfile.ZipFile(io.BytesIO(data) if isinstance(data, bytes) else data) as archive:
+        with file.open() as packed, zipfile.ZipFile(packed) as archive:
             names = archive.namelist()
     except (zipfile.BadZipFile, OSError, EOFError):
         return True  # truncated: the reader reports it
     return any(name.startswith("xl/") or name == "content.xml" for name in names)
 
 
-def _all_bytes(name: str, data: bytes | Path, most: int) -> bytes:
-    if isinstance(data, bytes):
-        return data
-    with data.open("rb") as file:
-        return limits.read_all(name, file, most)
-
-
-def _open(source: str | Path, most: int) -> tuple[str, bytes | Path]:
-    """A name for messages, and the path of a file, or the bytes of what can be read only once."""
+def _open(source: str | Path, most: int) -> RawFile:
+    """A file by its path; standard input, a pipe or a device by their bytes, read once."""
     if str(source) == "-":
-        data = limits.read_all("standard input", sys.stdin.buffer, most)
+        name = "standard input"
+        data = MemoryLimit(name, most).read_all(sys.stdin.buffer)
         if not data.strip():
             raise TableReadError("standard input is empty; pipe a table into the command")
-        return "standard input", data
+        return RawFile(name, most, data)
     path = Path(source)
+    file = RawFile(str(path), most, path)
     try:
         if path.is_dir():
             raise TableReadError(f"{path} is a folder; name the table file in it")
         if not path.is_file() and path.exists():  # a pipe or a device: opened once
-            return str(path), limits.read_pipe(path, most)
-        if not _head(path, 1):
-            raise TableReadError(f"{path} is empty; give a table with at least one row of values")
+            return replace(file, data=_read_pipe(path, file))
+        if not file.read(1):
+            raise file.empty()
     except TableReadError:
         raise
     except FileNotFoundError as error:
@@ -227,34 +300,32 @@ def _open(source: str | Path, most: int) -> tuple[str, bytes | Path]:
     except (OSError, ValueError) as error:  # ValueError: a zero byte in the name
         reason = getattr(error, "strerror", None) or error
         raise TableReadError(f"{path} cannot be read: {reason}") from error
-    return str(path), path
+    return file
 
 
-def _head(path: Path, size: int) -> bytes:
-    with path.open("rb") as file:
-        return file.read(size)
+def _read_pipe(path: Path, limit: MemoryLimit) -> bytes:
+    """Everything of a named pipe or a device, within the limit; refuses a pipe without a writer.
+
+    A writer that is there may take its time.
+    """
+    with open(path, "rb", buffering=0, opener=_without_waiting) as file:
+        until = time.monotonic() + NO_WRITER_SECONDS
+        first = file.read(1)  # None: a writer is connected; empty: none is
+        while first == b"" and path.is_fifo():
+            if time.monotonic() > until:
+                raise TableReadError(
+                    f"{limit.name} is a pipe without a writer (for {NO_WRITER_SECONDS:g} s); start "
+                    "its writer first, or give a file"
+                )
+            time.sleep(0.02)
+            first = file.read(1)
+        os.set_blocking(file.fileno(), True)
+        with io.BufferedReader(file) as rest:
+            data = (first or b"") + limit.read_all(rest)
+    if not data:
+        raise TableReadError(f"{limit.name} is empty; give a table with at least one row")
+    return data
 
 
-def _digest(data: bytes | Path) -> str:
-    if isinstance(data, bytes):
-        return hashlib.sha256(data).hexdigest()
-    with data.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-@contextmanager
-def without_panic_words() -> Iterator[None]:
-    """Keep the backtrace that polars prints on a panic off the terminal."""
-    sys.stderr.flush()
-    try:
-        kept = os.dup(2)
-    except OSError:  # standard error is closed
-        yield
-        return
-    try:
-        with open(os.devnull, "wb") as nowhere:
-            os.dup2(nowhere.fileno(), 2)
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+def _without_waiting(path: str, flags: int) -> int:
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))

@@ -8,14 +8,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from vace_ad.errors import ConfigError, MissingExtraError, TableReadError, needs
-from vace_ad.frames.limits import check_cells, size_words, too_large
+from vace_ad.frames.read_options import size_words
 from vace_ad.frames.text import column_names, first_line
 from vace_ad.settings import option
+
+if TYPE_CHECKING:
+    from vace_ad.frames.read import MemoryLimit
 
 _BATCH = 10_000  # rows that become columns together
 _FETCHED = 256  # rows that SQLite hands over at a time
@@ -28,10 +31,10 @@ def safe_name(place: str) -> str:
     return re.sub(r"(://[^:/@]*):.*@", r"\1:…@", place)
 
 
-def read_sql(place: str, query: str | None, most: int) -> pl.DataFrame:
-    """The rows of a query, up to `most` bytes; one that writes, anywhere, is refused."""
+def read_sql(limit: MemoryLimit, place: str, query: str | None) -> pl.DataFrame:
+    """The rows of a query, within the limit; one that writes, anywhere, is refused."""
     kind, _, rest = place.partition("://")
-    name = safe_name(place)
+    name = limit.name
     if not query:
         raise ConfigError(
             f"{name} is a database; say what to read with "
@@ -40,8 +43,8 @@ def read_sql(place: str, query: str | None, most: int) -> pl.DataFrame:
     readers = {"sqlite": _sqlite, "duckdb": _duckdb}
     try:
         if kind in readers:
-            return readers[kind](name, _file(name, rest), query, most)
-        return _postgresql(name, place, query, most)
+            return readers[kind](limit, _file(name, rest), query)
+        return _postgresql(limit, place, query)
     except (MissingExtraError, TableReadError):
         raise
     except Exception as error:  # each driver has errors of its own, all about the query or the way
@@ -59,7 +62,7 @@ def _file(name: str, rest: str) -> Path:
     return path
 
 
-def _sqlite(name: str, path: Path, query: str, most: int) -> pl.DataFrame:
+def _sqlite(limit: MemoryLimit, path: Path, query: str) -> pl.DataFrame:
     import sqlite3
     from contextlib import closing
 
@@ -74,19 +77,19 @@ def _sqlite(name: str, path: Path, query: str, most: int) -> pl.DataFrame:
         # Opened for reading alone, SQLite still writes other files: VACUUM INTO, ATTACH.
         return sqlite3.SQLITE_OK if action in reading else sqlite3.SQLITE_DENY
 
-    longest = max(_FETCHED, most // _FETCHED)  # bytes of a cell, so that what is fetched fits
+    longest = max(_FETCHED, limit.most // _FETCHED)  # bytes of a cell, so that what is fetched fits
     with closing(sqlite3.connect(_read_only(path), uri=True)) as database:
         database.set_authorizer(authorise)
         database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, min(longest, _LONGEST))
         try:
             cursor = database.execute(query)
             names = [one[0] for one in cursor.description or ()]
-            check_cells(name, 0, len(names), most)
-            return _frame(name, names, iter(lambda: cursor.fetchmany(_FETCHED), []), most)
+            limit.check_cells(0, len(names))
+            return _frame(limit, names, iter(lambda: cursor.fetchmany(_FETCHED), []))
         except sqlite3.DataError as error:
             raise TableReadError(
-                f"{name}: a cell holds more than {size_words(longest)}; leave its column out of "
-                f"the query, or lift {option('max_size')}"
+                f"{limit.name}: a cell holds more than {size_words(longest)}; leave its column out "
+                f"of the query, or lift {option('max_size')}"
             ) from error
 
 
@@ -103,7 +106,7 @@ def _read_only(path: Path) -> str:
 
 
 def _frame(
-    name: str, names: list[str], fetched: Iterable[list[tuple[Any, ...]]], most: int
+    limit: MemoryLimit, names: list[str], fetched: Iterable[list[tuple[Any, ...]]]
 ) -> pl.DataFrame:
     """Columns of numbers or words; SQLite types cells, not columns. A blob is no value."""
     titles = column_names(names, len(names))
@@ -118,8 +121,8 @@ def _frame(
     for rows in fetched:
         size += 8 * len(titles) * len(rows)
         size += sum([len(cell) for row in rows for cell in row if cell.__class__ in (str, bytes)])
-        if size > most:
-            raise too_large(name, most)
+        if size > limit.most:
+            raise limit.too_large()
         batch += rows
         if len(batch) >= _BATCH:
             parts.append(columns())
@@ -136,31 +139,33 @@ def _column(title: str, cells: list[Any]) -> pl.Series:
     return pl.Series(title, words, dtype=pl.String)
 
 
-def _duckdb(name: str, path: Path, query: str, most: int) -> pl.DataFrame:
+def _duckdb(limit: MemoryLimit, path: Path, query: str) -> pl.DataFrame:
     with needs("duckdb", "sql", "reading from DuckDB"):
         import duckdb
     # Opened for reading alone, DuckDB still writes other files: COPY TO, ATTACH, its spill.
     locked: dict[str, Any] = {
         "enable_external_access": "false",
         "lock_configuration": "true",
-        "memory_limit": f"{max(most, 64 * 10**6)}B",
+        "memory_limit": f"{max(limit.most, 64 * 10**6)}B",
         "temp_directory": "",
     }
     with duckdb.connect(str(path), read_only=True, config=locked) as database:
         rows = database.sql(query)
         if rows is None:
-            raise TableReadError(f"{name}: the query gives no rows; write a SELECT")
+            raise TableReadError(f"{limit.name}: the query gives no rows; write a SELECT")
         flat = [
             n for n, kind in zip(rows.columns, rows.types, strict=True) if kind.id not in _NESTED
         ]
         if not flat:
-            raise TableReadError(f"{name}: the query gives no column of numbers, words or times")
+            raise TableReadError(
+                f"{limit.name}: the query gives no column of numbers, words or times"
+            )
         if len(flat) < len(rows.columns):  # a list in a cell may be of any length: never computed
             rows = rows.select(*(duckdb.ColumnExpression(n) for n in flat))
-        return _gathered(name, rows.to_arrow_reader(_BATCH), most)
+        return _gathered(limit, rows.to_arrow_reader(_BATCH))
 
 
-def _postgresql(name: str, place: str, query: str, most: int) -> pl.DataFrame:
+def _postgresql(limit: MemoryLimit, place: str, query: str) -> pl.DataFrame:
     with needs("adbc-driver-postgresql", "sql", "reading from PostgreSQL"):
         from adbc_driver_postgresql import dbapi
     place = place.replace("postgres://", "postgresql://", 1)
@@ -169,16 +174,16 @@ def _postgresql(name: str, place: str, query: str, most: int) -> pl.DataFrame:
         place += f"{sign}options=-c%20default_transaction_read_only%3Don"
     with dbapi.connect(place) as database, database.cursor() as cursor:
         cursor.execute(query)
-        return _gathered(name, cursor.fetch_record_batch(), most)
+        return _gathered(limit, cursor.fetch_record_batch())
 
 
-def _gathered(name: str, reader: Any, most: int) -> pl.DataFrame:
+def _gathered(limit: MemoryLimit, reader: Any) -> pl.DataFrame:
     """Arrow's batches as one table, unless they grow beyond the limit."""
-    check_cells(name, 0, len(reader.schema.names), most)
+    limit.check_cells(0, len(reader.schema.names))
     parts, size = [pl.DataFrame(reader.schema.empty_table())], 0
     for batch in reader:
         size += batch.nbytes
-        if size > most:
-            raise too_large(name, most)
+        if size > limit.most:
+            raise limit.too_large()
         parts.append(pl.DataFrame(batch))
     return pl.concat(parts)

@@ -212,11 +212,11 @@ def gathered(data: Any, expected: tuple[str, ...]) -> Table:
     return replace(tables[0], values=values, time=time)
 
 
-def parquet_chunks(path: Path, rows: int = ROWS) -> Iterator[Any]:
-    """A Parquet file as polars tables of so many rows."""
+def parquet_chunks(path: Path) -> Iterator[Any]:
+    """A Parquet file as polars tables of a limited number of rows."""
     with open_parquet(path) as (whole, n_rows):
-        for start in range(0, n_rows, rows):
-            yield whole.slice(start, rows).collect()
+        for start in range(0, n_rows, ROWS):
+            yield whole.slice(start, ROWS).collect()
 
 
 @contextmanager

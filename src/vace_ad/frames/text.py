@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
-from typing import Any
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Any
 
 import polars as pl
 
 from vace_ad.errors import ConfigError, TableReadError
-from vace_ad.frames.limits import check_cells
 from vace_ad.frames.read_options import ReadOptions
 from vace_ad.frames.sniff import (
     DELIMITERS,
@@ -28,6 +27,9 @@ from vace_ad.frames.sniff import (
     split,
 )
 from vace_ad.settings import option
+
+if TYPE_CHECKING:
+    from vace_ad.frames.read import RawFile
 
 _SAMPLE_BYTES = 256 * 1024
 _LONG_SAMPLE_BYTES = 32 * 1024 * 1024  # where lines are so long that fewer than …
@@ -48,37 +50,37 @@ _NUMBERS_SHARE = 0.9
 
 
 def read_text(
-    name: str, data: bytes | Path, how: ReadOptions, most: int, *, zstd: bool = False
+    file: RawFile, how: ReadOptions, *, zstd: bool = False
 ) -> tuple[pl.DataFrame, dict[str, Any]]:
     """Read a text table whose dialect is recognised where it is not given, and what was.
 
     Plain UTF-8 files are read from their path; anything else is first turned into UTF-8 bytes.
-    polars unpacks zstd by itself, but only as UTF-8. `most` bounds its size in memory.
+    polars unpacks zstd by itself, but only as UTF-8.
     """
     if zstd:
-        lines, found = _zstd_lines(name, data), "utf-8"
+        lines, found = _zstd_lines(file), "utf-8"
     else:
-        lines, data, found = _decode(name, data, how.encoding)
+        lines, file, found = _decode(file, how.encoding)
     if not any(line.strip() for line in lines):
-        raise TableReadError(f"{name} is empty; give a table with at least one row of values")
+        raise file.empty()
     # Before every cell of a line is looked at.
     signs = DELIMITERS if how.delimiter is None else (how.delimiter,)
     plain = [line for line in lines if '"' not in line]
-    check_cells(name, 1, 1 + max((x.count(s) for x in plain for s in signs), default=0), most)
+    file.check_cells(1, 1 + max((x.count(s) for x in plain for s in signs), default=0))
     dialect = sniff_dialect(lines, how)
     try:
         rows = split(lines, dialect.delimiter)[dialect.head.rows :]
-        check_cells(name, len(rows), max(map(len, rows), default=1), most)
-        frame = _parse(name, data, dialect, rows)
+        file.check_cells(len(rows), max(map(len, rows), default=1))
+        frame = _parse(file, dialect, rows)
     except UnicodeError as error:
         if how.encoding is not None or zstd:
             raise TableReadError(
-                f"{name} is not in {found}; name its encoding, for example "
+                f"{file.name} is not in {found}; name its encoding, for example "
                 f"{option('encoding', 'cp1252')}"
             ) from error
         # The sample was plain ASCII and other bytes come later: examine the whole file.
-        whole = _sniff_encoding(_all_bytes(data), complete=True)
-        return read_text(name, data, replace(how, encoding=whole), most)
+        whole = _sniff_encoding(file.read(), complete=True)
+        return read_text(file, replace(how, encoding=whole))
     notes = list(dialect.head.notes)
     frame = with_numbers(frame, dialect.decimal, notes)
     return frame, {
@@ -119,11 +121,11 @@ def _sniff_encoding(sample: bytes, *, complete: bool) -> str:
     )
 
 
-def _zstd_lines(name: str, data: bytes | Path) -> list[str]:
+def _zstd_lines(file: RawFile) -> list[str]:
     """The first lines of a zstd file, as polars unpacks them."""
     try:
         frame = pl.read_csv(
-            data,
+            file.data,
             has_header=False,
             separator="\x01",
             quote_char=None,
@@ -134,57 +136,46 @@ def _zstd_lines(name: str, data: bytes | Path) -> list[str]:
         return []
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError) as error:
         raise TableReadError(
-            f"{name} begins like zstd but cannot be read as UTF-8 text; "
+            f"{file.name} begins like zstd but cannot be read as UTF-8 text; "
             "write it again, or give it uncompressed"
         ) from error
     return [line or "" for line in frame.to_series().to_list()]
 
 
-def _decode(
-    name: str, data: bytes | Path, encoding: str | None
-) -> tuple[list[str], bytes | Path, str]:
-    """The first lines, the data with their bytes in UTF-8, and the encoding they came in."""
-    sample, complete = _sample(data)
+def _decode(file: RawFile, encoding: str | None) -> tuple[list[str], RawFile, str]:
+    """The first lines, the file with its bytes in UTF-8, and the encoding they came in."""
+    sample, complete = _sample(file)
     found = encoding or _sniff_encoding(sample, complete=complete)
     if found.lower() not in ("utf-8", "utf8"):
         try:
-            data = _all_bytes(data).decode(found).encode()
+            file = replace(file, data=file.read().decode(found).encode())
         except LookupError as error:
             raise ConfigError(
                 f"encoding={found!r} is not known; use a name such as utf-8 or cp1252"
             ) from error
         except UnicodeError as error:
             raise TableReadError(
-                f"{name} is not in {found}; leave {option('encoding')} out to have it found, or "
-                "name another"
+                f"{file.name} is not in {found}; leave {option('encoding')} out to have it found, "
+                "or name another"
             ) from error
-        sample, complete = _sample(data)
+        sample, complete = _sample(file)
     lines = sample.decode("utf-8", "replace").splitlines()
     if not complete and len(lines) > 1:
         lines.pop()  # cut by the end of the sample
-    return lines[:_SAMPLE_LINES], data, found
+    return lines[:_SAMPLE_LINES], file, found
 
 
-def _sample(data: bytes | Path) -> tuple[bytes, bool]:
+def _sample(file: RawFile) -> tuple[bytes, bool]:
     """The first bytes, and whether they are all; more of them where lines are long."""
-    sizes = (_SAMPLE_BYTES, _LONG_SAMPLE_BYTES)
-    for size in sizes:
-        if isinstance(data, Path):
-            with data.open("rb") as file:
-                sample = file.read(size)
-            complete = data.stat().st_size == len(sample)
-        else:
-            sample, complete = data[:size], len(data) <= size
+    for size in (_SAMPLE_BYTES, _LONG_SAMPLE_BYTES):
+        first = file.read(size + 1)
+        sample, complete = first[:size], len(first) <= size
         if complete or sample.count(b"\n") >= _LEAST_LINES:
             break
     return sample, complete
 
 
-def _all_bytes(data: bytes | Path) -> bytes:
-    return data if isinstance(data, bytes) else data.read_bytes()
-
-
-def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]]) -> pl.DataFrame:
+def _parse(file: RawFile, dialect: Dialect, rows: list[list[str]]) -> pl.DataFrame:
     """Split the text into columns: Float64 where the sample holds numbers only, else String."""
     width, head = dialect.width, dialect.head
     numeric = [_all_numbers(rows, i, dialect.decimal) for i in range(width)]
@@ -196,7 +187,7 @@ def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]
     for schema in kinds:
         try:
             frame = pl.read_csv(
-                data,
+                file.data,
                 separator=dialect.delimiter,
                 has_header=False,
                 skip_rows=head.rows,
@@ -211,7 +202,7 @@ def _parse(name: str, data: bytes | Path, dialect: Dialect, rows: list[list[str]
                 raise UnicodeError(message) from error
             if "could not parse" in message and schema is kinds[0]:
                 continue
-            raise TableReadError(_parse_error(name, data, dialect, width, message)) from error
+            raise TableReadError(_parse_error(file, dialect, width, message)) from error
         if 0 < len(head.names) < width and frame[names[-1]].null_count() == frame.height:
             frame = frame.drop(names[-1])  # lines end with a delimiter that their header lacks
         frame.columns = column_names(head.names, frame.width)
@@ -247,24 +238,21 @@ def _without_empty_end(frame: pl.DataFrame) -> pl.DataFrame:
     return frame.head(int(last) + 1) if isinstance(last, int) else frame.clear()
 
 
-def _parse_error(name: str, data: bytes | Path, dialect: Dialect, width: int, message: str) -> str:
+def _parse_error(file: RawFile, dialect: Dialect, width: int, message: str) -> str:
     """The message for a text that cannot be split into columns."""
     with suppress(csv.Error):  # a cell without end: the reason below says as much
-        for number, row in enumerate(csv.reader(_lines(data), delimiter=dialect.delimiter), 1):
+        for number, row in enumerate(csv.reader(_lines(file), delimiter=dialect.delimiter), 1):
             if number > dialect.head.rows and len(row) > width:
                 return (
-                    f"{name}, line {number}: {len(row)} cells, but most lines have {width}; "
+                    f"{file.name}, line {number}: {len(row)} cells, but most lines have {width}; "
                     f"correct that line, or name the {option('delimiter')}"
                 )
-    return f"{name} cannot be read as a table: {first_line(message)}"
+    return f"{file.name} cannot be read as a table: {first_line(message)}"
 
 
-def _lines(data: bytes | Path) -> Iterator[str]:
-    if isinstance(data, Path):
-        with data.open(encoding="utf-8", errors="replace", newline="") as file:
-            yield from file
-    else:
-        yield from data.decode("utf-8", "replace").splitlines(keepends=True)
+def _lines(file: RawFile) -> Iterator[str]:
+    with file.open() as data, TextIOWrapper(data, "utf-8", "replace", newline="") as lines:
+        yield from lines
 
 
 def with_numbers(frame: pl.DataFrame, decimal: str, notes: list[str]) -> pl.DataFrame:

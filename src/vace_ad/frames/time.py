@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -82,23 +81,19 @@ def no_time(who: str) -> InputError:
 
 
 def check_time(
-    time: NDArray[np.datetime64],
-    column: str | None = None,
-    zone: str | None = None,
-    notes: Sequence[str] = (),
+    time: NDArray[np.datetime64], column: str | None = None, zone: str | None = None
 ) -> TimeReport:
     """Find the step of a table's times, with notes on irregular steps and gaps.
 
     Unsorted and duplicate times are refused.
     """
-    said = list(notes)
     check_order(time, zone, strict=True)
     pauses = np.diff(time).astype("timedelta64[ns]").astype(np.int64)  # (n - 1,)
     if not len(pauses):
-        return TimeReport(column, zone, None, notes=tuple(said))
+        return TimeReport(column, zone, None)
     step, off, regular = off_step(pauses)
     irregular = float(off.mean())
-    said += irregular_note(pauses)
+    said = irregular_note(pauses)
     holes = pauses[(pauses > 1.5 * step) & (regular | (pauses > 10 * step))]
     if len(holes):
         longest = duration_words(float(holes.max()))

@@ -71,6 +71,16 @@ def grid_levels(scores: NDArray[np.floating[Any]], order: Order) -> Levels:
     return Levels(levels, GRID)
 
 
+def cumulated(
+    ranks: NDArray[np.intp], count: int, weights: NDArray[np.float64] | None = None
+) -> NDArray[np.float64]:
+    """How many rows are predicted at each threshold, or their weights. (m,) -> (K,).
+
+    The rank of a row is the number of the first threshold at which it is predicted.
+    """
+    return np.cumsum(np.bincount(ranks, weights, minlength=count + 1)[:count]).astype(np.float64)
+
+
 class Runs(NamedTuple):
     """Maximal runs of predicted rows ``[starts, stops)``, at thresholds ``[first, last)``."""
 

@@ -27,7 +27,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vace_ad.metrics import _check
-from vace_ad.metrics.events import Events, find_events
+from vace_ad.metrics.events import Events, find_events, ranges_of
 
 THRESHOLDS = 100
 _ZONES = 5  # of an event: far before, near before, the event, near after, far after
@@ -101,7 +101,7 @@ def _cut(runs: Events, borders: Array) -> _Pieces:
     first = np.searchsorted(edges, runs.starts, side="right") - 1  # zone of a run's first moment
     last = np.searchsorted(edges, runs.stops, side="left") - 1
     counts = last - first + 1
-    zones = np.arange(counts.sum()) + np.repeat(first - (np.cumsum(counts) - counts), counts)
+    zones = ranges_of(first, counts)
     begin = np.maximum(np.repeat(runs.starts, counts), edges[zones])
     end = np.minimum(np.repeat(runs.stops, counts), ends[zones])
     some = end > begin  # a zone may be empty

@@ -23,6 +23,12 @@ def find_events(positive: NDArray[np.bool_]) -> Events:
     return Events(starts, stops)
 
 
+def ranges_of(starts: NDArray[np.intp], sizes: NDArray[np.intp]) -> NDArray[np.intp]:
+    """The rows of half-open ranges of these sizes, one range after the other. (sum of sizes,)."""
+    first = np.cumsum(sizes) - sizes  # place of each range in the answer
+    return np.asarray(np.arange(sizes.sum()) + np.repeat(starts - first, sizes))
+
+
 def reduce_events(reduce: np.ufunc, values: NDArray[Any], events: Events) -> NDArray[Any]:
     """Reduce the values of each event, by ``np.maximum`` for example. (n,) -> (n_events,)."""
     bounds = np.stack(events, axis=1).ravel()

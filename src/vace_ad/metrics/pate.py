@@ -36,7 +36,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vace_ad.metrics import _check
-from vace_ad.metrics.events import Events, find_events, reduce_events
+from vace_ad.metrics._order import cumulated
+from vace_ad.metrics.events import Events, find_events, ranges_of, reduce_events
 
 _CELLS = 4_000_000  # of a matrix thresholds × rows of an event that is held at a time
 
@@ -83,8 +84,8 @@ def pate(
     ranks = cuts.size - np.searchsorted(cuts[::-1], values, side="right")  # K: never predicted
     events = find_events(anomalous)
 
-    predicted = _cumulated(ranks, cuts.size)  # (K,) rows
-    inside = _cumulated(ranks[anomalous], cuts.size)  # (K,) of them in events
+    predicted = cumulated(ranks, cuts.size)  # (K,) rows
+    inside = cumulated(ranks[anomalous], cuts.size)  # (K,) of them in events
     missed = _missed(ranks, events, cuts.size)  # (K,) FN
     found = reduce_events(np.minimum, ranks, events)  # (n_events,) rank from which it is seen
     areas = []
@@ -120,13 +121,6 @@ def _lengths(longest: int, splits: int) -> NDArray[np.intp]:
     return np.linspace(0, longest, splits + 1).astype(np.intp)
 
 
-def _cumulated(
-    ranks: NDArray[np.intp], count: int, weights: NDArray[np.float64] | None = None
-) -> NDArray[np.float64]:
-    """How many are predicted at each threshold, or their weights. (m,) -> (K,)."""
-    return np.cumsum(np.bincount(ranks, weights, minlength=count + 1)[:count]).astype(np.float64)
-
-
 def _beside(
     ranks: NDArray[np.intp],
     found: NDArray[np.intp],
@@ -143,11 +137,11 @@ def _beside(
 
     rows, event = _rows_of(stops, after)
     weights = (after[event] - 1 - rows) / (after - 1 - centres)[event]
-    true = _cumulated(ranks[rows], count, weights)
+    true = cumulated(ranks[rows], count, weights)
 
     rows, event = _rows_of(before, starts)
     weights = (rows - before[event]) / (centres - before)[event]
-    return true + _cumulated(np.maximum(ranks[rows], found[event]), count, weights)
+    return true + cumulated(np.maximum(ranks[rows], found[event]), count, weights)
 
 
 def _rows_of(
@@ -155,8 +149,7 @@ def _rows_of(
 ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
     """All rows of half-open ranges, and the number of the range of each."""
     sizes = stops - starts
-    rows = np.arange(sizes.sum()) + np.repeat(starts - (np.cumsum(sizes) - sizes), sizes)
-    return rows, np.repeat(np.arange(sizes.size), sizes)
+    return ranges_of(starts, sizes), np.repeat(np.arange(sizes.size), sizes)
 
 
 def _missed(ranks: NDArray[np.intp], events: Events, count: int) -> NDArray[np.float64]:

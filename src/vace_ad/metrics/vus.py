@@ -35,8 +35,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from vace_ad.metrics import _check
-from vace_ad.metrics._order import Order, sort_scores
-from vace_ad.metrics.events import Events, find_events, reduce_events
+from vace_ad.metrics._order import Order, cumulated, sort_scores
+from vace_ad.metrics.events import Events, find_events, ranges_of, reduce_events
 
 _FAR = 2**40  # farther than any window reaches
 
@@ -117,7 +117,7 @@ def curves_by_window(
     steps = np.diff(predicted, prepend=0, append=n)
     ranks[order.rows[::-1]] = np.repeat(np.arange(thresholds + 1), steps)
 
-    inside = _cumulated(ranks[anomalous], thresholds)  # (K,) T
+    inside = cumulated(ranks[anomalous], thresholds)  # (K,) T
     beside = _beside(ranks, events, window, thresholds)  # (W + 1, K) B
     found = _found(ranks, events, window, thresholds)  # (W // 2 + 1, K)
 
@@ -131,11 +131,6 @@ def curves_by_window(
     precision[:, 1:] = true / predicted
     tpr[:, -1] = fpr[:, -1] = 1
     return Surfaces(tpr, fpr, precision)
-
-
-def _cumulated(ranks: NDArray[np.intp], thresholds: int) -> NDArray[np.intp]:
-    """Count how many are predicted at each threshold. (m,) -> (K,)."""
-    return np.cumsum(np.bincount(ranks, minlength=thresholds + 1)[:thresholds])
 
 
 def _beside(
@@ -179,7 +174,7 @@ def _neighbours(
     tail[-1] = 0
     sizes = np.stack([head, tail], axis=1).ravel()  # (2 * n_gaps,)
     firsts = np.stack([begins, ends - tail], axis=1).ravel()
-    rows = np.arange(sizes.sum()) + np.repeat(firsts - (np.cumsum(sizes) - sizes), sizes)
+    rows = ranges_of(firsts, sizes)
     gap = np.repeat(np.arange(count + 1), head + tail)  # as many events lie to the left
 
     last = np.concatenate([[-_FAR, -_FAR], events.stops - 1])  # last rows of events to the left
@@ -205,5 +200,5 @@ def _found(
             np.minimum(best, ranks[np.minimum(last + half, ranks.size - 1)], out=best)
         heads = np.append(0, np.flatnonzero(gaps > 2 * half) + 1)  # the others overlap
         groups = np.minimum.reduceat(best, heads)
-        found[half] = _cumulated(groups, thresholds) / groups.size
+        found[half] = cumulated(groups, thresholds) / groups.size
     return found

@@ -10,19 +10,35 @@ thinned beyond a limit (the ends of gaps never are).
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import timedelta
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.events import ANOMALY, CONDITIONS, NEAR_MISS, NO_DATA, Event
+from vace_ad.alarms.events import (
+    ANOMALY,
+    CONDITIONS,
+    NEAR_MISS,
+    NO_DATA,
+    Event,
+    reading_words,
+)
 from vace_ad.errors import InputError
 from vace_ad.frames.segments import Rules, runs_above
+from vace_ad.frames.time import duration_words
+from vace_ad.frames.timestamps import offset_words
+from vace_ad.wording import plural
 
 KINDS = (ANOMALY, CONDITIONS, NO_DATA, NEAR_MISS)
 LIMITS = 40  # that are tried above the limit, and as many below
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
+MIN_CONTEXT = 64  # rows shown on either side of even the shortest event
+CONTEXT = 1.0  # rows shown on either side, as a multiple of the event's own length
 
 
 class Curve(NamedTuple):
@@ -147,6 +163,46 @@ class ReportData:
             return None
         return line
 
+    @cached_property
+    def clock(self) -> TimeAxis:
+        """Where each row lies on the time axis."""
+        return make_clock(self.time, self.n_rows)
+
+    def stamp(self, row: int) -> str:
+        """When a row was, e.g. "14 Mar 2026 03:20+01:00", as finely as the table is sampled."""
+        if self.time is None:
+            return f"row {row:,}"
+        ahead = max((one for one in self.offsets if one[0] <= row), default=None)
+        minutes, offset = (0, "") if ahead is None else (ahead[1], offset_words(ahead[1]))
+        when = self.time[row].astype("datetime64[ms]").item() + timedelta(minutes=minutes)
+        text, step = f"{when.day} {MONTHS[when.month - 1]} {when.year}", self.clock.step
+        if step >= 86_400_000 and when.hour == when.minute == when.second == 0:
+            return text
+        text += f"{when: %H:%M}"
+        if step < 60_000 or when.second:
+            text += f"{when::%S}"
+        return text + (f".{when.microsecond // 1000:03d}" if step < 100 else "") + offset
+
+    def length(self, event: Event) -> str:
+        """How long an event lasts: in time where there is time, else in rows."""
+        rows = event.end - event.start
+        if self.time is None:
+            return plural(rows, "row")
+        at = self.time.astype("datetime64[ns]")
+        if rows == 0:  # a gap: from the last row before to the first after
+            before = max(0, event.start - 1)
+            after = min(event.start, len(at) - 1)
+            return duration_words(float(at[after] - at[before]))
+        return duration_words(float(at[event.end - 1] - at[event.start]) + 1e6 * self.clock.step)
+
+    def readings(self, event: Event) -> dict[str, str]:
+        """Each suspect at the peak in words: "power 49.6 kW, expected 31.2 to 35.1"."""
+        return {
+            one.channel: reading_words(one, self.units.get(one.channel, ""))
+            for one in event.readings
+            if all(map(math.isfinite, one[1:]))
+        }
+
     def _check_table(self) -> int:
         if self.values.ndim != 2 or 0 in self.values.shape:
             raise InputError(
@@ -229,6 +285,12 @@ def first_and_last(line: float | NDArray[np.floating]) -> tuple[float, float] | 
     known = np.ravel(np.asarray(line, dtype=np.float64))
     known = known[np.isfinite(known)]
     return (float(known[0]), float(known[-1])) if len(known) else None
+
+
+def surroundings(event: Event, n_rows: int) -> tuple[int, int]:
+    """Return the rows [start, end) of an event with its before and after."""
+    margin = max(MIN_CONTEXT, round(CONTEXT * (event.end - event.start)))
+    return max(0, event.start - margin), min(n_rows, event.end + margin)
 
 
 MAX_KNOTS = 100_000

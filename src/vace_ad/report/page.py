@@ -9,55 +9,73 @@ each suspect: its values, what was expected, the evidence below.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import math
+from collections.abc import Sequence
 from html import escape
 
 import numpy as np
-from numpy.typing import NDArray
 
-from vace_ad.alarms.events import ANOMALY, NEAR_MISS, NO_DATA, Event, found_words
-from vace_ad.frames.segments import run_edges
-from vace_ad.frames.time import duration_words
-from vace_ad.report.data import Curve, ReportData, TimeAxis
-from vace_ad.report.formatting import (
-    DIAGNOSTICS,
-    length,
-    limit_words,
-    number,
-    readings,
-    shortened,
-    stamp,
-    surroundings,
-    what_it_means,
+from vace_ad.alarms.events import (
+    ANOMALY,
+    BECAME_NORMAL,
+    NEAR_MISS,
+    NO_DATA,
+    Event,
+    found_words,
+    pair_words,
 )
-from vace_ad.report.tiles import Embedding, binned
-from vace_ad.wording import plural, rarity
+from vace_ad.frames.time import duration_words
+from vace_ad.report.curves import Embedding, suspect_svg
+from vace_ad.report.data import ReportData, surroundings
+from vace_ad.wording import limit_words, number, plural, rarity, rarity_sentence, shortened
 
 NAMED = 0.1  # share of the blame that names a second suspect in the table
 
+# What each diagnostic of the embedding means: (a name, what it says about the detector).
+DIAGNOSTICS = {
+    "effective_rank_pr": (
+        "Effective rank",
+        "Number of directions that the embedding uses, as a share of all, weighted so "
+        "that strong directions dominate. Near 0 everything lies on one line.",
+    ),
+    "effective_rank_entropy": (
+        "Effective rank, by entropy",
+        "The same with more weight on weak directions; always at least as large.",
+    ),
+    "active_dims": (
+        "Directions in use",
+        "Share of directions that carry more than a trace of the variation.",
+    ),
+    "top1_variance": (
+        "Strongest direction",
+        "Share of all variation along the one strongest direction. Near 1 the embedding has "
+        "collapsed and distances in it mean little.",
+    ),
+}
 
-def headline(data: ReportData, clock: TimeAxis) -> str:
+
+def headline(data: ReportData) -> str:
     """Return a summary: the number of events, and the strongest one."""
     anomalies = [event for event in data.events if event.kind == ANOMALY]
     found = found_words(data.events)
-    text = f"{found[0].upper()}{found[1:]} in {_extent(data, clock)}."
+    text = f"{found[0].upper()}{found[1:]} in {_extent(data)}."
     if not anomalies:
         return escape(text)
     worst = max(anomalies, key=lambda event: np.nan_to_num(event.severity))
     text += f" The strongest began {'at ' if data.time is None else ''}"
-    text += stamp(data, worst.start, clock)
-    text += f" and lasted {length(worst, data, clock)}"
+    text += data.stamp(worst.start)
+    text += f" and lasted {data.length(worst)}"
     if worst.shares:
         text += f"; first suspect: {shortened(max(worst.shares, key=lambda pair: pair[1])[0], 48)}"
     return escape(text + ".")
 
 
-def summary(data: ReportData, clock: TimeAxis) -> str:
+def summary(data: ReportData) -> str:
     """Return the line of basic facts under the headline."""
     parts = [f"{data.n_rows:,} rows × {plural(len(data.channels), 'channel')}"]
     if data.time is not None:
-        parts.append(f"{stamp(data, 0, clock)} to {stamp(data, data.n_rows - 1, clock)}")
-        parts.append(f"a row every {duration_words(1e6 * clock.step)}")
+        parts.append(f"{data.stamp(0)} to {data.stamp(data.n_rows - 1)}")
+        parts.append(f"a row every {duration_words(1e6 * data.clock.step)}")
     if data.training is not None:
         start, end = data.training
         parts.append(f"learned from {(end - start) / data.n_rows:.0%} of the rows")
@@ -65,9 +83,9 @@ def summary(data: ReportData, clock: TimeAxis) -> str:
     return "".join(f"<li>{escape(part)}</li>" for part in parts)
 
 
-def events_table(data: ReportData, clock: TimeAxis, events: Sequence[Event]) -> str:
+def events_table(data: ReportData, events: Sequence[Event]) -> str:
     """Return the body of the table of events or near misses, one row each."""
-    return "\n".join(_event_row(i, e, data, clock) for i, e in enumerate(events))
+    return "\n".join(_event_row(i, e, data) for i, e in enumerate(events))
 
 
 def components(data: ReportData) -> str:
@@ -108,6 +126,32 @@ def components(data: ReportData) -> str:
     )
 
 
+def what_it_means(event: Event, data: ReportData) -> str:
+    """Return what an event is in sentences: what it was, how rare, and what became of it."""
+    if event.kind == NO_DATA:
+        return "Silence is often a fault of its own."
+    said = []
+    first = next(iter(data.readings(event).values()), "")
+    if first:
+        said.append(f"At the peak: {first}.")
+    if event.components:
+        shares = ", ".join(f"{name} {share:.0%}" for name, share in event.components)
+        said.append(f"By component: {shares}.")
+    if event.kind == NEAR_MISS:
+        share = f" ({event.ratio:.0%} of it)" if math.isfinite(event.ratio) else ""
+        said.append(f"It stayed below the limit{share}, so it is no event.")
+    if pair_words(event):
+        said.append(f"{pair_words(event)}.")
+    elif event.signal:
+        said.append(f"What stood out: {data.signal_words.get(event.signal, event.signal)}.")
+    if math.isfinite(event.severity):
+        said.append(f"Severity {event.severity:.0f} of 100.")
+    said.append(rarity_sentence(event.probability, event.normal_rows))
+    if event.lasting:
+        said.append(f"It {BECAME_NORMAL}.")
+    return " ".join(sentence for sentence in said if sentence)
+
+
 def trust(data: ReportData) -> str:
     """Return the diagnostics of the detector as list items."""
     lines = data.trust or ["Nothing was recorded about the training of this detector."]
@@ -143,14 +187,14 @@ def facts(data: ReportData) -> str:
     )
 
 
-def _extent(data: ReportData, clock: TimeAxis) -> str:
+def _extent(data: ReportData) -> str:
     channels = plural(len(data.channels), "channel")
     if data.time is None:
         return f"{plural(data.n_rows, 'row')} of {channels}"
-    return f"{duration_words(1e6 * (float(clock.at[-1]) + clock.step))} of {channels}"
+    return f"{duration_words(1e6 * (float(data.clock.at[-1]) + data.clock.step))} of {channels}"
 
 
-def _event_row(i: int, event: Event, data: ReportData, clock: TimeAxis) -> str:
+def _event_row(i: int, event: Event, data: ReportData) -> str:
     start = max(0, event.start - 1) if event.start == event.end else event.start
     chance = rarity(event.probability, event.normal_rows)
     severe = np.isfinite(event.severity)
@@ -163,7 +207,7 @@ def _event_row(i: int, event: Event, data: ReportData, clock: TimeAxis) -> str:
     )
     what = f'<span class="blame" title="{escape(", ".join(ranked))}">{names}</span>'
     what = what if ranked else ""
-    said = next(iter(readings(event, data).values()), "")
+    said = next(iter(data.readings(event).values()), "")
     what += f'<span class="reading">{escape(said)}</span>' if said else ""
     if event.kind == NO_DATA:
         what = '<span class="tag">no data</span>'
@@ -178,8 +222,8 @@ def _event_row(i: int, event: Event, data: ReportData, clock: TimeAxis) -> str:
     word = "near" if near else "event"
     return (
         f'<tr data-{word}="{i}"><td class="index">{i + 1}</td>'
-        f'<td class="when"><a href="#{word}-{i + 1}">{escape(stamp(data, start, clock))}</a>'
-        f"<small>{escape(length(event, data, clock))}</small>{what}</td>"
+        f'<td class="when"><a href="#{word}-{i + 1}">{escape(data.stamp(start))}</a>'
+        f"<small>{escape(data.length(event))}</small>{what}</td>"
         f'<td class="severity"{f""" title="in normal operation: {chance}" """ if chance else ""}>'
         f"{bar if severe else '–'}</td></tr>"
     )
@@ -207,21 +251,21 @@ MOST = 24  # events, the most severe ones
 SUSPECTS = 4  # of an event
 
 
-def pages(data: ReportData, clock: TimeAxis) -> str:
+def pages(data: ReportData) -> str:
     """Return an article for each of the most severe events, in order of time."""
     numbered = [(i, event) for i, event in enumerate(data.events, 1) if event.start < event.end]
     worst = sorted(numbered, key=lambda one: -np.nan_to_num(one[1].severity, nan=-1.0))[:MOST]
-    found = [_page(i, event, data, clock) for i, event in sorted(worst, key=lambda one: one[0])]
+    found = [_page(i, event, data) for i, event in sorted(worst, key=lambda one: one[0])]
     left = len(numbered) - len(worst)
     if left:
         found.append(f"<p>{left:,} less severe events are in the table alone.</p>")
     return "\n".join(found)
 
 
-def _page(number: int, event: Event, data: ReportData, clock: TimeAxis) -> str:
+def _page(number: int, event: Event, data: ReportData) -> str:
     first, end = surroundings(event, data.n_rows)
     place = {name: i for i, name in enumerate(data.channels)}
-    said = readings(event, data)
+    said = data.readings(event)
     drawn = []
     for name, share in list(event.shares)[:SUSPECTS]:
         if name not in data.expected:
@@ -234,101 +278,12 @@ def _page(number: int, event: Event, data: ReportData, clock: TimeAxis) -> str:
         drawn.append(
             f"<figure><figcaption><b>{label}</b> {share:.0%}{words}</figcaption>{picture}</figure>"
         )
-    ends = f"{stamp(data, event.start, clock)} to {stamp(data, event.end - 1, clock)}"
-    axis = f"{stamp(data, first, clock)}</span><span>{stamp(data, end - 1, clock)}"
+    ends = f"{data.stamp(event.start)} to {data.stamp(event.end - 1)}"
+    axis = f"{data.stamp(first)}</span><span>{data.stamp(end - 1)}"
     return (
         f"<article><h2>Event {number} of {len(data.events)}</h2>"
-        f"<p><b>{escape(ends)}</b> ({escape(length(event, data, clock))}). "
+        f"<p><b>{escape(ends)}</b> ({escape(data.length(event))}). "
         f"{escape(what_it_means(event, data))}</p>{''.join(drawn)}"
         + (f'<p class="ends"><span>{axis}</span></p>' if drawn else "")
         + "</article>"
-    )
-
-
-Array = NDArray[np.float64]
-
-WIDTH, HEIGHT, STRIP = 640, 110, 34  # of the picture, and of the evidence in it
-POINTS = 160  # columns at most
-EVENT, EXPECTED = "#d55e00", "#00805d"
-
-
-def suspect_svg(
-    values: NDArray[np.floating], curve: Curve, first: int, span: tuple[int, int], name: str
-) -> str:
-    """Draw rows of a channel from row `first` on, with what was expected; `span` is the event.
-
-    `curve` has the same rows as `values` (n,).
-    """
-    _, low, high = envelope(values, POINTS)
-    _, lower, _ = envelope(curve.lower, POINTS)
-    _, _, upper = envelope(curve.upper, POINTS)
-    _, _, nats = envelope(curve.nats, POINTS)
-    n, scale = len(low), WIDTH / max(len(values), 1)
-    x = (np.arange(n) + 0.5) * WIDTH / n
-    known = np.concatenate([low, high, lower, upper])
-    known = known[np.isfinite(known)]
-    least, most = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
-    top = HEIGHT - STRIP - 6
-
-    def y(line: Array) -> Array:
-        return np.asarray(3 + (top - 6) * (most - line) / ((most - least) or 1.0))
-
-    height = max(float(np.nanmax(nats, initial=0.0)), 1.0)
-    start, end = ((row - first) * scale for row in span)
-    outside = (high > upper) | (low < lower)
-    outside &= (x > start - WIDTH / n) & (x < end + WIDTH / n)
-    left = np.where(outside, 0.0, np.nan)
-    gone = svg_bars(x, y(high) + left, y(low)) + svg_line(x, y((low + high) / 2) + left)
-    return (
-        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}">'
-        f'<rect x="{start:.1f}" y="0" width="{max(end - start, 2):.1f}" height="{HEIGHT}" '
-        f'fill="{EVENT}" fill-opacity="0.13"/>'
-        f'<path d="{_area(x, y(lower), y(upper))}" fill="{EXPECTED}" fill-opacity="0.2"/>'
-        f'<path d="{svg_line(x, y((lower + upper) / 2))}" stroke="{EXPECTED}" fill="none"/>'
-        f'<path d="{svg_bars(x, y(high), y(low))}{svg_line(x, y((low + high) / 2))}" '
-        'stroke="currentColor" stroke-width="1.3" fill="none"/>'
-        f'<path d="{gone}" stroke="{EVENT}" stroke-width="2" fill="none"/>'
-        f'<path d="{svg_bars(x, HEIGHT - STRIP * nats / height, np.full(n, float(HEIGHT)))}" '
-        f'stroke="{EVENT}" stroke-width="{max(WIDTH / n - 0.5, 1):.1f}" fill="none"/>'
-        f'<text x="2" y="{HEIGHT - STRIP + 8}" font-size="10" fill="currentColor">'
-        f"evidence, up to {height:.0f} nats</text></svg>"
-    )
-
-
-def envelope(scores: NDArray[np.floating], most: int) -> tuple[NDArray[np.intp], Array, Array]:
-    """Return at most so many rows, and the lowest and highest score from each to the next."""
-    wide = np.where(np.isfinite(scores), scores, np.nan).astype(np.float64)
-    size = max(1, -(-len(wide) // most))
-    bins = binned(wide, size)  # (k, size)
-    low, high = np.fmin.reduce(bins, axis=1), np.fmax.reduce(bins, axis=1)
-    return np.arange(len(bins)) * size, low, high
-
-
-def _runs(*lines: Array) -> Iterable[NDArray[np.intp]]:
-    """Places of columns that follow each other and are known in all lines."""
-    known = np.asarray(np.isfinite(lines).all(axis=0))
-    return (np.arange(a, b) for a, b in run_edges(known).tolist())
-
-
-def svg_line(x: Array, y: Array) -> str:
-    """Return the path of a line, broken where a value is missing."""
-    return "".join(
-        "M" + "L".join(f"{x[i]:.1f} {y[i]:.1f}" for i in run.tolist()) for run in _runs(y)
-    )
-
-
-def _area(x: Array, low: Array, high: Array) -> str:
-    found = []
-    for run in _runs(low, high):
-        there = [f"{x[i]:.1f} {high[i]:.1f}" for i in run.tolist()]
-        back = [f"{x[i]:.1f} {low[i]:.1f}" for i in run[::-1].tolist()]
-        found.append("M" + "L".join(there + back) + "Z")
-    return "".join(found)
-
-
-def svg_bars(x: Array, top: Array, bottom: Array, least: float = 0.5) -> str:
-    """Return the path of vertical bars, none shorter than `least`."""
-    return "".join(
-        f"M{x[i]:.1f} {top[i]:.1f}V{max(bottom[i], top[i] + least):.1f}"
-        for i in np.flatnonzero(np.isfinite(top) & np.isfinite(bottom)).tolist()
     )

@@ -22,9 +22,8 @@ from numpy.typing import NDArray
 from vace_ad.alarms.events import ANOMALY, NEAR_MISS, NO_DATA, Event
 from vace_ad.atomic import whole_file
 from vace_ad.report import page
-from vace_ad.report.data import ReportData, TimeAxis, make_clock
-from vace_ad.report.formatting import length, readings, stamp, surroundings, what_it_means
-from vace_ad.report.tiles import BLOCK, FACTOR, TILE, Embedding, drawable, embed, pack
+from vace_ad.report.curves import BLOCK, FACTOR, TILE, Embedding, drawable, embed, pack
+from vace_ad.report.data import ReportData, TimeAxis, surroundings
 from vace_ad.wording import rarity
 
 BUDGET = 4_800_000  # bytes: opens quickly, goes through every mail
@@ -44,26 +43,25 @@ def write_report(data: ReportData, path: str | os.PathLike[str], *, budget: int 
     The file appears whole or not at all. Where the curves do not fit, fine detail is kept
     around the events first, and the page says so.
     """
-    clock = make_clock(data.time, data.n_rows)
-    blobs = {"clock": pack_clock(clock), **pack_trajectory(data)}
+    blobs = {"clock": pack_clock(data.clock), **pack_trajectory(data)}
     columns = curves(data, channels_by_blame(data))
     own = [column.role for column in columns].index("channel")  # evidence comes before
     watched = range(own + min(SHOWN_AT_FIRST, len(data.channels)))
-    events = event_records(data, clock)
-    table = page.events_table(data, clock, data.events)
-    pages = page.pages(data, clock)
+    looked_at = {"events": data.events, "nearly": data.near_misses}
+    events = {name: [_event(event, data) for event in some] for name, some in looked_at.items()}
+    table = page.events_table(data, data.events)
+    pages = page.pages(data)
     fixed = WORDS_AT_MOST + sum(map(len, blobs.values())) + len(json.dumps(events)) + len(table)
     fixed += len(pages)
-    looked_at = (*data.events, *data.near_misses)
-    spans = [surroundings(event, data.n_rows) for event in looked_at]
+    spans = [surroundings(event, data.n_rows) for some in looked_at.values() for event in some]
     embedding = embed([column.line for column in columns], spans, budget - fixed)
 
     slots = {
         "title": escape(data.title),
-        "headline": page.headline(data, clock),
-        "summary": page.summary(data, clock),
+        "headline": page.headline(data),
+        "summary": page.summary(data),
         "events": table,
-        "nearly": page.events_table(data, clock, data.near_misses),
+        "nearly": page.events_table(data, data.near_misses),
         "pages": pages,
         "components": page.components(data),
         "trust": page.trust(data),
@@ -71,7 +69,7 @@ def write_report(data: ReportData, path: str | os.PathLike[str], *, budget: int 
         "notes": page.notes(data, embedding, watched),
         "facts": page.facts(data),
         "command": escape(data.command),
-        "document": _json_in_html(document(data, clock, embedding, columns, events, blobs)),
+        "document": _json_in_html(document(data, embedding, columns, events, blobs)),
         **_style_and_script(),
     }
     tiles = (tile for series in embedding.tiles for level in series for tile in level)
@@ -127,13 +125,13 @@ MAX_POINTS = 20_000  # of the trajectory, outside events
 
 def document(
     data: ReportData,
-    clock: TimeAxis,
     embedding: Embedding,
     columns: Sequence[Column],
     events: Mapping[str, list[dict[str, Any]]],
     blobs: Mapping[str, bytes],
 ) -> dict[str, Any]:
     """Return the data of the scripts; curves are in the packed part, by length."""
+    clock = data.clock
     series = [
         {
             "name": column.name,
@@ -163,14 +161,6 @@ def document(
         "signalWords": dict(data.signal_words),
         **events,
     }  # fmt: skip
-
-
-def event_records(data: ReportData, clock: TimeAxis) -> dict[str, list[dict[str, Any]]]:
-    """Return events and near misses as the scripts need them."""
-    return {
-        "events": [_event(event, data, clock) for event in data.events],
-        "nearly": [_event(event, data, clock) for event in data.near_misses],
-    }
 
 
 class Column(NamedTuple):
@@ -203,14 +193,15 @@ def curves(data: ReportData, order: Sequence[int]) -> list[Column]:
     return [*lines, *channels[:SHOWN_AT_FIRST], *expected, *channels[SHOWN_AT_FIRST:]]
 
 
-def _event(event: Event, data: ReportData, clock: TimeAxis) -> dict[str, Any]:
+def _event(event: Event, data: ReportData) -> dict[str, Any]:
+    """An event or a near miss as the scripts need it."""
     gap = event.start == event.end
     first = max(0, event.start - 1) if gap else event.start
     last = min(event.start, data.n_rows - 1) if gap else event.end - 1
     shares = sorted(event.shares, key=lambda pair: -pair[1])[:BLAMED]
     shares = [pair for i, pair in enumerate(shares) if i == 0 or pair[1] >= LEAST_SHARE]
     place = {name: i for i, name in enumerate(data.channels)}
-    said = readings(event, data)
+    said = data.readings(event)
     return {
         "start": int(event.start),
         "end": int(event.end),
@@ -219,11 +210,11 @@ def _event(event: Event, data: ReportData, clock: TimeAxis) -> dict[str, Any]:
         "signal": event.signal,
         "conditions": event.conditions,
         "severity": round(float(event.severity)) if np.isfinite(event.severity) else None,
-        "from": stamp(data, first, clock),
-        "to": stamp(data, last, clock),
-        "peak": None if gap else stamp(data, event.peak, clock),
-        "lasts": length(event, data, clock),
-        "words": what_it_means(event, data),
+        "from": data.stamp(first),
+        "to": data.stamp(last),
+        "peak": None if gap else data.stamp(event.peak),
+        "lasts": data.length(event),
+        "words": page.what_it_means(event, data),
         "rarity": rarity(event.probability, event.normal_rows),
         "near": event.kind == NEAR_MISS,
         "blame": [

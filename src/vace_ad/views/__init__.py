@@ -1,1 +1,1 @@
-"""Text, notebook card, plot and report contents of a detector and a detection."""
+"""Text and notebook card of a detector, and the contents of the report of a detection."""

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from vace_ad.alarms.budget import Budget
 from vace_ad.frames.time import duration_words
-from vace_ad.report.formatting import shortened
-from vace_ad.wording import listed, plain_text, plural
+from vace_ad.wording import listed, plain_text, plural, shortened
 
 if TYPE_CHECKING:
     from vace_ad.detector import VACE

@@ -5,14 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import zip_longest
-from os import PathLike
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad import __version__
 from vace_ad.alarms import Event, Rules
 from vace_ad.alarms.scan import WORDS
 from vace_ad.batch import expected_cells, explain_rows
@@ -22,14 +19,11 @@ from vace_ad.frames.table import Table, as_table
 from vace_ad.frames.time import duration_words
 from vace_ad.frames.timestamps import offsets, zone_words
 from vace_ad.model import Model
-from vace_ad.report import ReportData, write_report
-from vace_ad.report.data import Curve, what_if
+from vace_ad.report.data import Curve, ReportData, what_if
 from vace_ad.wording import plural
 
 if TYPE_CHECKING:
     from vace_ad.detection import Detection
-    from vace_ad.frames.table import Table
-    from vace_ad.model import Model
 
 SUSPECTS = 6  # of an event
 MOST = 24  # channels
@@ -133,18 +127,6 @@ def trajectory(
     return z @ directions[:2].T, index + length // 2
 
 
-def write_detection(found: Detection, path: str | PathLike[str], *, first: int = 0) -> None:
-    """Write the report of a detection; the title is the file's name.
-
-    Rows before `first` are those of the training.
-    """
-    facts = {"vace-ad": __version__}
-    if found.model is not None:
-        facts = {"seed": str(found.model.config.random_state), **facts}
-    training = (0, first) if first else None
-    write_report(report_data(Path(path).stem, found, training=training, facts=facts), path)
-
-
 def _near_misses(model: Model | None, table: Table, found: Detection) -> list[Event]:
     """The near misses in order of row, with their suspects where the model is at hand."""
     nearly = sorted(found.near_misses, key=lambda event: event.start)
@@ -152,7 +134,7 @@ def _near_misses(model: Model | None, table: Table, found: Detection) -> list[Ev
         return nearly
     blamed = []
     for event in nearly:
-        who = explain_rows(model, table, event.start, event.end, model.period)
+        who = explain_rows(model, table, event.start, event.end)
         blamed.append(event.with_blame(who.top(len(who.names)), who.signal))
     return blamed
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from report.naive_tiles import decode_tile
-from vace_ad.report.tiles import (
+from vace_ad.report.curves import (
     BLOCK,
     FACTOR,
     SCREENFUL,

@@ -12,9 +12,9 @@ import pytest
 from vace_ad import VACE
 from vace_ad.alarms.budget import Threshold
 from vace_ad.alarms.events import Event
-from vace_ad.detection import Detection
+from vace_ad.detection import LISTED, Detection, picture
 from vace_ad.errors import MissingExtraError
-from vace_ad.views.figure import LISTED, envelope, html, picture, plot, text
+from vace_ad.report.curves import envelope
 
 N = 5000
 HOSTILE = "<script>alert(1)</script>"
@@ -45,7 +45,7 @@ def test_the_text_says_what_was_found() -> None:
 
 
 def test_of_many_events_the_most_severe_are_listed_in_order_of_row() -> None:
-    said = text(detection(9)).splitlines()
+    said = repr(detection(9)).splitlines()
     assert len(said) == 1 + LISTED + 1
     assert [int(x) for x in re.findall(r"severity (\d+)", "\n".join(said))] == [45, 55, 65, 75, 85]
     assert said[-1].strip() == "and 4 more"
@@ -66,7 +66,7 @@ def test_the_card_is_sound_markup_with_a_picture_and_no_foreign_element() -> Non
     assert len(tree.findall(".//svg/rect")) == 2
     assert len(tree.findall(".//tr")) == 2
     assert len(card) < 60_000
-    assert html(detection(0)).count("<tr>") == 0
+    assert detection(0)._repr_html_().count("<tr>") == 0
 
 
 @pytest.mark.parametrize("n_rows", [1, 3])
@@ -92,7 +92,7 @@ def test_a_plot_takes_axes_and_gives_them_back() -> None:
 
     _, ax = plt.subplots()
     found = detection()
-    assert plot(found, ax) is ax
+    assert found.plot(ax) is ax
     assert len(ax.patches) == 2
     assert ax.get_title(loc="left").startswith("2 anomalies")
     new = found.plot()

@@ -1,38 +1,39 @@
-"""Curves as packed tiles of a pyramid, and which of them a file of limited size holds.
+"""Curves: packed tiles of a pyramid for the scripts, small pictures for paper and notebooks.
 
-Coarser and coarser views of one series: the lowest and highest value of every 16^k rows.
-
+Pyramid: coarser and coarser views of one series, the lowest and highest value of every 16^k rows.
 A screen has a thousand or so columns of pixels. Whatever the zoom, the page draws from the
 coarsest level that still has at least one bin a column, so the work of a frame does not grow
 with the series, and no spike is ever lost, as it would be by taking every m-th row.
 
-Pieces of a series, small enough to embed by the thousand and to unpack one at a time.
-
-A tile is up to 4,096 samples of one level. Every block of 1,024 samples has its own origin and
-step, so a spike somewhere does not cost the quiet stretches their resolution. Samples become
-whole numbers of 8 or 16 bits, then differences (smooth curves have small ones), then deflate,
-then base64.
+Tile: up to 4,096 samples of one level, small enough to embed by the thousand and to unpack one at
+a time. Every block of 1,024 samples has its own origin and step, so a spike somewhere does not
+cost the quiet stretches their resolution. Samples become whole numbers of 8 or 16 bits, then
+differences (smooth curves have small ones), then deflate, then base64.
 
     layout: float64 origin[blocks], float64 step[blocks], codes
     codes:  uint8 or uint16 differences mod 2^bits, planes of a level one after the other;
             16 bits as all low bytes, then all high bytes
 
-Which tiles go into the file, when not all of them fit.
+Choice of tiles, where not all of them fit into the file: coarse levels first, for every series;
+then finer ones, in the order in which a reader will look: around the events before elsewhere,
+scores before channels, blamed channels before others.
 
-Coarse levels first, for every series; then finer ones, in the order in which a reader will
-look: around the events before elsewhere, scores before channels, blamed channels before others.
+Picture: a suspect of an event, its values, what was expected, the evidence below.
 """
 
 from __future__ import annotations
 
 import base64
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
+
+from vace_ad.frames.segments import run_edges
+from vace_ad.report.data import Curve
 
 TILE = 4096  # samples a tile: the rows around a short event cost few others
 BLOCK = 1024  # samples that share an origin and a step
@@ -179,3 +180,92 @@ def _hot_tiles(spans: Sequence[Span], count: int, rows_each: int) -> NDArray[np.
     for start, end in spans:
         hot[start // rows_each : -(-end // rows_each)] = True
     return hot
+
+
+Array = NDArray[np.float64]
+
+WIDTH, HEIGHT, STRIP = 640, 110, 34  # of the picture, and of the evidence in it
+POINTS = 160  # columns at most
+EVENT, EXPECTED = "#d55e00", "#00805d"
+
+
+def suspect_svg(
+    values: NDArray[np.floating], curve: Curve, first: int, span: tuple[int, int], name: str
+) -> str:
+    """Draw rows of a channel from row `first` on, with what was expected; `span` is the event.
+
+    `curve` has the same rows as `values` (n,).
+    """
+    _, low, high = envelope(values, POINTS)
+    _, lower, _ = envelope(curve.lower, POINTS)
+    _, _, upper = envelope(curve.upper, POINTS)
+    _, _, nats = envelope(curve.nats, POINTS)
+    n, scale = len(low), WIDTH / max(len(values), 1)
+    x = (np.arange(n) + 0.5) * WIDTH / n
+    known = np.concatenate([low, high, lower, upper])
+    known = known[np.isfinite(known)]
+    least, most = (float(known.min()), float(known.max())) if len(known) else (0.0, 1.0)
+    top = HEIGHT - STRIP - 6
+
+    def y(line: Array) -> Array:
+        return np.asarray(3 + (top - 6) * (most - line) / ((most - least) or 1.0))
+
+    height = max(float(np.nanmax(nats, initial=0.0)), 1.0)
+    start, end = ((row - first) * scale for row in span)
+    outside = (high > upper) | (low < lower)
+    outside &= (x > start - WIDTH / n) & (x < end + WIDTH / n)
+    left = np.where(outside, 0.0, np.nan)
+    gone = svg_bars(x, y(high) + left, y(low)) + svg_line(x, y((low + high) / 2) + left)
+    return (
+        f'<svg viewBox="0 0 {WIDTH} {HEIGHT}" role="img" aria-label="{name}">'
+        f'<rect x="{start:.1f}" y="0" width="{max(end - start, 2):.1f}" height="{HEIGHT}" '
+        f'fill="{EVENT}" fill-opacity="0.13"/>'
+        f'<path d="{_area(x, y(lower), y(upper))}" fill="{EXPECTED}" fill-opacity="0.2"/>'
+        f'<path d="{svg_line(x, y((lower + upper) / 2))}" stroke="{EXPECTED}" fill="none"/>'
+        f'<path d="{svg_bars(x, y(high), y(low))}{svg_line(x, y((low + high) / 2))}" '
+        'stroke="currentColor" stroke-width="1.3" fill="none"/>'
+        f'<path d="{gone}" stroke="{EVENT}" stroke-width="2" fill="none"/>'
+        f'<path d="{svg_bars(x, HEIGHT - STRIP * nats / height, np.full(n, float(HEIGHT)))}" '
+        f'stroke="{EVENT}" stroke-width="{max(WIDTH / n - 0.5, 1):.1f}" fill="none"/>'
+        f'<text x="2" y="{HEIGHT - STRIP + 8}" font-size="10" fill="currentColor">'
+        f"evidence, up to {height:.0f} nats</text></svg>"
+    )
+
+
+def envelope(scores: NDArray[np.floating], most: int) -> tuple[NDArray[np.intp], Array, Array]:
+    """Return at most so many rows, and the lowest and highest score from each to the next."""
+    wide = np.where(np.isfinite(scores), scores, np.nan).astype(np.float64)
+    size = max(1, -(-len(wide) // most))
+    bins = binned(wide, size)  # (k, size)
+    low, high = np.fmin.reduce(bins, axis=1), np.fmax.reduce(bins, axis=1)
+    return np.arange(len(bins)) * size, low, high
+
+
+def _runs(*lines: Array) -> Iterable[NDArray[np.intp]]:
+    """Places of columns that follow each other and are known in all lines."""
+    known = np.asarray(np.isfinite(lines).all(axis=0))
+    return (np.arange(a, b) for a, b in run_edges(known).tolist())
+
+
+def svg_line(x: Array, y: Array) -> str:
+    """Return the path of a line, broken where a value is missing."""
+    return "".join(
+        "M" + "L".join(f"{x[i]:.1f} {y[i]:.1f}" for i in run.tolist()) for run in _runs(y)
+    )
+
+
+def _area(x: Array, low: Array, high: Array) -> str:
+    found = []
+    for run in _runs(low, high):
+        there = [f"{x[i]:.1f} {high[i]:.1f}" for i in run.tolist()]
+        back = [f"{x[i]:.1f} {low[i]:.1f}" for i in run[::-1].tolist()]
+        found.append("M" + "L".join(there + back) + "Z")
+    return "".join(found)
+
+
+def svg_bars(x: Array, top: Array, bottom: Array, least: float = 0.5) -> str:
+    """Return the path of vertical bars, none shorter than `least`."""
+    return "".join(
+        f"M{x[i]:.1f} {top[i]:.1f}V{max(bottom[i], top[i] + least):.1f}"
+        for i in np.flatnonzero(np.isfinite(top) & np.isfinite(bottom)).tolist()
+    )

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from vace_ad.app.loading import load_table
-from vace_ad.app.training_rows import choose_training, fit_detector
+from vace_ad.app.run import choose_training, fit_detector
 from vace_ad.config import VACEConfig
 from vace_ad.errors import ConfigError, InputError, VaceError
 from vace_ad.frames.read_options import ReadOptions, TrainingOptions
