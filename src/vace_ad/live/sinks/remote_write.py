@@ -50,7 +50,6 @@ class RemoteWriteSink(HttpSink[RemoteWriteSettings], RowSink[RemoteWriteSettings
     def __init__(self, settings: RemoteWriteSettings) -> None:
         super().__init__(settings)
         prompb.check_installed()
-        self._url = settings.url.rstrip("/") + settings.path
         self._samples: deque[Sample] = deque(maxlen=settings.pending)
         self._lock = threading.Lock()
         self.bands = settings.channels
@@ -135,4 +134,4 @@ class RemoteWriteSink(HttpSink[RemoteWriteSettings], RowSink[RemoteWriteSettings
         for labels, at, value in samples:
             series.setdefault(labels, []).append((at, value))
         pairs = ((dict(labels), sorted(points)) for labels, points in series.items())
-        self.post(self._url, prompb.encode(pairs), prompb.HEADERS)
+        self.post(prompb.encode(pairs), prompb.HEADERS, self.settings.path)

@@ -25,7 +25,7 @@ from vace_ad.live.settings import (
 )
 from vace_ad.live.sources import Backoff, Batch, Source
 from vace_ad.live.sources.rates import Several, to_records
-from vace_ad.wording import plural
+from vace_ad.wording import listed, plural
 
 _POINTS = 2000  # steps asked for at once; servers allow 11,000
 _SECOND = 10**9
@@ -233,12 +233,8 @@ class PrometheusSource(Source[PrometheusSettings]):
         empty = [name for name in self._queries if not any(c.endswith(name) for c in channels)]
         lines = [
             f"now {plural(len(entities), 'entity', 'entities')}: "
-            f"{_few(entities)}; channels: {_few(channels)}"
+            f"{listed(entities, 8) or 'none'}; channels: {listed(channels, 8) or 'none'}"
         ]
         if empty:
-            lines.append(f"no series now: {_few(empty)}; is the query right?")
+            lines.append(f"no series now: {listed(empty, 8)}; is the query right?")
         return lines + self.notes
-
-
-def _few(names: list[str]) -> str:
-    return (", ".join(names[:8]) + (", …" if len(names) > 8 else "")) or "none"
