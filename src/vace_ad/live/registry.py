@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from vace_ad.errors import ModelFileError
 from vace_ad.live.alarms import Alarm
-from vace_ad.live.checkpoint import Checkpoint, keep, restore
+from vace_ad.live.checkpoint import Checkpoint, restore
 from vace_ad.live.config import Config
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import LiveModel
@@ -132,8 +132,8 @@ class Registry:
 
     def hand_over(self, name: str) -> None:
         """Keep the state of an entity that another member watches from now on."""
-        entity, pending = self._unload(name), self._checkpoint.pending
-        keep(entity, pending, snapshot=True)
+        pending = self._checkpoint.pending
+        self._checkpoint.keep(self._unload(name))
         seen, _, small = pending.entities[name]
         pending.entities[name] = seen, ELSEWHERE, small
         self.known[name] = ELSEWHERE
@@ -159,7 +159,6 @@ class Registry:
             elif len(self.entities) <= limit:
                 break  # the others came later
         for name in leaving:
-            keep(self.entities.pop(name), self._checkpoint.pending, snapshot=True)
-            self._checkpoint.dirty.pop(name, None)
+            self._checkpoint.keep(self.entities.pop(name))
             self._models.release(name)
         return bool(leaving)

@@ -17,8 +17,8 @@ from vace_ad.live.database import DamagedError
 from vace_ad.live.delivery import Delivery, row_listener
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import Detectors
-from vace_ad.live.entity import ELSEWHERE, FITTING, Entity
-from vace_ad.live.models import EntityModels, Retrainer, check_model
+from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity
+from vace_ad.live.models import EntityModels, check_model
 from vace_ad.live.plugins import make_sink, make_source
 from vace_ad.live.records import Record
 from vace_ad.live.registry import Registry
@@ -73,7 +73,6 @@ class Watch:
         self.registry = Registry(
             config, self.models, self.store, self._checkpoint, listener, self.deploys
         )
-        self._retrainer = Retrainer(config, self.models, self.store, self._checkpoint)
         self.entities, self.known = self.registry.entities, self.registry.known
         self._no_score: dict[str, str] = {}  # entities, and why
         self._to_fit: set[str] = set()  # entities with all training rows
@@ -248,11 +247,11 @@ class Watch:
         for name, found, words in self.models.done():
             self.checkpoint()
             entity = self.registry.get(name)
-            if entity.watching:
-                self._retrainer.take(entity, found, words)
-                continue
             messages = []
-            if found is None or isinstance(found, Exception):
+            if entity.phase == WATCHING:
+                messages = entity.retrained(found, words, self.store)
+                self._checkpoint.keep(entity)
+            elif found is None or isinstance(found, Exception):
                 words = "%s: training failed: %s; it is tried again with more rows"
                 log.warning(words, ascii(name), found)
                 entity.learn_longer()
@@ -279,7 +278,7 @@ class Watch:
             log.warning("source: %s", problem or "works again")
         if self.source.live and not self._stopping.is_set():
             self._silent(problem)
-        self._retrainer.start(self.entities.values(), self.checkpoint)
+        self.models.retrain(self.entities.values(), self.store, self.checkpoint)
         since = self.clock.monotonic_ns() - self.config.state.idle
         if self.registry.to_disk(lambda name: self._silence.recent(name, since)):
             self.checkpoint()
