@@ -126,9 +126,9 @@ def test_health_metrics_and_description(pushed):
 
 def test_the_description_knows_every_route(pushed):
     watch, url = pushed
-    from vace_ad.live.server.app import Routes
+    from vace_ad.live.server.app import application
 
-    paths = {route.path for route in Routes(watch, Attempts()).app().routes}
+    paths = {route.path for route in application(watch, Attempts()).routes}
     described = ask(f"{url}/openapi.json")[2]["paths"]
     pages = {"/", "/docs", "/static/{name}", "/login", "/openapi.json"}
     assert paths - pages == set(described)

@@ -1,4 +1,4 @@
-"""Requests that change nothing: entities, alarms, counters, and events as they come."""
+"""Requests that change nothing: health, entities, alarms, counters, and events as they come."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from vace_ad.live.detector import SHOWN
 from vace_ad.live.entity import Entity
 from vace_ad.live.server.limits import finite, known_entity, number
+from vace_ad.live.status import exposition
 
 if TYPE_CHECKING:
     from vace_ad.alarms.recent import Latest
@@ -32,6 +33,22 @@ class ReadRoutes:
     def __init__(self, watch: Watch) -> None:
         self._watch, self._config = watch, watch.config
         self._listeners = 0
+
+    async def healthz(self, request: Request) -> Response:
+        """Whether the process is alive."""
+        return JSONResponse({"alive": True})
+
+    async def readyz(self, request: Request) -> Response:
+        """Whether readings arrive and are stored."""
+        status = self._watch.status
+        body = {"ready": status.ready, "problems": dict(status.problems)}
+        return JSONResponse(body, 200 if status.ready else 503)
+
+    async def metrics(self, request: Request) -> Response:
+        """Counters and latencies for Prometheus."""
+        sinks = [delivery.sink for delivery in self._watch.deliveries]
+        text = exposition(self._watch.status, sinks)
+        return Response(text, media_type="text/plain; version=0.0.4")
 
     async def status(self, request: Request) -> Response:
         """Counters and problems."""

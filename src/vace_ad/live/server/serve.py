@@ -19,19 +19,19 @@ class Server:
         with needs("starlette, uvicorn and prometheus-client", "live", "the server of vace watch"):
             import uvicorn
 
-            from vace_ad.live.server.app import Routes
+            from vace_ad.live.server.app import application
         from vace_ad.live.server.auth import Attempts, Guard
         from vace_ad.live.server.connections import Connection
 
         assert watch.config.server.address is not None
         host, port = watch.config.server.address
         config, attempts = watch.config, Attempts()
-        routes = Routes(watch, attempts)
-        app = Guard(routes.app(), host, config.server.secret("token"), config.server.link, attempts)
+        app = application(watch, attempts)
+        guarded = Guard(app, host, config.server.secret("token"), config.server.link, attempts)
         self._where = f"{host}:{port}"
         self._server = uvicorn.Server(
             uvicorn.Config(
-                app,
+                guarded,
                 http=Connection,
                 host=host,
                 port=port,
