@@ -11,9 +11,8 @@ from vace_ad.errors import ModelFileError
 from vace_ad.live.alarms import Alarm
 from vace_ad.live.checkpoint import Checkpoint, restore
 from vace_ad.live.config import Config
-from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import LiveModel
-from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity, RowListener
+from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity
 from vace_ad.live.models import EntityModels
 from vace_ad.live.store import Store
 
@@ -29,11 +28,11 @@ class Registry:
         models: EntityModels,
         store: Store,
         checkpoint: Checkpoint,
-        listener: RowListener | None = None,
-        deploys: Deploys | None = None,
+        make: Callable[[str, LiveModel | None], Entity],
     ) -> None:
+        """`make` gives a new entity of a name and a model."""
         self._config, self._models, self._store = config, models, store
-        self._checkpoint, self._listener, self._deploys = checkpoint, listener, deploys
+        self._checkpoint, self._make = checkpoint, make
         self.entities: dict[str, Entity] = {}  # in memory, the longest idle first
         self.known: dict[str, str] = {}  # every entity and its phase, in words
         self._before: set[str] = set()  # not loaded since the start
@@ -60,14 +59,11 @@ class Registry:
             if model is None and self._config.model.learn is None:
                 counts["no_model"] += n
                 return None
-            entity = self._new(name, model)
+            entity = self._make(name, model)
             log.info("new entity %s", ascii(name))
         self.entities[name] = entity  # at the end: the last to go to disk
         self.known[name] = entity.phase
         return entity
-
-    def _new(self, name: str, model: LiveModel | None) -> Entity:
-        return Entity(name, self._config, model, self._listener, self._deploys)
 
     def _load(self, name: str) -> Entity:
         try:
@@ -88,13 +84,13 @@ class Registry:
         model = self._models.of(name)
         if model is None and small["phase"] == WATCHING:
             raise ModelFileError(f"the model of {name!r} is gone")
-        entity = self._new(name, model)
+        entity = self._make(name, model)
         restore(entity, small, self._store)
         return entity
 
     def restart(self, name: str, error: Exception) -> Entity:
         """Start an entity again whose state cannot be used; its alarms are resolved."""
-        entity = self._new(name, self._usable_model(name))
+        entity = self._make(name, self._usable_model(name))
         log.error(
             "%s: its state cannot be used and is set aside, %s: %s", ascii(name),
             "its stream starts again" if entity.model else "its training starts again", error,

@@ -71,8 +71,9 @@ class Watch:
         listener = row_listener([delivery.sink for delivery in self.deliveries])
         self.deploys = Deploys(config.deploys, self.store.meta("deploys"))
         self.registry = Registry(
-            config, self.models, self.store, self._checkpoint, listener, self.deploys
-        )
+            config, self.models, self.store, self._checkpoint,
+            lambda name, model: Entity(name, config, model, listener, self.deploys),
+        )  # fmt: skip
         self.entities, self.known = self.registry.entities, self.registry.known
         self._no_score: dict[str, str] = {}  # entities, and why
         self._to_fit: set[str] = set()  # entities with all training rows
