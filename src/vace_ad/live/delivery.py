@@ -60,18 +60,21 @@ class Delivery:
             while not self._stopping.is_set():
                 self._call.wait(_PATIENCE)
                 self._call.clear()
-                with self._tried():
-                    self.deliver(store)
+                self._round(store)
             self._backoff.worked()  # a last try
-            with self._tried():
-                self.deliver(store)
+            self._round(store)
         finally:
             self.sink.close()
             store.close()
 
+    def _round(self, store: Store) -> None:
+        """Deliver; a state that cannot be read now is read again later, as a sink is tried."""
+        with self._tried():
+            self.deliver(store)
+
     @contextmanager
     def _tried(self) -> Iterator[None]:
-        """Try again later: a plug-in may fail in any way, and the state may not be readable now."""
+        """Try what may fail in any way, as a plug-in may; its thread must go on."""
         try:
             yield
         except Exception as error:
