@@ -64,11 +64,12 @@ class Watch:
             Delivery(part.name, make_sink(part), self.store, self.status, self.clock)
             for part in config.sinks
         ]
+        self.status.sinks = [delivery.sink for delivery in self.deliveries]
         self._stopping, self._stop_at = threading.Event(), float("inf")
         self._checkpoint = Checkpoint(
             config, self.store, self.status, self.deliveries, self._stopping, self.clock
         )
-        listener = row_listener([delivery.sink for delivery in self.deliveries])
+        listener = row_listener(self.status.sinks)
         self.deploys = Deploys(config.deploys, self.store.meta("deploys"))
         self.registry = Registry(
             config, self.models, self.store, self._checkpoint,

@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from prometheus_client import generate_latest
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -17,7 +18,6 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 from vace_ad.live.detector import SHOWN
 from vace_ad.live.entity import Entity
 from vace_ad.live.server.limits import finite, known_entity, number
-from vace_ad.live.status import exposition
 
 if TYPE_CHECKING:
     from vace_ad.alarms.recent import Latest
@@ -46,8 +46,7 @@ class ReadRoutes:
 
     async def metrics(self, request: Request) -> Response:
         """Counters and latencies for Prometheus."""
-        sinks = [delivery.sink for delivery in self._watch.deliveries]
-        text = exposition(self._watch.status, sinks)
+        text = generate_latest(self._watch.status.registry)
         return Response(text, media_type="text/plain; version=0.0.4")
 
     async def status(self, request: Request) -> Response:
