@@ -16,7 +16,7 @@ from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.pattern import Pattern
 from vace_ad.app.retraining import retrain
 from vace_ad.detector import VACE, load
-from vace_ad.errors import ConfigError, FeedbackError, InputError, ModelFileError
+from vace_ad.errors import ConfigError, FeedbackError, InputError, ModelFileError, VaceError
 from vace_ad.frames.calendar import check_entries
 from vace_ad.frames.idle import window_times
 from vace_ad.frames.spans import Span, read_spans
@@ -103,12 +103,15 @@ class LiveModel:
         `span` is the start and the end in nanoseconds; None takes the verdict back.
         """
         note = f"alarm {alarm}"
-        for line in self._detector.feedback.active:
-            if line.verdict == "fault" and line.note.endswith(note):
-                self._detector.undo(line.id)
-        if span is not None:
-            times = tuple(np.datetime64(time, "ns") for time in span)
-            self._detector.accept(times, verdict="fault", note=f"{entity[:200]}, {note}")
+        try:
+            for line in self._detector.feedback.active:
+                if line.verdict == "fault" and line.note.endswith(note):
+                    self._detector.undo(line.id)
+            if span is not None:
+                times = tuple(np.datetime64(time, "ns") for time in span)
+                self._detector.accept(times, verdict="fault", note=f"{entity[:200]}, {note}")
+        except VaceError as error:  # the watch goes on
+            log.warning("%s: %s: the verdict is not stored: %s", ascii(entity), note, error)
 
 
 def _spans(stretches: Sequence[tuple[int, int]]) -> list[Span]:

@@ -12,7 +12,6 @@ from zlib import crc32
 
 import numpy as np
 
-from vace_ad.errors import VaceError
 from vace_ad.live.alarms import NO_SCORE, Lifecycle, Message
 from vace_ad.live.align import Aligner, Row
 from vace_ad.live.config import Config
@@ -270,15 +269,6 @@ class Entity:
         self.accepted = [(name, one) for name, one in self.accepted if name != alarm]
         self._suppressed = None if self._suppressed == alarm else self._suppressed
         self._learn(alarm, [])
-
-    def mark_fault(self, alarm: str, stretch: tuple[int, int] | None) -> None:
-        """Store the verdict "fault" with its time span beside the model; None takes it back."""
-        try:
-            if self.model is not None:
-                self.model.mark_fault(alarm, self.name, stretch)
-        except VaceError as error:
-            words = "%s: alarm %s: the verdict is not stored: %s"
-            log.warning(words, ascii(self.name), alarm, error)
 
     def _learn(self, alarm: str, patterns: Sequence[Any], *, suppress: bool = False) -> None:
         self.accepted = [*self.accepted, *((alarm, one) for one in patterns)][-_ACCEPTED:]

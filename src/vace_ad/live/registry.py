@@ -34,13 +34,9 @@ class Registry:
         self._config, self._models, self._store = config, models, store
         self._checkpoint, self._make = checkpoint, make
         self.entities: dict[str, Entity] = {}  # in memory, the longest idle first
-        self.known: dict[str, str] = {}  # every entity and its phase, in words
-        self._before: set[str] = set()  # not loaded since the start
-
-    def begin(self) -> None:
-        """Load the names of all stored entities."""
-        self.known.update({name: phase for name, _, phase in self._store.roster()})
-        self._before = set(self.known)
+        # every entity and its phase, in words
+        self.known: dict[str, str] = {name: phase for name, _, phase in store.roster()}
+        self._before = set(self.known)  # not loaded since the start
 
     def get(self, name: str) -> Entity:
         """An entity that is known."""

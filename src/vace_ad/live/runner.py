@@ -96,7 +96,6 @@ class Watch:
 
     def start(self) -> None:
         """Continue from the last checkpoint."""
-        self.registry.begin()
         here = [name for name, phase in self.known.items() if phase != ELSEWHERE]
         self._silence.begin(here, self.store.meta("silence"), self.clock.monotonic_ns())
         self._to_fit = {name for name, phase in self.known.items() if phase == FITTING}

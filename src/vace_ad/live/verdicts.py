@@ -62,6 +62,8 @@ class Verdicts:
             self._checkpoint.alarm(entity.mark_normal(alarm, self._store.patterns(alarm)))
         else:
             entity.undo_normal(alarm)
-        entity.mark_fault(alarm, self._store.span(alarm) if what == "fault" else None)
+        if entity.model is not None:  # any other verdict takes a fault back
+            span = self._store.span(alarm) if what == "fault" else None
+            entity.model.mark_fault(alarm, name, span)
         log.info("%s: alarm %s: %s", ascii(name), alarm, what)
         self._checkpoint.keep(entity)
