@@ -82,9 +82,9 @@ def influx(rows: list[Record]) -> str:
 
 
 def remote_write(rows: list[Record]) -> bytes:
-    from vace_ad.live import prompb
+    from vace_ad.live import remote_write_codec
 
-    return prompb.encode(
+    return remote_write_codec.encode(
         ({"__name__": name, "instance": row.entity, "job": "b"}, [(row.time // 10**6, value)])
         for row in rows
         for name, value in row.values.items()

@@ -17,7 +17,20 @@ from typing import Any
 
 import numpy as np
 
+from vace_ad.alarms.budget import Budget
+from vace_ad.app.loading import load_table
+from vace_ad.app.run import (
+    Alarming,
+    TrainingRows,
+    choose_training,
+    detect_with,
+    fit_and_detect,
+)
+from vace_ad.batch import expected_cells
+from vace_ad.config import VACEConfig
+from vace_ad.detector import VACE, load
 from vace_ad.errors import ConfigError, InputError, VaceError, needs
+from vace_ad.frames.read_options import ReadOptions, TrainingOptions
 from vace_ad.version import __version__
 
 _EVENTS = 50  # told of one table, the most severe first
@@ -86,19 +99,6 @@ class AssistantTools:
         from the first rows (`train_share` of them, 0 to 1) and the others are judged. `budget` is
         how many false alarms are tolerated, such as "1 per week" or "1 in 10000 rows".
         """
-        from vace_ad import load
-        from vace_ad.alarms.budget import Budget
-        from vace_ad.app.loading import load_table
-        from vace_ad.app.run import (
-            Alarming,
-            TrainingRows,
-            choose_training,
-            detect_with,
-            fit_and_detect,
-        )
-        from vace_ad.config import VACEConfig
-        from vace_ad.frames.read_options import ReadOptions, TrainingOptions
-
         path, alarming = self._file(table), Alarming(Budget.of(budget))
         if model:
             detector = load(self._file(model))
@@ -128,11 +128,6 @@ class AssistantTools:
         Says how much each channel is to blame, and for the first suspects what they were and what
         the model expected.
         """
-        from vace_ad import load
-        from vace_ad.app.loading import load_table
-        from vace_ad.batch import expected_cells
-        from vace_ad.frames.read_options import ReadOptions
-
         detector = load(self._file(model))
         loaded = load_table(self._file(table), ReadOptions(), detector.channels_).only(
             detector.channels_
@@ -155,8 +150,6 @@ class AssistantTools:
 
     def describe_model(self, model: str) -> dict[str, Any]:
         """Say what a model file holds: channels, settings, and what it was learned from."""
-        from vace_ad import load
-
         detector = load(self._file(model))
         return {
             "channels": list(detector.channels_),
@@ -186,10 +179,6 @@ class AssistantTools:
 
     def fit(self, table: str, model: str) -> dict[str, Any]:
         """Learn normal operation from a table and write a new model file (*.vace)."""
-        from vace_ad import VACE
-        from vace_ad.app.loading import load_table
-        from vace_ad.frames.read_options import ReadOptions
-
         place = self._inside(model)
         if place.suffix != ".vace" or place.exists():
             raise InputError(f"{model!r}: give a new name that ends in .vace; nothing is replaced")
@@ -234,12 +223,14 @@ def server(tools: AssistantTools, *, write: bool = False) -> Any:
         from mcp.server import MCPServer
         from mcp.server.mcpserver.exceptions import ToolError
         from mcp.types import ToolAnnotations
+        from pydantic_core import from_json, to_json
 
     def told(work: Callable[..., Any]) -> Callable[..., Any]:
         @wraps(work)
         def called(*given: Any, **named: Any) -> Any:
             try:
-                return json.loads(json.dumps(_finite(work(*given, **named)), default=str))
+                answer = work(*given, **named)
+                return from_json(to_json(answer, inf_nan_mode="null", fallback=_plain))
             except VaceError as error:
                 raise ToolError(error.told()) from None
 
@@ -256,12 +247,6 @@ def server(tools: AssistantTools, *, write: bool = False) -> Any:
     return made
 
 
-def _finite(value: Any) -> Any:
-    """The same with None for what JSON has no number for."""
-    if isinstance(value, dict):
-        return {key: _finite(one) for key, one in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(one) for one in value]
-    if isinstance(value, float | np.floating):
-        return float(value) if np.isfinite(value) else None
-    return value.item() if isinstance(value, np.generic) else value
+def _plain(value: Any) -> Any:
+    """What JSON knows in place of a NumPy number or a time."""
+    return value.item() if isinstance(value, np.number) else str(value)

@@ -13,13 +13,14 @@ from pathlib import Path
 
 import pytest
 import yaml
+from prometheus_client import generate_latest
 
 from live.servers import free_port, server
 from vace_ad.live.config import load_config
 from vace_ad.live.server import app
 from vace_ad.live.sinks.prometheus import PrometheusSettings, PrometheusSink
 from vace_ad.live.sources.mqtt import MqttSettings, make_client
-from vace_ad.live.status import Status, exposition
+from vace_ad.live.status import Status
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -31,7 +32,8 @@ def series():
                 "channels": [], "severity": 1.0}])  # fmt: skip
     status = Status()
     status.waiting, status.problems = {"hook": 1}, {"source": "gone"}
-    text = exposition(status, [sink]).decode()
+    status.sinks = [sink]
+    text = generate_latest(status.registry).decode()
     return set(re.findall(r"^(vace_\w+)", text, re.MULTILINE))
 
 

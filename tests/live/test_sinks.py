@@ -10,7 +10,7 @@ import pytest
 from live.feeds import Receiver
 from live.servers import mosquitto
 from vace_ad.alarms.events import Event, Reading
-from vace_ad.live import prompb
+from vace_ad.live import remote_write_codec
 from vace_ad.live.alarms import Alarm, Message, body
 from vace_ad.live.plugins import kinds
 from vace_ad.live.settings import read_settings
@@ -83,7 +83,7 @@ def test_rows_wait_while_the_receiver_is_away(receiver):
         sink.flush()
     receiver.answer = 200
     assert sink.flush()
-    written = prompb.decode(receiver.got[-1]).series
+    written = remote_write_codec.decode(receiver.got[-1]).series
     assert sorted(dict(labels)["__name__"] for labels, _ in written) == [
         "vace_alarm_state", "vace_score", "vace_value",
     ]  # fmt: skip

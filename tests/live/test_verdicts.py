@@ -117,17 +117,16 @@ def test_a_fault_is_written_beside_the_model_and_taken_back(model, tmp_path) -> 
     path = tmp_path / "pump.vace"
     model._detector.save(path)
     here = LiveModel(load(path), "a", Budget())
-    entity = Entity("pump", SETUP, here)
     start, end = (int(TIME[TRAIN + n].astype(int)) for n in (100, 130))
-    entity.mark_fault("abc", (start, end))
+    here.mark_fault("abc", "pump", (start, end))
     (line,) = load(path).feedback.active
     assert (line.verdict, line.start, line.end) == ("fault", TIME[TRAIN + 100], TIME[TRAIN + 130])
     assert line.note == "pump, alarm abc"
     assert here._detector.feedback.patterns == ()
-    entity.mark_fault("abc", (start, end))  # said twice is said once
-    entity.mark_fault("other", None)
+    here.mark_fault("abc", "pump", (start, end))  # said twice is said once
+    here.mark_fault("other", "pump", None)
     assert len(load(path).feedback.active) == 1
-    entity.mark_fault("abc", None)
+    here.mark_fault("abc", "pump", None)
     assert load(path).feedback.active == ()
 
 
@@ -136,7 +135,7 @@ def test_a_fault_that_cannot_be_written_does_not_end_the_watch(model, tmp_path, 
     model._detector.save(path)
     here = LiveModel(load(path), "a", Budget())
     (tmp_path / "pump.feedback.jsonl").write_text("not a verdict\n")
-    Entity("pump", SETUP, here).mark_fault("abc", (0, 1))
+    here.mark_fault("abc", "pump", (0, 1))
     assert "the verdict is not stored" in caplog.text
 
 

@@ -60,21 +60,8 @@ class Verdict:
 
     def to_plain(self) -> dict[str, Any]:
         """As JSON knows it, without what is empty."""
-        plain: dict[str, Any] = {
-            "id": self.id,
-            "verdict": self.verdict,
-            "of": self.of,
-            "start": None if self.start is None else str(self.start),
-            "end": None if self.end is None else str(self.end),
-            "rows": None if self.rows is None else list(self.rows),
-            "digest": self.digest,
-            "channels": list(self.channels),
-            "note": self.note,
-            "who": self.who,
-            "when": self.when,
-            "pattern": None if self.pattern is None else self.pattern.to_plain(),
-        }
-        return {key: value for key, value in plain.items() if value not in (None, "", [])}
+        plain = {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {name: value for name, value in plain.items() if value not in (None, "", [])}
 
     @classmethod
     def from_plain(cls, plain: Any) -> Self:
@@ -129,6 +116,14 @@ class Verdict:
         known = "  recognised when it recurs" if self.pattern is not None else ""
         note = f"  “{self.note}”" if self.note else ""
         return f"{self.id}  {self.verdict:<6}  {when}{about}{known}{note}"
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.datetime64):
+        return str(value)
+    if isinstance(value, tuple):
+        return list(value)
+    return value.to_plain() if isinstance(value, Pattern) else value
 
 
 def _text(plain: Mapping[str, Any], key: str, longest: int) -> str:

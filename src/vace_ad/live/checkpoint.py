@@ -53,9 +53,9 @@ def keep(entity: Entity, pending: Pending, snapshot: bool | None = None) -> None
     pending.entities[entity.name] = (entity.seen, entity.words, json.dumps(small))
     if kept := entity._config.retrain.kept:
         pending.needed[entity.name] = entity.seen - kept
-    due = entity.due if snapshot is None else snapshot
-    fresh = entity.n_rows > entity._kept
-    if due and fresh and entity.stream is not None and entity.model is not None:
+    new_rows = entity.n_rows - entity._kept  # since the last one
+    due = new_rows >= entity._config.state.snapshot_rows if snapshot is None else snapshot
+    if due and new_rows > 0 and entity.stream is not None and entity.model is not None:
         state = entity.stream.to_bytes()
         pending.snapshots[entity.name] = (entity.n_rows, entity.model.identity, state)
         entity._kept = entity.n_rows
@@ -183,6 +183,11 @@ class Checkpoint:
         self.alarm(messages)
         self.dirty[entity.name] = entity
 
+    def keep(self, entity: Entity) -> None:
+        """Add the state of an entity with a snapshot, as it is now."""
+        keep(entity, self.pending, snapshot=True)
+        self.dirty.pop(entity.name, None)
+
     def count(self, what: str) -> None:
         """Count something that happened."""
         self._status.counts[what] += 1
@@ -198,7 +203,7 @@ class Checkpoint:
         pending, dirty = self.pending, list(self.dirty.values())
         for entity in dirty:
             late = self._clock.monotonic() - started > _SNAPSHOT_SECONDS
-            keep(entity, pending, snapshot=entity.due and not late)
+            keep(entity, pending, snapshot=False if late else None)
         pending.sent = self.sent()
         if not self._commit(pending):
             return None

@@ -6,14 +6,13 @@ Scored rows go to the sinks that take them by the same threads, without the outb
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from vace_ad.errors import StateError
 from vace_ad.live.clock import Clock
 from vace_ad.live.database import Queued
 from vace_ad.live.detector import Rows
@@ -70,9 +69,15 @@ class Delivery:
 
     def _round(self, store: Store) -> None:
         """Deliver; a state that cannot be read now is read again later, as a sink is tried."""
-        try:
+        with self._tried():
             self.deliver(store)
-        except (sqlite3.Error, StateError) as error:
+
+    @contextmanager
+    def _tried(self) -> Iterator[None]:
+        """Try what may fail in any way, as a plug-in may; its thread must go on."""
+        try:
+            yield
+        except Exception as error:
             self._failed(error)
 
     def deliver(self, store: Store) -> None:
@@ -84,19 +89,12 @@ class Delivery:
             if not self._send(messages):
                 return
         if self._backoff.until == 0.0:
-            self._repeat(store)
-        if self._backoff.until == 0.0 or self._clock.monotonic() >= self._backoff.until:
-            self._flush()
-
-    def _flush(self) -> None:
-        """Send scored rows, where the sink takes them."""
-        if isinstance(self.sink, RowSink):
-            try:
-                sent = self.sink.flush()
-            except Exception as error:  # a plug-in may fail in any way
-                self._failed(error)
-            else:
-                if sent:
+            with self._tried():
+                self._repeat(store)
+        may = self._backoff.until == 0.0 or self._clock.monotonic() >= self._backoff.until
+        if may and isinstance(self.sink, RowSink):
+            with self._tried():
+                if self.sink.flush():
                     self._worked([])
 
     def _send(self, messages: list[Queued]) -> bool:
@@ -141,12 +139,9 @@ class Delivery:
             for alarm in store.alarms(resolved=False, limit=10_000)
             if self.sink.repeat_acknowledged or not (alarm["acknowledged"] or alarm["normal"])
         ]
-        try:
-            if again:
-                self.sink.send(again)
-            self._repeated = self._clock.monotonic()
-        except Exception as error:
-            self._failed(error)
+        if again:
+            self.sink.send(again)
+        self._repeated = self._clock.monotonic()
 
 
 def row_listener(sinks: Sequence[Sink[Any]]) -> RowListener | None:

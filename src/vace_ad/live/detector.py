@@ -7,20 +7,21 @@ import logging
 from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.errors import ConfigError, FeedbackError, InputError, ModelFileError
+from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.pattern import Pattern
+from vace_ad.app.retraining import retrain
+from vace_ad.detector import VACE, load
+from vace_ad.errors import ConfigError, FeedbackError, InputError, ModelFileError, VaceError
 from vace_ad.frames.calendar import check_entries
 from vace_ad.frames.idle import window_times
 from vace_ad.frames.spans import Span, read_spans
-
-if TYPE_CHECKING:
-    from vace_ad.alarms.budget import Budget
-    from vace_ad.detector import VACE
-    from vace_ad.stream import Stream
+from vace_ad.frames.table import Table
+from vace_ad.stream import Stream
 
 log = logging.getLogger("vace_ad.live")
 Rows = NDArray[np.float64]  # (n, n_channels), NaN where a cell is missing
@@ -78,8 +79,6 @@ class LiveModel:
 
     def restore(self, data: bytes) -> Stream:
         """A stream from its state in our own store; that of another model is refused."""
-        from vace_ad.stream import Stream
-
         return self._resting(Stream.from_bytes(data, self._detector, trusted=True))
 
     def accept(
@@ -90,8 +89,6 @@ class LiveModel:
         `own` holds pairs of an id and plain values; one that cannot be read is skipped, with a
         warning. `suppress` also accepts the event that is open now.
         """
-        from vace_ad.alarms.pattern import Pattern
-
         patterns = list(self._detector.feedback.patterns)
         for name, plain in own:
             try:
@@ -106,12 +103,15 @@ class LiveModel:
         `span` is the start and the end in nanoseconds; None takes the verdict back.
         """
         note = f"alarm {alarm}"
-        for line in self._detector.feedback.active:
-            if line.verdict == "fault" and line.note.endswith(note):
-                self._detector.undo(line.id)
-        if span is not None:
-            times = tuple(np.datetime64(time, "ns") for time in span)
-            self._detector.accept(times, verdict="fault", note=f"{entity[:200]}, {note}")
+        try:
+            for line in self._detector.feedback.active:
+                if line.verdict == "fault" and line.note.endswith(note):
+                    self._detector.undo(line.id)
+            if span is not None:
+                times = tuple(np.datetime64(time, "ns") for time in span)
+                self._detector.accept(times, verdict="fault", note=f"{entity[:200]}, {note}")
+        except VaceError as error:  # the watch goes on
+            log.warning("%s: %s: the verdict is not stored: %s", ascii(entity), note, error)
 
 
 def _spans(stretches: Sequence[tuple[int, int]]) -> list[Span]:
@@ -147,8 +147,6 @@ class Detectors:
 
     def load(self, path: Path) -> LiveModel:
         """Read a model file."""
-        from vace_ad import load
-
         try:
             digest = hashlib.sha256(path.read_bytes()).hexdigest()[:16]
         except OSError as error:
@@ -171,9 +169,6 @@ class Detectors:
 
         `faults` are known; `doubtful` stretches are only left out of training.
         """
-        from vace_ad.app.retraining import retrain
-        from vace_ad.frames import Table
-
         found = retrain(
             path,
             model._detector,
@@ -189,9 +184,6 @@ class Detectors:
 
     def fit(self, rows: Rows, channels: tuple[str, ...], time: Times, path: Path) -> LiveModel:
         """Train on rows, write the model to a file, and return it."""
-        from vace_ad import VACE
-        from vace_ad.frames import Table
-
         settings = {**self._settings, **self._planned}
         detector = VACE(**settings).fit(Table(rows, channels, time))
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -12,7 +12,6 @@ from zlib import crc32
 
 import numpy as np
 
-from vace_ad.errors import VaceError
 from vace_ad.live.alarms import NO_SCORE, Lifecycle, Message
 from vace_ad.live.align import Aligner, Row
 from vace_ad.live.config import Config
@@ -139,8 +138,9 @@ class Entity:
         messages: list[Message] = []
         at = 0
         while at < len(rows):
-            n = min(len(rows) - at, _BLOCK) if self._in_blocks else 1
-            n = self._apply_deploys(rows[at : at + n])
+            # scored together, rows take a tenth of the time or less
+            blocks = self.phase == WATCHING and self.stream is not None and self.stream.tells_rows
+            n = self._apply_deploys(rows[at : at + _BLOCK if blocks else at + 1])
             messages += self._block(rows[at : at + n], counts)
             at += n
         counts["rows"] += len(rows)
@@ -158,11 +158,6 @@ class Entity:
             self._settling.settled(self.n_rows)
             self.life.detach_events(rows[0].time)
         return self._settling.rows_before_next(rows)
-
-    @property
-    def _in_blocks(self) -> bool:
-        """Whether rows can be scored in blocks, which takes a tenth of the time or less."""
-        return self.phase == WATCHING and self.stream is not None and self.stream.tells_rows
 
     def _block(self, rows: Sequence[Row], counts: Counter[str]) -> list[Message]:
         """Score rows together; alarms are reported row by row."""
@@ -275,15 +270,6 @@ class Entity:
         self._suppressed = None if self._suppressed == alarm else self._suppressed
         self._learn(alarm, [])
 
-    def mark_fault(self, alarm: str, stretch: tuple[int, int] | None) -> None:
-        """Store the verdict "fault" with its time span beside the model; None takes it back."""
-        try:
-            if self.model is not None:
-                self.model.mark_fault(alarm, self.name, stretch)
-        except VaceError as error:
-            words = "%s: alarm %s: the verdict is not stored: %s"
-            log.warning(words, ascii(self.name), alarm, error)
-
     def _learn(self, alarm: str, patterns: Sequence[Any], *, suppress: bool = False) -> None:
         self.accepted = [*self.accepted, *((alarm, one) for one in patterns)][-_ACCEPTED:]
         if self.stream is not None and self.model is not None:
@@ -297,7 +283,7 @@ class Entity:
         """The phase in words, with the fraction of the training time that has passed."""
         if self.phase != LEARNING:
             return "off" if self.idle and self.phase == WATCHING else self.phase
-        begun = self.seen - self.start if self.start is not None else 0
+        begun = 0 if self.start is None else self.seen - self.start
         return f"learning, {min(1.0, begun / self.learn) if self.learn else 0:.0%}"
 
     def begin(self, model: LiveModel, store: Store) -> list[Message]:
@@ -311,12 +297,20 @@ class Entity:
             messages += self._scored(changes, score, idle, time)
         return messages
 
-    @property
-    def watching(self) -> bool:
-        """Whether it has a model and its rows are scored."""
-        return self.phase == WATCHING
+    def retrained(
+        self, found: LiveModel | Exception | None, words: str, store: Store
+    ) -> list[Message]:
+        """A training has ended: switch to the newer model where there is one, and log it."""
+        messages = []
+        if isinstance(found, Exception):
+            words = f"a newer model could not be trained: {found}"
+        elif found is not None and found is not self.model:
+            messages = self._switch_model(found, store)
+        self.model_words = words
+        log.info("%s: %s", ascii(self.name), words)
+        return messages
 
-    def switch_model(self, model: LiveModel, store: Store) -> list[Message]:
+    def _switch_model(self, model: LiveModel, store: Store) -> list[Message]:
         """Continue with a newer model, whose stream gets the last rows first; open events end."""
         messages: list[Message] = []
         if self.stream is not None:
@@ -341,9 +335,3 @@ class Entity:
         """Collect more rows: a fit failed."""
         self.phase = LEARNING
         self.learn += max(1, (self._config.model.learn or 0) // _RETRY)
-
-    @property
-    def due(self) -> bool:
-        """Whether a snapshot of the stream is due."""
-        kept_rows = self._config.state.snapshot_rows
-        return self.n_rows - self._kept >= kept_rows and self.stream is not None

@@ -12,7 +12,7 @@ from typing import Any
 
 from vace_ad.alarms.incidents import Grouping, Incident
 from vace_ad.live.alarms import Message
-from vace_ad.wording import plural
+from vace_ad.wording import listed, plural
 
 
 class Incidents:
@@ -67,7 +67,6 @@ def _merge(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Several messages of one incident as one, led by its strongest alarm."""
     lead = max(group, key=lambda one: one["severity"] or 0.0)
     names = list(dict.fromkeys(one["entity"] or "source" for one in group))
-    shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
     who = plural(len(names), "entity", "entities")
     return {
         "id": f"{group[0]['id']}+{len(group) - 1}",
@@ -75,7 +74,7 @@ def _merge(group: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
         "incident": lead["incident"],
         "time": max(one["time"] for one in group),
         "entities": names,
-        "summary": f"{who} ({shown}); the strongest is {lead['summary']}",
+        "summary": f"{who} ({listed(names)}); the strongest is {lead['summary']}",
         "link": lead["link"],
         "alarms": [dict(one) for one in group],
     }

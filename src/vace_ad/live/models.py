@@ -19,11 +19,10 @@ from vace_ad.errors import ConfigError, StateError
 from vace_ad.frames.sampling import TOLERANCE
 from vace_ad.frames.time import duration_words
 from vace_ad.live.alarms import identity
-from vace_ad.live.checkpoint import Checkpoint, keep
 from vace_ad.live.config import Config
 from vace_ad.live.database import Pending
 from vace_ad.live.detector import Detectors, LiveModel, Rows, Times, journal_matrix
-from vace_ad.live.entity import Entity
+from vace_ad.live.entity import WATCHING, Entity
 from vace_ad.live.store import Store
 
 log = logging.getLogger("vace_ad.live")
@@ -64,7 +63,7 @@ class EntityModels:
     """The models of all entities, loaded once, and the fits that are under way."""
 
     def __init__(self, config: Config, detectors: Detectors) -> None:
-        self._detectors, self._state = detectors, config.state.path
+        self._detectors, self._state, self._retrain = detectors, config.state.path, config.retrain
         self._file: Path | None = config.model.file
         self._cache: dict[Path, LiveModel] = {}
         self._fits: dict[str, Future[Trained]] = {}
@@ -127,13 +126,25 @@ class EntityModels:
         log.info("%s: training on %d rows of %d channels", entity.name, len(rows), len(channels))
         self._start(entity.name, lambda: (self._detectors.fit(rows, channels, time, path), ""))
 
-    def retrain(self, entity: Entity, store: Store, kept: int) -> None:
-        """Start to train a newer model in the background, on the last `kept` nanoseconds."""
+    def retrain(self, entities: Iterable[Entity], store: Store, write: Callable[[], None]) -> None:
+        """Start the trainings that are due; `write` brings all rows into the store first."""
+        every = self._retrain.every
+        if every is None:
+            return
+        watching = (one for one in entities if one.phase == WATCHING)
+        due = [one for one in watching if one.seen - one.trained >= every]
+        if due:
+            write()
+        for entity in due:
+            self._train_newer(entity, store)
+
+    def _train_newer(self, entity: Entity, store: Store) -> None:
+        """Start to train a newer model in the background, on the last rows of an entity."""
         path, model = self._path(entity.name), entity.model
         if entity.name in self._fits or path is None or model is None:
             return
         entity.trained = entity.seen
-        rows, time, *known = recent_rows(entity, store, kept)
+        rows, time, *known = recent_rows(entity, store, self._retrain.kept)
         log.info("%s: training a newer model on %d rows", ascii(entity.name), len(rows))
         self._start(entity.name, lambda: self._detectors.retrain(model, rows, time, path, *known))
 
@@ -175,39 +186,6 @@ def recent_rows(entity: Entity, store: Store, kept: int) -> Retraining:
         if end >= since:
             (found.faults if fault else found.doubtful).append((start, end))
     return found
-
-
-class Retrainer:
-    """Starts trainings that are due, and switches to models that are not worse."""
-
-    def __init__(
-        self, config: Config, models: EntityModels, store: Store, checkpoint: Checkpoint
-    ) -> None:
-        self._every, self._kept = config.retrain.every, config.retrain.kept
-        self._models, self._store, self._checkpoint = models, store, checkpoint
-
-    def start(self, entities: Iterable[Entity], write: Callable[[], None]) -> None:
-        """Start the trainings that are due; `write` brings all rows into the store first."""
-        every = self._every
-        if every is None:
-            return
-        due = [one for one in entities if one.watching and one.seen - one.trained >= every]
-        if due:
-            write()
-        for entity in due:
-            self._models.retrain(entity, self._store, self._kept)
-
-    def take(self, entity: Entity, found: LiveModel | Exception | None, words: str) -> None:
-        """A training has ended: switch to the newer model where there is one, and log it."""
-        messages = []
-        if isinstance(found, Exception):
-            words = f"a newer model could not be trained: {found}"
-        elif found is not None and found is not entity.model:
-            messages = entity.switch_model(found, self._store)
-        entity.model_words = words
-        log.info("%s: %s", ascii(entity.name), words)
-        self._checkpoint.update(entity, messages)
-        keep(entity, self._checkpoint.pending, snapshot=True)
 
 
 def check_model(model: LiveModel | None, config: Config, store: Store) -> None:

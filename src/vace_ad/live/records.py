@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from vace_ad.frames.line_protocol import field_value, parse_point
 from vace_ad.frames.timestamps import EPOCHS
+from vace_ad.wording import listed
 
 LONGEST_NAME = 200
 # Control and invisible characters, and lone surrogates, which no file can hold.
@@ -210,5 +211,4 @@ def _short(value: Any) -> str:
 
 
 def _listing(names: Iterable[Any]) -> str:
-    shown = [_short(name) for name in names]
-    return ", ".join(shown[:8]) + (", …" if len(shown) > 8 else "")
+    return listed([_short(name) for name in names], 8)

@@ -9,11 +9,10 @@ from collections.abc import Callable
 
 from vace_ad.errors import ModelFileError
 from vace_ad.live.alarms import Alarm
-from vace_ad.live.checkpoint import Checkpoint, keep, restore
+from vace_ad.live.checkpoint import Checkpoint, restore
 from vace_ad.live.config import Config
-from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import LiveModel
-from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity, RowListener
+from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity
 from vace_ad.live.models import EntityModels
 from vace_ad.live.store import Store
 
@@ -29,19 +28,15 @@ class Registry:
         models: EntityModels,
         store: Store,
         checkpoint: Checkpoint,
-        listener: RowListener | None = None,
-        deploys: Deploys | None = None,
+        make: Callable[[str, LiveModel | None], Entity],
     ) -> None:
+        """`make` gives a new entity of a name and a model."""
         self._config, self._models, self._store = config, models, store
-        self._checkpoint, self._listener, self._deploys = checkpoint, listener, deploys
+        self._checkpoint, self._make = checkpoint, make
         self.entities: dict[str, Entity] = {}  # in memory, the longest idle first
-        self.known: dict[str, str] = {}  # every entity and its phase, in words
-        self._before: set[str] = set()  # not loaded since the start
-
-    def begin(self) -> None:
-        """Load the names of all stored entities."""
-        self.known.update({name: phase for name, _, phase in self._store.roster()})
-        self._before = set(self.known)
+        # every entity and its phase, in words
+        self.known: dict[str, str] = {name: phase for name, _, phase in store.roster()}
+        self._before = set(self.known)  # not loaded since the start
 
     def get(self, name: str) -> Entity:
         """An entity that is known."""
@@ -60,14 +55,11 @@ class Registry:
             if model is None and self._config.model.learn is None:
                 counts["no_model"] += n
                 return None
-            entity = self._new(name, model)
+            entity = self._make(name, model)
             log.info("new entity %s", ascii(name))
         self.entities[name] = entity  # at the end: the last to go to disk
         self.known[name] = entity.phase
         return entity
-
-    def _new(self, name: str, model: LiveModel | None) -> Entity:
-        return Entity(name, self._config, model, self._listener, self._deploys)
 
     def _load(self, name: str) -> Entity:
         try:
@@ -88,13 +80,13 @@ class Registry:
         model = self._models.of(name)
         if model is None and small["phase"] == WATCHING:
             raise ModelFileError(f"the model of {name!r} is gone")
-        entity = self._new(name, model)
+        entity = self._make(name, model)
         restore(entity, small, self._store)
         return entity
 
     def restart(self, name: str, error: Exception) -> Entity:
         """Start an entity again whose state cannot be used; its alarms are resolved."""
-        entity = self._new(name, self._usable_model(name))
+        entity = self._make(name, self._usable_model(name))
         log.error(
             "%s: its state cannot be used and is set aside, %s: %s", ascii(name),
             "its stream starts again" if entity.model else "its training starts again", error,
@@ -132,8 +124,8 @@ class Registry:
 
     def hand_over(self, name: str) -> None:
         """Keep the state of an entity that another member watches from now on."""
-        entity, pending = self._unload(name), self._checkpoint.pending
-        keep(entity, pending, snapshot=True)
+        pending = self._checkpoint.pending
+        self._checkpoint.keep(self._unload(name))
         seen, _, small = pending.entities[name]
         pending.entities[name] = seen, ELSEWHERE, small
         self.known[name] = ELSEWHERE
@@ -159,7 +151,6 @@ class Registry:
             elif len(self.entities) <= limit:
                 break  # the others came later
         for name in leaving:
-            keep(self.entities.pop(name), self._checkpoint.pending, snapshot=True)
-            self._checkpoint.dirty.pop(name, None)
+            self._checkpoint.keep(self.entities.pop(name))
             self._models.release(name)
         return bool(leaving)

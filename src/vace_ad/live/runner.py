@@ -17,8 +17,8 @@ from vace_ad.live.database import DamagedError
 from vace_ad.live.delivery import Delivery, row_listener
 from vace_ad.live.deploys import Deploys
 from vace_ad.live.detector import Detectors
-from vace_ad.live.entity import ELSEWHERE, FITTING, Entity
-from vace_ad.live.models import EntityModels, Retrainer, check_model
+from vace_ad.live.entity import ELSEWHERE, FITTING, WATCHING, Entity
+from vace_ad.live.models import EntityModels, check_model
 from vace_ad.live.plugins import make_sink, make_source
 from vace_ad.live.records import Record
 from vace_ad.live.registry import Registry
@@ -64,16 +64,17 @@ class Watch:
             Delivery(part.name, make_sink(part), self.store, self.status, self.clock)
             for part in config.sinks
         ]
+        self.status.sinks = [delivery.sink for delivery in self.deliveries]
         self._stopping, self._stop_at = threading.Event(), float("inf")
         self._checkpoint = Checkpoint(
             config, self.store, self.status, self.deliveries, self._stopping, self.clock
         )
-        listener = row_listener([delivery.sink for delivery in self.deliveries])
+        listener = row_listener(self.status.sinks)
         self.deploys = Deploys(config.deploys, self.store.meta("deploys"))
         self.registry = Registry(
-            config, self.models, self.store, self._checkpoint, listener, self.deploys
-        )
-        self._retrainer = Retrainer(config, self.models, self.store, self._checkpoint)
+            config, self.models, self.store, self._checkpoint,
+            lambda name, model: Entity(name, config, model, listener, self.deploys),
+        )  # fmt: skip
         self.entities, self.known = self.registry.entities, self.registry.known
         self._no_score: dict[str, str] = {}  # entities, and why
         self._to_fit: set[str] = set()  # entities with all training rows
@@ -95,7 +96,6 @@ class Watch:
 
     def start(self) -> None:
         """Continue from the last checkpoint."""
-        self.registry.begin()
         here = [name for name, phase in self.known.items() if phase != ELSEWHERE]
         self._silence.begin(here, self.store.meta("silence"), self.clock.monotonic_ns())
         self._to_fit = {name for name, phase in self.known.items() if phase == FITTING}
@@ -248,11 +248,11 @@ class Watch:
         for name, found, words in self.models.done():
             self.checkpoint()
             entity = self.registry.get(name)
-            if entity.watching:
-                self._retrainer.take(entity, found, words)
-                continue
             messages = []
-            if found is None or isinstance(found, Exception):
+            if entity.phase == WATCHING:
+                messages = entity.retrained(found, words, self.store)
+                self._checkpoint.keep(entity)
+            elif found is None or isinstance(found, Exception):
                 words = "%s: training failed: %s; it is tried again with more rows"
                 log.warning(words, ascii(name), found)
                 entity.learn_longer()
@@ -279,7 +279,7 @@ class Watch:
             log.warning("source: %s", problem or "works again")
         if self.source.live and not self._stopping.is_set():
             self._silent(problem)
-        self._retrainer.start(self.entities.values(), self.checkpoint)
+        self.models.retrain(self.entities.values(), self.store, self.checkpoint)
         since = self.clock.monotonic_ns() - self.config.state.idle
         if self.registry.to_disk(lambda name: self._silence.recent(name, since)):
             self.checkpoint()

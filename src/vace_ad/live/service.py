@@ -27,7 +27,7 @@ from vace_ad.live.runner import Watch
 from vace_ad.live.settings import shown
 from vace_ad.live.sources import Source
 from vace_ad.live.store import Store
-from vace_ad.wording import plural
+from vace_ad.wording import listed, plural
 
 log = logging.getLogger("vace_ad.live")
 _MINUTE = 60 * 10**9
@@ -140,8 +140,8 @@ def plan(config: Config, make: MakeDetectors = make_detectors) -> list[str]:
     else:
         assert config.model.file is not None
         model = make(config).load(config.model.file)
-        channels = ", ".join(model.channels[:8]) + (", …" if len(model.channels) > 8 else "")
-        lines.append(f"model   {config.model.file}: {len(model.channels)} channels: {channels}")
+        channels = f"{len(model.channels)} channels: {listed(model.channels, 8)}"
+        lines.append(f"model   {config.model.file}: {channels}")
     quiet = duration_words(config.alarms.resolve_after) if config.alarms.resolve_after else "0"
     lines.append(f"alarms  {config.budget.words}, for each entity; resolved after {quiet}")
     for part in config.sinks:

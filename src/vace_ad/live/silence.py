@@ -58,13 +58,11 @@ class Silence:
         self._last = {name: last or now for name, last in self._last.items()}
         self._any = self._any or now
         self._down = None if problem is None else self._down or now
-        limit = now - self._after
-        if self._any <= limit or (self._down is not None and self._down <= limit):
-            since = min(self._any, self._down or now)
-            return [], self._life.silent(clock - (now - since), clock)
+        limit, since = now - self._after, min(self._any, self._down or now)
         silent = {name for name, last in self._last.items() if last <= limit}
-        if len(silent) > 1 and len(silent) > _SHARE * len(self._last):
+        if since > limit and len(silent) > 1 and len(silent) > _SHARE * len(self._last):
             since = min(self._last[name] for name in silent)
+        if since <= limit:
             return [], self._life.silent(clock - (now - since), clock)
         fresh = sorted(silent - self._silent)
         self._silent |= silent

@@ -12,7 +12,7 @@ from vace_ad.errors import needs
 from vace_ad.live.sinks.prometheus import LABELS, PrometheusSink
 
 with needs("prometheus-client", "live", "vace watch"):
-    from prometheus_client import CollectorRegistry, Histogram, generate_latest
+    from prometheus_client import CollectorRegistry, Histogram
     from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 
 _BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0, 60.0)  # seconds
@@ -34,14 +34,16 @@ COUNTERS = {
 
 
 class Status:
-    """Counters and problems, written by one thread and read by others."""
+    """Counters and problems, written by one thread and read by others; Prometheus collects it."""
 
     def __init__(self) -> None:
         # a Counter, not the client's counters: these are added to for every reading
         self.counts = Counter(dict.fromkeys((*DROPPED, *COUNTERS, "accepted", "rounds"), 0))
         self.started = time.time()
         self.checkpoint = time.time()  # of the last one
+        self.sinks: list[Any] = []  # those of Prometheus have series too
         self.registry = CollectorRegistry()
+        self.registry.register(self)
         self.checkpoint_seconds = self._histogram("checkpoint", "duration of a transaction")
         self.alert_seconds = self._histogram("alert", "from arrival of a row to delivery")
         self.row_seconds = self._histogram("row", "from arrival of a row to its checkpoint")
@@ -89,48 +91,32 @@ class Status:
         for listener in listeners:
             listener(kind, data)
 
-
-class Collector:
-    """Reads a status when it is scraped."""
-
-    def __init__(self, status: Status, sinks: list[Any]) -> None:
-        self._status = status
-        self._sinks = [sink for sink in sinks if isinstance(sink, PrometheusSink)]
-
     def collect(self) -> Iterator[Metric]:
-        """Every series but the histograms, which the registry has itself."""
-        status, counts = self._status, self._status.counts
+        """Every series but the histograms, which the registry has itself; at each scrape."""
         for name, words in COUNTERS.items():
-            yield CounterMetricFamily(f"vace_{name}", words, value=counts[name])
+            yield CounterMetricFamily(f"vace_{name}", words, value=self.counts[name])
         dropped = CounterMetricFamily("vace_dropped", "readings not used", labels=["why"])
         for why in DROPPED:
-            dropped.add_metric([why], counts[why])
+            dropped.add_metric([why], self.counts[why])
         yield dropped
         for name, words, value in (
-            ("ready", "whether readings arrive and are stored", float(status.ready)),
-            ("checkpoint_age_seconds", "since the last", time.time() - status.checkpoint),
-            ("entities_loaded", "entities in memory", status.loaded),
-            ("start_time_seconds", "of the watch", status.started),
-            ("alarms_open", "open alarms", status.n_open),
+            ("ready", "whether readings arrive and are stored", float(self.ready)),
+            ("checkpoint_age_seconds", "since the last", time.time() - self.checkpoint),
+            ("entities_loaded", "entities in memory", self.loaded),
+            ("start_time_seconds", "of the watch", self.started),
+            ("alarms_open", "open alarms", self.n_open),
         ):
             yield GaugeMetricFamily(f"vace_{name}", words, value=value)
-        phases = {name: status.phases[name] for name in ("learning", "fitting", "watching")}
-        problems = dict.fromkeys(list(status.problems), 1)
+        phases = {name: self.phases[name] for name in ("learning", "fitting", "watching")}
+        problems = dict.fromkeys(list(self.problems), 1)
         yield _labelled("vace_entities", "entities by phase", "phase", phases)
-        yield _labelled("vace_outbox", "unsent messages", "sink", status.waiting)
+        yield _labelled("vace_outbox", "unsent messages", "sink", self.waiting)
         yield _labelled("vace_problem", "1 while something is wrong", "part", problems)
-        for sink in self._sinks:
+        for sink in (one for one in self.sinks if isinstance(one, PrometheusSink)):
             family = GaugeMetricFamily("vace_alarm", "severity of an open alarm", labels=LABELS)
             for values, severity in sink.series():
                 family.add_metric(values, severity)
             yield family
-
-
-def exposition(status: Status, sinks: list[Any]) -> bytes:
-    """The text that Prometheus reads."""
-    registry = CollectorRegistry()
-    registry.register(Collector(status, sinks))
-    return generate_latest(registry) + generate_latest(status.registry)
 
 
 def _labelled(name: str, words: str, label: str, values: dict[str, int]) -> Metric:

@@ -9,7 +9,7 @@ from concurrent.futures import Future
 from contextlib import closing
 from queue import SimpleQueue
 
-from vace_ad.live.checkpoint import Checkpoint, keep
+from vace_ad.live.checkpoint import Checkpoint
 from vace_ad.live.registry import Registry
 from vace_ad.live.store import Store
 
@@ -62,7 +62,8 @@ class Verdicts:
             self._checkpoint.alarm(entity.mark_normal(alarm, self._store.patterns(alarm)))
         else:
             entity.undo_normal(alarm)
-        entity.mark_fault(alarm, self._store.span(alarm) if what == "fault" else None)
+        if entity.model is not None:  # any other verdict takes a fault back
+            span = self._store.span(alarm) if what == "fault" else None
+            entity.model.mark_fault(alarm, name, span)
         log.info("%s: alarm %s: %s", ascii(name), alarm, what)
-        self._checkpoint.dirty.pop(name, None)
-        keep(entity, self._checkpoint.pending, snapshot=True)
+        self._checkpoint.keep(entity)

@@ -16,16 +16,15 @@ import tempfile
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from vace_ad.alarms.events import event_columns
+from vace_ad.detector import VACE, load
 from vace_ad.errors import ConfigError, VaceError, needs
-
-if TYPE_CHECKING:
-    from vace_ad.detector import VACE
 
 Columns = dict[str, str]  # the types of columns by name
 _MODEL = {"model": "binary", "rows": "bigint", "error": "string"}
@@ -205,8 +204,6 @@ def _quoted(name: str) -> str:
 
 def model_of(data: bytes) -> VACE:
     """The detector of a table's bytes; a worker keeps the last ones ready."""
-    from vace_ad import load
-
     digest = hashlib.sha256(data).digest()
     model = _models.pop(digest, None)
     if model is None:
@@ -221,8 +218,6 @@ def model_of(data: bytes) -> VACE:
 
 
 def _fitted(rows: Any, settings: dict[str, Any]) -> bytes:
-    from vace_ad import VACE
-
     detector = VACE(**settings).fit(rows)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "key.vace"
@@ -259,8 +254,6 @@ def _guarded(key: tuple[Any, ...], rows: Any, models: Any, work: Any) -> dict[st
 
 
 def _events(model: VACE, rows: Any, time: str, budget: str | None) -> dict[str, Any]:
-    from vace_ad.alarms.events import event_columns
-
     events = model.detect(_ordered(rows, time, model.channels_), budget=budget).events
     return event_columns(events)
 

@@ -10,6 +10,7 @@ import pandas as pd
 from pyspark.sql.streaming import StatefulProcessor
 from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]
 
+from vace_ad.alarms.events import event_columns
 from vace_ad.errors import VaceError
 from vace_ad.spark import Columns, framed, model_of, stamps_of
 from vace_ad.stream import Stream
@@ -84,8 +85,6 @@ class KeyStream(StatefulProcessor):  # type: ignore[misc]
 
 
 def _alarms(changes: Any, now: np.datetime64) -> dict[str, Any]:
-    from vace_ad.alarms.events import event_columns
-
     events = [change.event for change in changes]
     columns = event_columns(events)
     return {

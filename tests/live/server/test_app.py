@@ -126,9 +126,9 @@ def test_health_metrics_and_description(pushed):
 
 def test_the_description_knows_every_route(pushed):
     watch, url = pushed
-    from vace_ad.live.server.app import Routes
+    from vace_ad.live.server.app import application
 
-    paths = {route.path for route in Routes(watch, Attempts()).app().routes}
+    paths = {route.path for route in application(watch, Attempts()).routes}
     described = ask(f"{url}/openapi.json")[2]["paths"]
     pages = {"/", "/docs", "/static/{name}", "/login", "/openapi.json"}
     assert paths - pages == set(described)
@@ -244,7 +244,7 @@ def test_attempts_come_back_with_time_and_by_address(monkeypatch):
 def test_idle_connections_hold_nobody_up(tmp_path, monkeypatch):
     import socket
 
-    monkeypatch.setattr("vace_ad.live.server.connections.HEADER_SECONDS", 1.0)
+    monkeypatch.setattr("vace_ad.live.server.serve.HEADER_SECONDS", 1.0)
     write(tmp_path, [])
     with running(config(tmp_path, server={**SERVER, "connections": 20})) as (_, url):
         host, port = url.removeprefix("http://").split(":")

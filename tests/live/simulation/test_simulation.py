@@ -151,7 +151,7 @@ NAMED = {  # bug: the seed of a world that shows it, and how
     acknowledge_early: (1_000_000, "was acknowledged"),
     forget_the_journal: (1_000_005, "is not that of its table"),
     forget_receipts: (1_000_002, "does not come to an end"),
-    drop_on_failure: (1_000_073, "was lost"),
+    drop_on_failure: (1_000_035, "was lost"),
     forget_open_rows: (1_000_002, "is not that of its table"),
     measure_silence_by_the_clock: (1_000_078, "nobody was silent"),  # found by the simulation
     skip_a_rotated_file: (1_000_052, "is not that of its table"),  # likewise

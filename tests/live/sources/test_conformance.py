@@ -193,11 +193,11 @@ def to_http(source, record):
 
 
 def to_remote_write(source, record):
-    from vace_ad.live import prompb
+    from vace_ad.live import remote_write_codec
 
     entity, time, name, value = one(record)
     labels = {"__name__": name, "instance": entity, "job": "it"}
-    return source.parse(prompb.encode([(labels, [(time // 10**6, value)])]))
+    return source.parse(remote_write_codec.encode([(labels, [(time // 10**6, value)])]))
 
 
 def to_otlp(source, record):

@@ -9,7 +9,7 @@ from live.running import ask, running, until
 from vace_ad.live.config import make_config
 from vace_ad.live.records import BadRecordError
 from vace_ad.live.settings import read_settings
-from vace_ad.live.sources.rates import Histogram, Histograms, quantile
+from vace_ad.live.sources.rates import Histogram, Histograms, exponential, quantile
 
 pytest.importorskip("opentelemetry.proto", reason="pip install 'vace-ad[otlp]'")
 from google.protobuf import json_format
@@ -124,18 +124,39 @@ def test_histograms_become_counts_and_quantiles_of_what_was_added():
     assert record.values == {"t.count": 0.8, "t.p50": 0.5}
 
 
+def exponential_histogram(scale, offset, *numbers, zero=0, negative=()):
+    from opentelemetry.proto.metrics.v1.metrics_pb2 import ExponentialHistogramDataPoint as Point
+
+    side = Point.Buckets
+    count = sum(numbers) + zero + sum(negative)
+    return exponential(
+        Point(count=count, scale=scale, zero_count=zero,
+              positive=side(offset=offset, bucket_counts=numbers),
+              negative=side(bucket_counts=negative))
+    )  # fmt: skip
+
+
 def test_quantiles_of_exponential_buckets_at_two_scales():
-    old = Histogram(2, Counter({0: 2}), scale=1)  # (1, 1.41]
-    new = Histogram(6, Counter({0: 6}), scale=0)  # (1, 2], coarser since
+    old = exponential_histogram(1, 0, 1, 1)  # (1, 1.41], (1.41, 2]
+    new = exponential_histogram(0, 0, 6)  # (1, 2], coarser since
     kept = Histograms()
     assert kept.since("a", 10 * S, 0, old) is None
     added, seconds = kept.since("a", 20 * S, 0, new)
-    assert (added.count, seconds, dict(added.buckets)) == (4, 10.0, {0: 4})
+    assert (added.count, seconds, dict(added.buckets)) == (4, 10.0, {(1.0, 2.0): 4})
     assert quantile(added, 0.5) == 1.5
     assert kept.since("a", 20 * S, 0, new) is None  # twice
-    both = Histogram(5, Counter({1: 2}), scale=0, zero=1, negative=Counter({0: 2}))
+    both = exponential_histogram(0, 1, 2, zero=1, negative=[2])
     assert [quantile(both, level) for level in (0.2, 0.5, 1.0)] == [-1.5, 0.0, 4.0]
-    assert math.isnan(quantile(Histogram(0, Counter(), (1.0,)), 0.5))
+    assert math.isnan(quantile(Histogram(0, Counter()), 0.5))
+    high = exponential_histogram(-10, 1, 2)  # beyond the largest number
+    assert quantile(high, 0.5) == math.inf
+
+
+def test_other_buckets_count_from_their_own_start():
+    kept = Histograms()
+    old, new = (Histogram(4, Counter({bucket: 4})) for bucket in ((0.0, 2.0), (0.0, 1.0)))
+    kept.since("a", 10 * S, 5 * S, old)
+    assert kept.since("a", 20 * S, 5 * S, new) == (new, 10.0)
 
 
 def test_a_resource_without_a_name_is_left_out_and_said():

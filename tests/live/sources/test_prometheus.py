@@ -15,6 +15,7 @@ from vace_ad.live.config import make_config
 from vace_ad.live.http_client import RequestError
 from vace_ad.live.service import backtest, plan
 from vace_ad.live.settings import read_settings
+from vace_ad.live.sources import Backoff
 from vace_ad.live.sources.prometheus import PrometheusSource
 
 S = 10**9
@@ -188,7 +189,7 @@ def test_a_bare_counter_is_rated_and_said():
 
 @pytest.mark.parametrize("status", [None, 400])
 def test_a_look_back_does_not_wait_for_ever(status, monkeypatch):
-    monkeypatch.setattr("vace_ad.live.sources.prometheus.Backoff", Quick)
+    monkeypatch.setattr("vace_ad.live.sources.prometheus.Backoff", lambda: Backoff(first=0.0))
     made = make("http://secret.example:9090/hidden-path")
 
     def send(url):
@@ -202,16 +203,6 @@ def test_a_look_back_does_not_wait_for_ever(status, monkeypatch):
     with pytest.raises(ConfigError, match="cannot be reached") as raised:
         made.read(0.0)
     assert "hidden-path" not in str(raised.value)
-
-
-class Quick:
-    until = 0.0
-
-    def failed(self, now):
-        return 0.0
-
-    def worked(self):
-        pass
 
 
 def watched(folder, url, **source):

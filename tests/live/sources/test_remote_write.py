@@ -13,7 +13,7 @@ from live import real
 from live.feeds import CHANNELS, START, settings
 from live.running import ask, running, until
 from live.servers import exporter, free_port, prometheus
-from vace_ad.live import prompb
+from vace_ad.live import remote_write_codec
 from vace_ad.live.config import make_config
 from vace_ad.live.records import BadRecordError
 from vace_ad.live.settings import read_settings
@@ -31,7 +31,7 @@ def make(**more):
 
 def request(*series, types=None):
     """A request; series are (name, labels, samples in seconds)."""
-    return prompb.encode(
+    return remote_write_codec.encode(
         ({"__name__": name, **labels}, [(int(at * 1000), value) for at, value in samples])
         for name, labels, samples in series
     )
@@ -65,10 +65,10 @@ def test_counters_are_rated_over_resets_and_gaps():
 
 def test_metadata_and_settings_name_further_counters(tmp_path):
     made = make(counters="bytes_*")
-    message = prompb._request()()
+    message = remote_write_codec._request()()
     message.metadata.add(type=1, metric_family_name="odd_counter")
     message.metadata.add(type=2, metric_family_name="seats_total")  # a gauge by any name
-    body = bytes(prompb._snappy().compress_raw(message.SerializeToString()))
+    body = bytes(remote_write_codec._snappy().compress_raw(message.SerializeToString()))
     assert made.parse(body) == []
     names = ("odd_counter", "seats_total", "bytes_in", "plain")
     series = [(name, {"instance": "a"}, [(0, 10.0), (10, 30.0)]) for name in names]

@@ -1,18 +1,28 @@
-"""Checks of what a request asks for, and JSON without NaN."""
+"""Routes, checks of what a request asks for, and JSON without NaN."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING
 
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
+from starlette.responses import Response
+from starlette.routing import Route
 
 if TYPE_CHECKING:
     from vace_ad.live.runner import Watch
 
+Handler = Callable[[Request], Awaitable[Response]]
 _BODY_SECONDS = 30.0
+
+
+def routes_of(handlers: Mapping[str, Handler]) -> list[Route]:
+    """Routes of handlers by method and path, "GET /api/status"."""
+    pairs = ((name.split(), handler) for name, handler in handlers.items())
+    return [Route(path, handler, methods=[method]) for (method, path), handler in pairs]
 
 
 async def body_of(request: Request, most: int) -> bytes:

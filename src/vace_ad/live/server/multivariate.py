@@ -22,7 +22,7 @@ from vace_ad.atomic import whole_file
 from vace_ad.detector import load
 from vace_ad.errors import VaceError
 from vace_ad.live.models import Worker
-from vace_ad.live.server.limits import body_of, number
+from vace_ad.live.server.limits import Handler, body_of, number, routes_of
 
 log = logging.getLogger("vace_ad.live")
 BASE = "/anomalydetector/v1.1/multivariate"
@@ -58,17 +58,14 @@ class Multivariate:
     def routes(self) -> list[Route]:
         """The seven operations."""
         handlers = {
-            "POST /models": self.train, "GET /models": self.models,
-            "POST /models/{model}:detect-batch": self.detect_batch,
-            "POST /models/{model}:detect-last": self.detect_last,
-            "GET /models/{model}": self.model, "DELETE /models/{model}": self.delete,
-            "GET /detect-batch/{result}": self.result,
+            f"POST {BASE}/models": self.train, f"GET {BASE}/models": self.models,
+            f"POST {BASE}/models/{{model}}:detect-batch": self.detect_batch,
+            f"POST {BASE}/models/{{model}}:detect-last": self.detect_last,
+            f"GET {BASE}/models/{{model}}": self.model,
+            f"DELETE {BASE}/models/{{model}}": self.delete,
+            f"GET {BASE}/detect-batch/{{result}}": self.result,
         }  # fmt: skip
-        found = []
-        for name, handler in handlers.items():
-            method, path = name.split()
-            found.append(Route(BASE + path, _with_errors(handler), methods=[method]))
-        return found
+        return routes_of({name: _with_errors(handler) for name, handler in handlers.items()})
 
     def _start(self, job: Callable[[], None]) -> None:
         self._worker.submit(job).add_done_callback(_report)
@@ -228,13 +225,12 @@ class Multivariate:
             raise ServiceError(400, "InvalidParameter", f"{place}: {first['msg']}") from None
 
 
-def _with_errors(handler: Callable[[Request], Any]) -> Callable[[Request], Any]:
+def _with_errors(handler: Handler) -> Handler:
     """A handler that answers its errors as the interface does."""
 
     async def answer(request: Request) -> Response:
         try:
-            found: Response = await handler(request)
-            return found
+            return await handler(request)
         except ServiceError as error:
             status, code, message = error.status, error.code, str(error)
         except VaceError as error:

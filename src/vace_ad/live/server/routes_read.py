@@ -1,4 +1,4 @@
-"""Requests that change nothing: entities, alarms, counters, and events as they come."""
+"""Requests that change nothing: health, entities, alarms, counters, and events as they come."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from prometheus_client import generate_latest
 from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
@@ -32,6 +33,21 @@ class ReadRoutes:
     def __init__(self, watch: Watch) -> None:
         self._watch, self._config = watch, watch.config
         self._listeners = 0
+
+    async def healthz(self, request: Request) -> Response:
+        """Whether the process is alive."""
+        return JSONResponse({"alive": True})
+
+    async def readyz(self, request: Request) -> Response:
+        """Whether readings arrive and are stored."""
+        status = self._watch.status
+        body = {"ready": status.ready, "problems": dict(status.problems)}
+        return JSONResponse(body, 200 if status.ready else 503)
+
+    async def metrics(self, request: Request) -> Response:
+        """Counters and latencies for Prometheus."""
+        text = generate_latest(self._watch.status.registry)
+        return Response(text, media_type="text/plain; version=0.0.4")
 
     async def status(self, request: Request) -> Response:
         """Counters and problems."""

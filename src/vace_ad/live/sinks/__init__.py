@@ -26,7 +26,7 @@ class SinkRefusedError(SinkError):
 
 
 class Sink(Generic[S]):
-    """Where messages go. A subclass has `SETTINGS` and `send`."""
+    """Where messages go. A subclass has `SETTINGS` and `send`; a key `repeat` sets its own."""
 
     SETTINGS: ClassVar[type[Settings]] = Settings
     repeat: int | None = None  # send open alarms again every so many nanoseconds
@@ -34,6 +34,7 @@ class Sink(Generic[S]):
 
     def __init__(self, settings: S) -> None:
         self.settings = settings
+        self.repeat = getattr(settings, "repeat", self.repeat)
 
     def send(self, messages: Sequence[Body]) -> None:
         """Deliver messages in order, or raise; what was sent before may be sent again."""
@@ -50,8 +51,12 @@ class HttpSink(Sink[H]):
         super().__init__(settings)
         self._client = HttpClient(settings)
 
-    def post(self, url: str, data: Any, headers: Mapping[str, str]) -> None:
-        """POST JSON, or bytes as they are; status 4xx is final, any other failure may pass."""
+    def post(self, data: Any, headers: Mapping[str, str], path: str = "") -> None:
+        """POST JSON, or bytes as they are; status 4xx is final, any other failure may pass.
+
+        A `path` is one below the address of the settings.
+        """
+        url = f"{self.settings.url.rstrip('/')}{path}" if path else self.settings.url
         body = data if isinstance(data, bytes) else json.dumps(data).encode()
         try:
             self._client.send(url, body, headers)

@@ -29,16 +29,11 @@ class AlertmanagerSink(HttpSink[AlertmanagerSettings]):
     SETTINGS = AlertmanagerSettings
     repeat_acknowledged = True  # an alert is silenced there
 
-    def __init__(self, settings: AlertmanagerSettings) -> None:
-        super().__init__(settings)
-        self.repeat = settings.repeat
-
     def send(self, messages: Sequence[Body]) -> None:
         """Post them together; of each alarm only the newest."""
         newest = {message["alarm"]: message for message in messages}
-        url = f"{self.settings.url.rstrip('/')}/api/v2/alerts"
         alerts = [self._alert(message) for message in newest.values()]
-        self.post(url, alerts, {"Content-Type": "application/json"})
+        self.post(alerts, {"Content-Type": "application/json"}, "/api/v2/alerts")
 
     def _alert(self, message: Body) -> dict[str, Any]:
         until = time.time_ns() + _ALIVE * self.settings.repeat

@@ -33,8 +33,7 @@ class OtlpSink(HttpSink[OtlpSettings]):
         super().__init__(settings)
         with needs("opentelemetry-proto", "otlp", "OTLP"):
             from opentelemetry.proto.collector.logs.v1 import logs_service_pb2
-        self._service, self.repeat = logs_service_pb2, settings.repeat
-        self._url = f"{settings.url.rstrip('/')}/v1/logs"
+        self._service = logs_service_pb2
 
     def send(self, messages: Sequence[Body]) -> None:
         """Post them together."""
@@ -47,7 +46,7 @@ class OtlpSink(HttpSink[OtlpSettings]):
         for message in messages:
             self._fill(scope.log_records.add(), message)
         headers = {"Content-Type": "application/x-protobuf"}
-        self.post(self._url, request.SerializeToString(), headers)
+        self.post(request.SerializeToString(), headers, "/v1/logs")
 
     def _fill(self, record: Any, message: Body) -> None:
         record.time_unix_nano = read_time(message["time"])

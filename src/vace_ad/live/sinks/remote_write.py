@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 
 from vace_ad.alarms.events import ANOMALY
-from vace_ad.live import prompb
+from vace_ad.live import remote_write_codec
 from vace_ad.live.http_client import HttpSettings
 from vace_ad.live.settings import HttpUrl, Table, Text, key
 from vace_ad.live.sinks import Body, HttpSink, RowSink, Scored, SinkRefusedError
@@ -49,8 +49,7 @@ class RemoteWriteSink(HttpSink[RemoteWriteSettings], RowSink[RemoteWriteSettings
 
     def __init__(self, settings: RemoteWriteSettings) -> None:
         super().__init__(settings)
-        prompb.check_installed()
-        self._url = settings.url.rstrip("/") + settings.path
+        remote_write_codec.check_installed()
         self._samples: deque[Sample] = deque(maxlen=settings.pending)
         self._lock = threading.Lock()
         self.bands = settings.channels
@@ -135,4 +134,4 @@ class RemoteWriteSink(HttpSink[RemoteWriteSettings], RowSink[RemoteWriteSettings
         for labels, at, value in samples:
             series.setdefault(labels, []).append((at, value))
         pairs = ((dict(labels), sorted(points)) for labels, points in series.items())
-        self.post(self._url, prompb.encode(pairs), prompb.HEADERS)
+        self.post(remote_write_codec.encode(pairs), remote_write_codec.HEADERS, self.settings.path)

@@ -24,15 +24,11 @@ class WebhookSink(HttpSink[WebhookSettings]):
 
     SETTINGS = WebhookSettings
 
-    def __init__(self, settings: WebhookSettings) -> None:
-        super().__init__(settings)
-        self.repeat = settings.repeat
-
     def send(self, messages: Sequence[Body]) -> None:
         """Post messages."""
         headers = {"Content-Type": "application/cloudevents+json; charset=utf-8"}
         for message in merged(messages):
-            self.post(self.settings.url, cloud_event(message, self.settings.source), headers)
+            self.post(cloud_event(message, self.settings.source), headers)
 
 
 def cloud_event(message: Body, source: str) -> dict[str, Any]:

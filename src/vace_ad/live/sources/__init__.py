@@ -115,16 +115,16 @@ class Backoff:
     """Wait longer after each failure, up to a minute, and not at all after a success."""
 
     def __init__(self, first: float = 0.5) -> None:
-        self._first, self._failures = first, 0
+        self._first, self.failures = first, 0  # since the last success
         self.until = 0.0
 
     def failed(self, now: float) -> float:
         """Note a failure; return the seconds to wait."""
-        wait = min(_LONGEST_WAIT, self._first * 2.0 ** min(self._failures, 20))
-        self._failures += 1
+        wait = min(_LONGEST_WAIT, self._first * 2.0 ** min(self.failures, 20))
+        self.failures += 1
         self.until = now + wait
         return wait
 
     def worked(self) -> None:
         """Note a success."""
-        self._failures, self.until = 0, 0.0
+        self.failures, self.until = 0, 0.0

@@ -97,12 +97,7 @@ class OpcUaSource(Source[OpcUaSettings]):
                 wait = backoff.failed(time.monotonic())
                 where = host_of(self.settings.url)
                 self.problem = f"{where} {words}; next try in {wait:.1f} s"
-                await self._pause(wait)
-
-    async def _pause(self, seconds: float) -> None:
-        end = time.monotonic() + seconds
-        while not self._stop.is_set() and time.monotonic() < end:
-            await asyncio.sleep(0.05)
+                await asyncio.to_thread(self._stop.wait, wait)
 
     async def _session(self, backoff: Backoff) -> None:
         """One connection, from its start to its loss."""

@@ -25,7 +25,7 @@ from vace_ad.live.settings import (
 )
 from vace_ad.live.sources import Backoff, Batch, Source
 from vace_ad.live.sources.rates import Several, to_records
-from vace_ad.wording import plural
+from vace_ad.wording import listed, plural
 
 _POINTS = 2000  # steps asked for at once; servers allow 11,000
 _SECOND = 10**9
@@ -95,7 +95,7 @@ class PrometheusSource(Source[PrometheusSettings]):
         self._step: int = settings.step
         self._until: int | None = None  # the last step that was asked for
         self._end: int | None = None  # of a look back; None goes on for ever
-        self._backoff, self._failures = Backoff(), 0
+        self._backoff = Backoff()
         self._queries = {name: self._rated(name, q) for name, q in settings.queries.items()}
 
     def _rated(self, channel: str, query: str) -> str:
@@ -143,19 +143,17 @@ class PrometheusSource(Source[PrometheusSettings]):
         if self._end is not None and self.problem is not None:
             raise ConfigError(f"[source] {self.problem}")
         self._backoff.worked()
-        self._failures = 0
         self._until = last
         return batch
 
     def _failed(self, error: Exception) -> None:
         """Back off; a backtest gives up after errors that will not pass."""
-        self._failures += 1
+        wait = self._backoff.failed(time.monotonic())
         words = f"{host_of(self.settings.url)} {error}"
         status = getattr(error, "status", None)  # below 500 it is the query, or the token
         wrong = isinstance(error, BadRecordError) or (status is not None and status < 500)
-        if self._end is not None and (wrong or self._failures >= _TRIES):
+        if self._end is not None and (wrong or self._backoff.failures >= _TRIES):
             raise ConfigError(f"[source] {words}")
-        wait = self._backoff.failed(time.monotonic())
         self.problem = f"{words}; next try in {wait:.0f} s"
 
     def _ask(self, first: int, last: int, range_mode: bool) -> Batch:
@@ -233,12 +231,8 @@ class PrometheusSource(Source[PrometheusSettings]):
         empty = [name for name in self._queries if not any(c.endswith(name) for c in channels)]
         lines = [
             f"now {plural(len(entities), 'entity', 'entities')}: "
-            f"{_few(entities)}; channels: {_few(channels)}"
+            f"{listed(entities, 8) or 'none'}; channels: {listed(channels, 8) or 'none'}"
         ]
         if empty:
-            lines.append(f"no series now: {_few(empty)}; is the query right?")
+            lines.append(f"no series now: {listed(empty, 8)}; is the query right?")
         return lines + self.notes
-
-
-def _few(names: list[str]) -> str:
-    return (", ".join(names[:8]) + (", …" if len(names) > 8 else "")) or "none"

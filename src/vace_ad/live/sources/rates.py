@@ -1,19 +1,20 @@
 """Counters and histograms as rates since the last reading, and several readings of a cell combined.
 
-Both kinds of OpenTelemetry histograms become counts by bucket: explicit ones by the number of the
-bucket, exponential ones by their index, where index i of scale s covers (b^i, b^(i+1)] with
-b = 2^(2^-s).
+Both kinds of OpenTelemetry histograms become counts by bucket.
 """
 
 from __future__ import annotations
 
 import re
 import statistics
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from hashlib import sha256
+from itertools import pairwise
 from math import fsum, inf, isnan, nan
+from operator import itemgetter
 from typing import Any, Literal
 
 from vace_ad.live.records import LONGEST_NAME, Record
@@ -35,7 +36,6 @@ class Rates:
 
     def __init__(self) -> None:
         self._last: dict[Hashable, tuple[int, float]] = {}  # the least recent first
-        self.disordered = 0  # readings older than the last one, which have no rate
 
     def of(self, key: Hashable, time: int, value: float) -> float | None:
         """The rate at a time in nanoseconds; NaN for a first reading, None for an older one.
@@ -46,7 +46,6 @@ class Rates:
             return nan
         before = self._last.get(key)
         if before is not None and time <= before[0]:
-            self.disordered += time < before[0]
             return None
         if before is not None:
             del self._last[key]  # to the end
@@ -89,31 +88,37 @@ def _one(values: list[float], several: Several) -> float:
 
 @dataclass(frozen=True)
 class Histogram:
-    """Counts by bucket; `bounds` for explicit buckets, `scale` for exponential ones."""
+    """How many observations there were, and how many in each bucket (lower, upper]."""
 
     count: int
-    buckets: Counter[int]
-    bounds: tuple[float, ...] = ()
-    scale: int | None = None
-    zero: int = 0  # exponential: observations at zero
-    negative: Counter[int] = field(default_factory=Counter)  # by the index of the magnitude
+    buckets: Counter[tuple[float, float]]
 
 
 def explicit(point: Any) -> Histogram:
     """A point of a histogram with explicit bounds."""
-    return Histogram(point.count, _counted(point), tuple(point.explicit_bounds))
+    bounds = tuple(point.explicit_bounds)
+    edges = (0.0 if bounds[0] > 0 else -inf, *bounds, inf) if bounds else ()
+    counts = zip(pairwise(edges), point.bucket_counts, strict=False)
+    return Histogram(point.count, Counter({bucket: n for bucket, n in counts if n}))
 
 
 def exponential(point: Any) -> Histogram:
-    """A point of an exponential histogram."""
-    positive, negative = (_counted(side, side.offset) for side in (point.positive, point.negative))
-    return Histogram(
-        point.count, positive, scale=point.scale, zero=point.zero_count, negative=negative
-    )
+    """A point of an exponential histogram: bucket i is (b^i, b^(i+1)] with b = 2^(2^-scale)."""
 
+    def edge(index: int) -> float:
+        try:
+            return float(2.0 ** (index * 2.0**-point.scale))
+        except OverflowError:
+            return inf
 
-def _counted(side: Any, first: int = 0) -> Counter[int]:
-    return Counter({first + i: n for i, n in enumerate(side.bucket_counts) if n})
+    buckets = Counter({(0.0, 0.0): point.zero_count} if point.zero_count else {})
+    for index, n in enumerate(point.positive.bucket_counts, point.positive.offset):
+        if n:
+            buckets[edge(index), edge(index + 1)] += n
+    for index, n in enumerate(point.negative.bucket_counts, point.negative.offset):
+        if n:
+            buckets[-edge(index + 1), -edge(index)] += n
+    return Histogram(point.count, buckets)
 
 
 class Histograms:
@@ -139,78 +144,35 @@ class Histograms:
         if before is None:
             return None
         then, since, old = before
-        other = (old.bounds, old.scale is None) != (whole.bounds, whole.scale is None)
-        if other or since != start or whole.count < old.count:
-            begun = max(start, then) if since != start else then
-            return whole, (time - begun) / 1e9
-        return _difference(whole, old), (time - then) / 1e9
+        added = _added(whole, old) if since == start else None
+        begun = then if since == start else max(start, then)
+        return added or whole, (time - begun) / 1e9
 
 
-def _difference(new: Histogram, old: Histogram) -> Histogram:
-    """The difference of two, at the coarser of two scales."""
-    if new.scale is not None and old.scale is not None:
-        scale = min(new.scale, old.scale)
-        new, old = _coarser(new, scale), _coarser(old, scale)
-    return replace(
-        new,
-        count=new.count - old.count,
-        buckets=new.buckets - old.buckets,
-        zero=max(0, new.zero - old.zero),
-        negative=new.negative - old.negative,
-    )
+def _added(new: Histogram, old: Histogram) -> Histogram | None:
+    """What was observed between two points; None after a reset, and for buckets that do not fit.
 
-
-def _coarser(one: Histogram, scale: int) -> Histogram:
-    """Each step down in scale joins buckets by two."""
-    assert one.scale is not None
-    down = one.scale - scale
-
-    def joined(counts: Counter[int]) -> Counter[int]:
-        found = Counter[int]()
-        for index, n in counts.items():
-            found[index >> down] += n
-        return found
-
-    return replace(one, scale=scale, buckets=joined(one.buckets), negative=joined(one.negative))
+    Exponential buckets are joined by two when their scale decreases: old ones lie in new ones.
+    """
+    if new.count < old.count:
+        return None
+    wider, before = sorted(new.buckets), Counter[tuple[float, float]]()
+    for (low, high), n in old.buckets.items():
+        at = bisect_left(wider, high, key=itemgetter(1))
+        if at == len(wider) or low < wider[at][0]:
+            return None
+        before[wider[at]] += n
+    return Histogram(new.count - old.count, new.buckets - before)
 
 
 def quantile(one: Histogram, level: float) -> float:
     """The quantile, linear within its bucket; NaN of nothing, as of what no bucket counts."""
-    spans = _spans(one)
-    total = sum(n for _, _, n in spans)
-    if not total:
-        return nan
-    left = level * total
-    for low, high, n in spans:
+    left, last = level * one.buckets.total(), nan
+    for (low, high), n in sorted(one.buckets.items()):
+        if low == -inf or high == inf:  # open at one end: the bound that is known
+            low = high = high if low == -inf else low
+        last = high
         if left <= n:
-            if low == -inf or high == inf:  # open at one end: the bound that is known
-                return high if low == -inf else low
-            return low + (high - low) * left / n
+            return high if low == high else low + (high - low) * left / n
         left -= n
-    return spans[-1][1] if spans[-1][1] != inf else spans[-1][0]
-
-
-def _spans(one: Histogram) -> list[tuple[float, float, int]]:
-    """Buckets in order, as (lower, upper, count)."""
-    if one.scale is None:
-        if not one.bounds:
-            return []
-        edges = [0.0 if one.bounds[0] > 0 else -inf, *one.bounds, inf]
-        return [
-            (edges[i], edges[i + 1], n)
-            for i, n in sorted(one.buckets.items())
-            if i < len(edges) - 1
-        ]
-
-    def edge(index: int) -> float:
-        assert one.scale is not None
-        try:
-            return float(2.0 ** (index * 2.0**-one.scale))
-        except OverflowError:
-            return inf
-
-    below = sorted(one.negative.items(), reverse=True)
-    spans = [(-edge(i + 1), -edge(i), n) for i, n in below]
-    if one.zero:
-        spans.append((0.0, 0.0, one.zero))
-    return spans + [(edge(i), edge(i + 1), n) for i, n in sorted(one.buckets.items())]
+    return last

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Mapping
 from fnmatch import fnmatchcase
 from typing import Any, ClassVar, NamedTuple
 
-from vace_ad.live import prompb
+from vace_ad.live import remote_write_codec
 from vace_ad.live.records import BadRecordError, Record, read_name, read_number
 from vace_ad.live.settings import Text, Texts, key
 from vace_ad.live.sources.push import PushSettings, PushSource
@@ -59,7 +59,7 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
 
     def __init__(self, settings: RemoteWriteSettings) -> None:
         super().__init__(settings)
-        prompb.check_installed()
+        remote_write_codec.check_installed()
         self._rates = Rates()
         self._counters: dict[str, bool] = {}  # what metadata said, where the name does not say it
         self._places: dict[Labels, tuple[str, str, bool] | tuple[()] | None] = {}
@@ -71,7 +71,7 @@ class RemoteWriteSource(PushSource[RemoteWriteSettings]):
 
     def parse(self, body: bytes) -> list[Sample]:
         """The readings of a request; series that cannot be used are left out and noted."""
-        written = prompb.decode(body)
+        written = remote_write_codec.decode(body)
         for name, counter in written.types.items():
             if counter != (COUNTER.fullmatch(name) is not None) and self._takes(name):
                 self._counters[name] = counter
