@@ -196,6 +196,15 @@ def test_a_constant_channel_counts_for_nothing_until_it_moves(rows: np.ndarray) 
     np.testing.assert_allclose(found.now[:, :4], without.now, rtol=1e-6, atol=1e-8)
 
 
+def test_noise_is_shrunk_most_and_a_long_exact_relation_least() -> None:
+    """A channel that does not vary has no variance but what the shrinkage gives it."""
+    rng = np.random.default_rng(3)
+    exact = np.tile(rng.normal(size=(4000, 1)), 3) + 1e-3 * rng.normal(size=(4000, 3))
+    for rows, shrinkage in ((rng.normal(size=(30, 20)), 0.3), (exact, 0.0003)):
+        model = learn([np.column_stack([rows, np.ones(len(rows))])]).model
+        assert model.spread[-1] ** 2 == pytest.approx(shrinkage)
+
+
 def test_more_channels_than_rows_are_finite() -> None:
     rows = plant(90, 60, seed=2)
     found = learn([rows[:40]]).model.begin().add(rows[40:])
