@@ -11,7 +11,7 @@ import pytest
 from test_detector import SMALL, waves
 from vace_ad.alarms.budget import Budget
 from vace_ad.config import VACEConfig
-from vace_ad.errors import ConfigError
+from vace_ad.errors import ConfigError, ModelFileError, VaceWarning
 from vace_ad.frames.sampling import StepRule
 from vace_ad.frames.table import as_table
 from vace_ad.model import FAR, Model
@@ -108,6 +108,8 @@ def test_tables_of_the_models_channels_are_taken_as_they_are(model: Model) -> No
     assert model.table(table) is table
     turned = model.table(timed(30)[["time", "c", "a", "b"]])
     np.testing.assert_array_equal(turned.block(0, 30), table.block(0, 30))
+    other = as_table(timed(30)[["time", "c", "a", "b"]])
+    np.testing.assert_array_equal(model.table(other).block(0, 30), table.block(0, 30))
 
 
 def test_an_update_counts_its_rows_and_says_when(model: Model) -> None:
@@ -116,6 +118,7 @@ def test_an_update_counts_its_rows_and_says_when(model: Model) -> None:
     assert found.facts["rows"] == 600
     assert found.facts["rows_used"] == 600
     assert found.facts["updates"] == 1
+    assert "calibration" in model.facts["seconds"]
     assert set(found.facts["seconds"]) == set(model.facts["seconds"]) | {"update"}
     assert len(found.calibration_scores) == 600
     assert found.alarm.tails.n_rows == model.alarm.tails.n_rows + 200
@@ -126,6 +129,57 @@ def test_an_update_counts_its_rows_and_says_when(model: Model) -> None:
     named = model.updated([new], [new])
     assert named.facts["rows"] == 600
     assert named.alarm.tails.n_rows == model.alarm.tails.n_rows + 400
+
+
+def test_a_channel_without_values_for_a_while_is_rebuilt() -> None:
+    rows = waves(400)
+    rows[100:130, 1] = np.nan
+    assert Model.fit(rows, config()).facts["rows_used"] == 400
+
+
+@pytest.mark.parametrize("robust", [True, False])
+def test_training_rows_unlike_the_rest_are_noted_and_left_out(robust: bool) -> None:
+    rows = waves(1000)
+    rows[600:630] += 30
+    found = Model.fit(rows, config(robust=robust))
+    assert (found.facts["rows_used"] < 1000) == robust
+    assert found.facts["rows"] == 1000
+    (note,) = (one for one in found.facts["training"] if one["kind"] == "contaminated")
+    assert ("left out" in note["words"]) == robust
+    ((start, end),) = note["rows"]
+    assert start < 615 < end
+
+
+def test_a_file_that_is_read_in_pieces_says_no_row_numbers(tmp_path) -> None:
+    rows = waves(2000)
+    rows[600:640] += 30
+    pd.DataFrame(rows, columns=["a", "b", "c"]).to_parquet(tmp_path / "long.parquet")
+    found = Model.fit(tmp_path / "long.parquet", config(max_fit_rows=1000))
+    assert found.facts["rows"] == 2000
+    assert found.facts["rows_used"] < 1200
+    assert not any(note["rows"] for note in found.facts["training"])
+
+
+def test_the_sheet_of_the_training_data_has_its_channels_and_no_calendar() -> None:
+    with pytest.warns(VaceWarning, match="a weekly rhythm needs 21"):
+        found = Model.fit(timed(400, seconds=3600), config(calendar=("2026-01-05",)))
+    assert len(found.channels) == 8
+    assert [one["name"] for one in found.facts["data"]["sensors"]] == ["a", "b", "c"]
+    assert found.inputs == ("a", "b", "c")
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        ({"facts": {"rows": -1}}, "how many rows"),
+        ({"facts": {"rows": 400, "seconds": None}}, "incomplete"),
+        ({"calibration_scores": np.zeros(1)}, "no calibration scores"),
+    ],
+)
+def test_a_file_that_no_fit_writes_is_refused(plain: Model, tmp_path, changed, words) -> None:
+    replace(plain, **changed).save(tmp_path / "m.vace")
+    with pytest.raises(ModelFileError, match=words):
+        Model.load(tmp_path / "m.vace")
 
 
 def test_a_file_keeps_the_whole_model(plain: Model, model: Model, tmp_path) -> None:

@@ -13,6 +13,7 @@ import pytest
 from vace_ad import VACE, load
 from vace_ad import stream as module
 from vace_ad.alarms.budget import Budget
+from vace_ad.alarms.pattern import Pattern
 from vace_ad.engine import patches
 from vace_ad.errors import ConfigError, InputError, StateError, VaceWarning
 from vace_ad.stream import Stream
@@ -490,3 +491,179 @@ def test_every_row_has_one_time(detector):
         stream.add(rows, ["2026-01-01", "2026-01-02"])
     assert stream.n_rows == 0
     assert len(stream.add(rows[0], "2026-01-01").provisional) == 1
+
+
+# ---------------------------------------------------------------------- accepted, idle, anew
+
+DAY, MINUTE = Budget(1, "day"), 60 * 10**9
+SHARE = Budget(0.01, "share")
+
+
+def bumped(n: int = 300, start: int = 200, end: int = 230) -> np.ndarray:
+    """Rows with a stretch in which one channel is far off."""
+    rows = make_rows(2 * n)[:n]
+    rows[start:end, 1] += 12
+    return rows
+
+
+def bump(channel: str = "channel_1", rows: int = 30) -> Pattern:
+    return Pattern("known", rows, (channel,), np.full((rows, 1), 12.0), ratio=1e4)
+
+
+def kinds(stream: Stream, *parts: np.ndarray) -> list[tuple[str, int, int]]:
+    """What changed, and the rows of its event."""
+    added = [stream.add(part) for part in parts]
+    changes = [change for one in (*added, stream.finish()) for change in one.changes]
+    return [(change.what, change.event.start, change.event.end) for change in changes]
+
+
+def test_a_stream_without_the_step_of_training_takes_the_one_given(detector):
+    stream = Stream(detector.model_, budget=DAY, step=MINUTE)
+    assert stream.latest(1) is not None or stream.add(make_rows(30)).evidence.size
+    assert stream.limit is None
+    assert stream.threshold == detector.model_.threshold(DAY, MINUTE)
+
+
+def test_the_step_of_training_does_without_one_given():
+    model = VACE(**SMALL, stride=4).fit(timed(make_rows(500, seed=9))).model_
+    stream = Stream(model, budget=DAY)
+    stream.add(timed(make_rows(50)))
+    assert stream.limit is None
+    assert len(stream.latest(5).evidence) == 5
+
+
+@pytest.mark.parametrize("late", [0, 100])
+def test_an_accepted_pattern_raises_no_alarm_and_is_told_when_over(detector, late):
+    rows, model = bumped(), detector.model_
+    assert "open" in [what for what, *_ in kinds(Stream(model), rows)]
+    stream = Stream(model, accepted=() if late else [bump()])
+    stream.add(rows[:late])
+    if late:
+        stream.accept([bump()])
+    assert not stream.tells_rows
+    found = kinds(stream, rows[late:])
+    assert [what for what, *_ in found] == ["accepted"]
+    ((_, start, end),) = found
+    assert abs(start - 200) <= 1
+    assert abs(end - 230) <= 2
+    cleared = Stream(model, accepted=[bump()])
+    cleared.accept([])  # no pattern any more
+    assert "open" in [what for what, *_ in kinds(cleared, rows)]
+
+
+@pytest.mark.parametrize("size", [1, 7, 300])
+def test_a_pattern_that_is_over_is_told_once_in_chunks_of_any_size(detector, size, monkeypatch):
+    monkeypatch.setattr(module, "SLAB", 50)
+    rows = bumped(start=120, end=150)
+    stream = Stream(detector.model_, accepted=[bump()])
+    found = kinds(stream, *np.split(rows, range(size, 300, size)))
+    assert found == kinds(Stream(detector.model_, accepted=[bump()]), rows)
+    assert [what for what, *_ in found] == ["accepted"]
+
+
+@pytest.mark.parametrize("budget", [None, SHARE])
+@pytest.mark.parametrize("suppress", [True, False, None])
+def test_the_open_alarm_is_suppressed_where_that_is_asked_for(detector, budget, suppress):
+    rows = bumped(end=260)
+    stream = Stream(detector.model_, budget=budget)
+    assert "open" in [change.what for change in stream.add(rows[:220]).changes]
+    if suppress is None:
+        stream.accept([])
+    else:
+        stream.accept([], suppress=suppress)
+    later = [what for what, start, _ in kinds(stream, rows[220:250]) if start < 215]
+    if suppress:
+        assert not {"update", "resolve"} & set(later)
+    else:
+        assert "resolve" in later
+
+
+def test_suppressing_without_alarms_is_no_error(detector):
+    stream = Stream(detector.model_, alarms=False)
+    stream.accept([bump()], suppress=True)
+    stream.tolerate(["channel_1"])
+    assert [what for what, *_ in kinds(stream, bumped())] == ["accepted"]
+
+
+def test_channels_of_accepted_patterns_need_more_evidence_near_them(detector):
+    rows, model = bumped(), detector.model_
+    table, near = model.table(rows), np.full(300, 2.0)
+
+    def evidence(*channels: str, near=near) -> np.ndarray:
+        stream = Stream(model)
+        stream.tolerate(channels)
+        found = stream.add_table(table, near).evidence
+        return found[200:205].max()
+
+    anywhere = evidence(near=None)
+    assert evidence("channel_1", near=None) == anywhere  # near no pattern
+    assert evidence() == pytest.approx(anywhere / 2, rel=0.1)  # of several rows together
+    assert evidence("channel_1") < 0.9 * evidence()
+
+
+def test_rows_of_a_machine_that_is_off_are_idle_and_have_no_score():
+    rows = make_rows(400)
+    rows[100:150, 0] = -9.0
+    detector = VACE(**SMALL, stride=4, off="channel_0 < -5").fit(make_rows(500, seed=9))
+    wanted = whole(detector, rows)
+    stream = detector.stream()
+    parts = [stream.add(part) for part in np.split(rows, [90, 120, 300])]
+    idle = np.concatenate([part.idle for part in parts])
+    assert idle[100:150].all()
+    assert not idle[:90].any()
+    assert not idle[170:].any()
+    last = stream.finish()
+    found = np.concatenate([np.stack(list(p.signals.values())) for p in (*parts, last)], axis=1)
+    assert np.array_equal(found, wanted, equal_nan=True)
+    assert np.isnan(found[:, 100:150]).all()
+
+
+def test_evidence_is_the_same_whether_scores_are_given_at_once_or_not(detector):
+    rows = with_gaps(make_rows(900))
+    rows[600:620, 1] += 12
+
+    def judged(live: bool) -> tuple:
+        stream = Stream(detector.model_, live=live, alarms=True)
+        parts = [stream.add(rows), stream.finish()]
+        changes = [repr(change.event) for part in parts for change in part.changes]
+        return np.concatenate([part.evidence for part in parts]), changes
+
+    (one, told_one), (other, told_other) = judged(True), judged(False)
+    np.testing.assert_array_equal(one, other)
+    assert told_one == told_other
+    assert len(one) == 900
+    assert told_one
+
+
+def test_alarms_of_a_score_threshold_do_not_depend_on_slabs(detector, monkeypatch):
+    rows = bumped()
+    wanted = kinds(Stream(detector.model_, budget=SHARE), rows)
+    assert {"open", "resolve"} <= {what for what, *_ in wanted}
+    monkeypatch.setattr(module, "SLAB", 50)
+    assert kinds(Stream(detector.model_, budget=SHARE), rows) == wanted
+    assert kinds(Stream(detector.model_, budget=SHARE), rows[:0], rows) == wanted
+
+
+def test_a_gap_at_the_end_is_given_out_when_the_series_ends(detector):
+    rows = make_rows(200)
+    rows[197:] = np.nan
+    for live in (True, False):
+        stream = Stream(detector.model_, live=live, alarms=True)
+        parts = [stream.add(rows), stream.finish()]
+        found = np.concatenate([np.stack(list(p.signals.values())) for p in parts], axis=1)
+        assert np.array_equal(found, whole(detector, rows), equal_nan=True)
+        assert sum(len(part.evidence) for part in parts) == 200
+
+
+def test_judging_afresh_keeps_what_is_normal_unless_the_level_is_new(detector):
+    rows = bumped(600, 300, 600)
+
+    def after(**settings: bool) -> np.ndarray:
+        stream = Stream(detector.model_)
+        stream.add(rows[:400])
+        stream.judge_afresh(**settings)
+        return stream.add(rows[400:]).evidence
+
+    np.testing.assert_array_equal(after(), after(new_level=False))
+    assert np.median(after()[:20]) > 1
+    assert (after(new_level=True)[:20] < 0.98 * after()[:20]).all()

@@ -21,11 +21,6 @@ SCRIPTS = sorted(
 )
 
 
-def run(script, *arguments):
-    command = [sys.executable, FOLDER / f"{script}.py", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
-
-
 def run_here(script, *arguments):
     """In this process: what sums up spends most of its time on imports."""
     argv, path = [script, *map(str, arguments)], [str(FOLDER), *sys.path]
@@ -194,7 +189,7 @@ def study(tmp_path, data):
 
 def test_a_study_goes_on_from_committed_rows_of_methods_as_they_are_now(tmp_path, study):
     pytest.importorskip("matplotlib")
-    run("reproduce", *study)
+    run_here("reproduce", *study)
     lines = read(tmp_path / "rows.csv")
     assert [(line["method"], line["series"]) for line in lines] == [("pca", GENESIS), ("pca", MSL)]
     assert {line["commit"] for line in lines} == {"abc1234"}  # they are still the same rows
@@ -217,7 +212,7 @@ def test_a_study_puts_rows_of_other_code_aside(tmp_path, study):
     own = made_row("pca", MSL, vus_pr=0.125, protocol="test-only", config=config)
     with Store(tmp_path / "run") as store:
         store.append([old, own])
-    run("reproduce", *study)
+    run_here("reproduce", *study)
     values = {row.series: row.measures["VUS-PR"] for row in read_rows(tmp_path / "run")}
     assert values == {MSL: 0.125, GENESIS: 0.25}  # its own row, and what it lacked
     (aside,) = (tmp_path / "run").glob("rows-before-*.jsonl")

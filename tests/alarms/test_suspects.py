@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from functools import cache
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+from alarms import naive_suspects
 from alarms.plants import KINDS, break_sensor, plant
 from vace_ad.alarms.alarm_model import AlarmModel
 from vace_ad.alarms.detection import _outdated
@@ -88,9 +90,15 @@ class Explainer:
         return blame(self.names, found)
 
 
-def made(channels: int, seed: int = 0) -> tuple[np.ndarray, Explainer]:
-    values = plant(5000, channels, np.random.default_rng(seed))
+@cache
+def made_once(channels: int) -> tuple[np.ndarray, Explainer]:
+    values = plant(5000, channels, np.random.default_rng(0))
     return values, Explainer(values)
+
+
+def made(channels: int) -> tuple[np.ndarray, Explainer]:
+    values, explainer = made_once(channels)
+    return values.copy(), explainer
 
 
 def missed(reason: str) -> pytest.MarkDecorator:
@@ -328,3 +336,165 @@ def test_a_blame_is_a_table_of_its_largest_shares() -> None:
     assert len(str(many).splitlines()) == 10
     assert found._repr_html_().count("<tr>") == 3
     assert "<td>90%</td>" in found._repr_html_()
+
+
+def daily(n: int, seed: int = 0, period: int = 50) -> np.ndarray:
+    """A random walk, noise at a level, a channel that repeats itself, and a switch."""
+    rng = np.random.default_rng(seed)
+    t = np.arange(n)
+    return np.column_stack([
+        np.cumsum(rng.normal(size=n)),
+        100 + rng.normal(size=n),
+        5 * np.sin(2 * np.pi * t / period) + 0.1 * rng.normal(size=n),
+        t // 30 % 2,
+    ])  # fmt: skip
+
+
+def compared(values: np.ndarray, start: int, end: int, period: int = 0) -> None:
+    """The suspicion of rows [start, end), against loops."""
+    d = values.shape[1]
+    rng = np.random.default_rng(1)
+    normal = Normal.units([rng.normal(size=(100, d)) + 3.0])
+    largest, deviation = rng.uniform(0.1, 3, (len(LENGTHS), d)), rng.uniform(0.1, 3, d)
+    nats = rng.uniform(0, 30, d)
+    found = suspicion(
+        values, start, end, normal, DriftRange(largest, deviation), nats, period=period
+    )
+    columns = [[None if np.isnan(v) else float(v) for v in column] for column in values.T]
+    wanted = naive_suspects.suspicion(
+        columns, start, end, normal.mean, normal.scale, largest, deviation, nats, period
+    )
+    np.testing.assert_allclose(found, wanted, rtol=1e-9)
+
+
+@pytest.mark.parametrize("rows", [1, 5, 29, 31, 130, 500])
+@pytest.mark.parametrize("start", [1, 59, 119, 120, 300])
+def test_suspicion_against_loops(start: int, rows: int) -> None:
+    values = daily(start + rows + 100, seed=start)
+    values[start : start + rows] += 3
+    compared(values, start, start + rows)
+
+
+@pytest.mark.parametrize("left", [0, 5, 24, 25, 26, 64, 65, 80])
+def test_what_comes_after_a_range_against_loops(left: int) -> None:
+    """Twenty rows after the first five tell whether a channel came back; sixty are looked at."""
+    values = daily(200 + left, seed=left)
+    values[150:200, 1] += 8
+    values[204:, 1] += 4  # to another level
+    if left > 65:
+        values[265:, 1] += 100  # too late to be looked at
+    compared(values, 150, 200)
+
+
+@pytest.mark.parametrize(("start", "period"), [(99, 50), (100, 50), (101, 50), (170, 50), (300, 7)])
+def test_a_series_that_repeats_itself_against_loops(start: int, period: int) -> None:
+    values = daily(start + 130, period=period)
+    values[start + 20 : start + 60, 2] += 4
+    compared(values, start, start + 60, period)
+    gone = values.copy()
+    gone[start - 30, 0] = np.nan  # then the phases of the past are not known
+    compared(gone, start, start + 60, period)
+
+
+def test_missing_cells_against_loops() -> None:
+    rng = np.random.default_rng(4)
+    values = daily(500)
+    values[rng.random(values.shape) < 0.3] = np.nan
+    compared(values, 300, 360)
+    values[240:300, 0] = np.nan  # nothing known just before
+    values[300:360, 1] = np.nan  # nothing of the rows themselves
+    values[365:425, 2] = np.nan  # nothing after
+    compared(values, 300, 360)
+    values[:300, 3] = np.nan  # nothing before at all, or one value
+    values[:300, 1] = np.nan
+    values[150, 1] = 7.0
+    compared(values, 300, 360)
+
+
+@pytest.mark.parametrize("still", [3, 20, 40, 119])
+def test_a_channel_that_is_stuck_against_loops(still: int) -> None:
+    values = daily(2600)
+    values[2300 : 2300 + still, 0] = values[2299, 0]
+    values[2300 : 2300 + still, 3] = 1.0
+    values[100:200, 0] = 5.0  # so long ago that it does not count
+    compared(values, 2300, 2420)
+    compared(values[2290:], 10, 130)  # no longer than the past
+
+
+def test_a_past_of_six_thousand_rows_counts() -> None:
+    values = daily(6400)
+    values[:150] += 1e4
+    compared(values, 6100, 6130)
+    compared(values, 6150, 6180)
+
+
+def test_a_missing_value_far_away_in_training_is_left_out() -> None:
+    """The largest drift of rows of which some are missing."""
+    rows = np.cumsum(np.random.default_rng(7).normal(size=(400, 2)), axis=0)
+    rows[np.random.default_rng(8).random(rows.shape) < 0.2] = np.nan
+    columns = [[None if np.isnan(v) else float(v) for v in column] for column in rows.T]
+    found = DriftRange.fit([rows]).largest
+    wanted = [[naive_suspects.excursion(c, length) for c in columns] for length in LENGTHS]
+    np.testing.assert_allclose(found, wanted)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 3, 4, 7, 39, 41, 400, 401])
+def test_drift_over_any_number_of_rows_against_a_loop(rows: int) -> None:
+    largest = np.random.default_rng(rows).uniform(0, 9, (len(LENGTHS), 2))
+    found = DriftRange(largest, np.ones(2)).over(rows)
+    wanted = [naive_suspects.drift(largest[:, c], max(rows, 1)) for c in range(2)]
+    np.testing.assert_allclose(found, wanted)
+
+
+def test_every_row_and_the_whole_table_may_be_asked_for() -> None:
+    values = daily(40)
+    compared(values, 0, 40)
+    compared(values, 39, 40)
+    for start, end in ((-1, 5), (5, 5), (6, 5), (30, 41)):
+        with pytest.raises(InputError, match=r"the table's 40 rows"):
+            compared(values, start, end)
+
+
+def test_blame_goes_to_what_is_above_the_middle() -> None:
+    found = blame("abc", np.array([1.0, 1.0, 1.5]), "cells")
+    assert found.shares.tolist() == [0, 0, 1]
+    assert found.signal == "cells"
+    assert blame("a", np.array([-3.0]), "cells").shares.tolist() == [1.0]
+    assert blame("ab", np.zeros(2)).shares.tolist() == [0.5, 0.5]
+    assert blame("abc", np.array([0.0, 1.0, 2.0])).top() == (("c", 1.0),)
+
+
+def test_a_blame_of_names_of_any_kind_is_a_table() -> None:
+    found = Blame(("a<b>", "longer", "c"), np.array([0.5, 0.25, 0.25]))
+    assert str(found) == "a<b>     50%\nlonger   25%\nc        25%"
+    assert "a&lt;b&gt;</td><td>50%" in found._repr_html_()
+    assert str(Blame(("a",), np.zeros(1))) == ""
+    many = Blame(tuple(f"n{i:02}" for i in range(12)), np.full(12, 1 / 12))
+    assert many._repr_html_().count("<tr>") == 11
+    assert len(many.top()) == 3
+
+
+def test_a_range_is_left_by_more_than_a_tenth_of_itself() -> None:
+    """Of context alone; a word that training does not know is marked in its first channel."""
+    learned = Conditions.fit([RANGES[:1], RANGES[1:]])
+    assert learned.low.tolist() == [1, 0, 0, 0]
+    assert learned.high.tolist() == [2, 30, 1, 1]
+    rows = np.array(
+        [[9, 33.0, 1, 0], [9, 33.1, 0, 1], [9, -3.0, 0.5, 0], [9, -3.1, 0.49, 0.49], [9, 5, 0, 0]]
+    )
+    wanted = np.zeros((5, 4), bool)
+    wanted[[1, 3], 1] = True
+    wanted[[3, 4], 2] = True
+    np.testing.assert_array_equal(learned.outside(rows, NAMES, WATCHED), wanted)
+    assert learned.words(rows, NAMES, WATCHED) == (
+        "ambient 33.1, trained to 30; p with a value never seen"
+    )
+    assert learned.words(rows[2:], NAMES, WATCHED).startswith("ambient -3.1, trained from 0; ")
+    assert learned.words(rows[:1], NAMES, WATCHED) == ""
+
+
+def test_a_wider_range_keeps_its_own_limits() -> None:
+    wider = Conditions.fit([RANGES]).merged([np.array([[0.0, 41, 0.5, 0.5]])])
+    assert wider.low.tolist() == [0, 0, 0, 0]
+    assert wider.high.tolist() == [2, 41, 1, 1]
+    assert set(wider.arrays()) == {"low", "high"}

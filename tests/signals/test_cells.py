@@ -14,7 +14,7 @@ from naive_alarms import (
     features,
     shrunk,
 )
-from vace_ad.signals.cell_fit import FOLDS, SHRINKAGES, _evaluated, learn
+from vace_ad.signals.cell_fit import FOLDS, SHRINKAGES, _evaluated, _Spectrum, learn
 from vace_ad.signals.cells import (
     CONFIRM,
     FARTHEST,
@@ -81,6 +81,32 @@ def test_held_out_folds_are_judged_by_models_that_did_not_see_them() -> None:
     np.testing.assert_allclose(found[1].now[:10], now, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(found[1].past[:10], past, rtol=1e-6, atol=1e-8)
     np.testing.assert_allclose(found[1].share[:10], share, rtol=1e-6, atol=1e-8)
+
+
+def test_folds_lie_across_stretches_and_averages_do_not() -> None:
+    rows = plant(300, 2, seed=9)
+    parts = [rows[:90], rows[90:]]
+    z = [features((x - rows.mean(axis=0)) / rows.std(axis=0), HALF_LIVES) for x in parts]
+    z = np.concatenate(z)
+    z = (z - z.mean(axis=0)) / z.std(axis=0)
+    found = learn(parts).held_out
+    assert [len(part.now) for part in found] == [100, 100, 100]
+    covariance = shrunk(correlations(z[100:]), best_shrinkage(z, SHRINKAGES, FOLDS))
+    for one, wanted in zip(found[0], cells(z[:100], covariance, 2), strict=True):
+        np.testing.assert_allclose(one[:90], wanted[:90], rtol=1e-6, atol=1e-8)
+        np.testing.assert_allclose(one[90:], wanted[90:], rtol=1e-6, atol=1e-8)
+
+
+@pytest.mark.parametrize("shrinkage", [0.003, 0.3])
+def test_likelihood_is_that_of_rows_one_by_one(shrinkage: float) -> None:
+    rng = np.random.default_rng(2)
+    learned, rows = rng.normal(size=(50, 4)), rng.normal(size=(20, 4)) * (1, 2, 3, 4)
+    correlations = np.corrcoef(learned.T)
+    matrix = (1 - shrinkage) * correlations + shrinkage * np.eye(4)
+    wanted = sum(-np.log(np.linalg.det(matrix)) - x @ np.linalg.inv(matrix) @ x for x in rows)
+    spectrum = _Spectrum(correlations)
+    assert spectrum.likelihood(shrinkage, rows.T @ rows, 20) == pytest.approx(wanted)
+    np.testing.assert_allclose(spectrum.inverse(shrinkage), np.linalg.inv(matrix))
 
 
 def test_residuals_have_deviation_one_and_an_off_channel_stands_out() -> None:
@@ -162,10 +188,21 @@ def test_a_constant_channel_counts_for_nothing_until_it_moves(rows: np.ndarray) 
     assert model.partner[4] == 4
     assert 4 not in model.partner[:4]
     assert model.scale[4] == 1
+    (shrinkage,) = {a for a in SHRINKAGES if np.isclose(model.spread[4], np.sqrt(a))}
+    assert shrinkage in SHRINKAGES  # of its own it has no variance but that
     found = model.begin().add(with_constant[300:])
     np.testing.assert_allclose(found.now[:, 4], 0, atol=1e-9)
     without = learn([rows[:300]]).model.begin().add(rows[300:])
     np.testing.assert_allclose(found.now[:, :4], without.now, rtol=1e-6, atol=1e-8)
+
+
+def test_noise_is_shrunk_most_and_a_long_exact_relation_least() -> None:
+    """A channel that does not vary has no variance but what the shrinkage gives it."""
+    rng = np.random.default_rng(3)
+    exact = np.tile(rng.normal(size=(4000, 1)), 3) + 1e-3 * rng.normal(size=(4000, 3))
+    for rows, shrinkage in ((rng.normal(size=(30, 20)), 0.3), (exact, 0.0003)):
+        model = learn([np.column_stack([rows, np.ones(len(rows))])]).model
+        assert model.spread[-1] ** 2 == pytest.approx(shrinkage)
 
 
 def test_more_channels_than_rows_are_finite() -> None:
@@ -273,11 +310,12 @@ def test_values_count_up_to_a_thousand_deviations(model: CellModel, rows) -> Non
 
 
 @pytest.mark.parametrize("bounded", [[True] * 3, [True, False, True]])
-def test_deviations_innovations_and_partners_by_conditioning(bounded: list[bool]) -> None:
+@pytest.mark.parametrize("units", [(1.0, 1.0, 1.0), (0.1, 1.0, 10.0), (5.0, 0.2, 1.0)])
+def test_deviations_innovations_and_partners_by_conditioning(bounded, units) -> None:
     """Three channels and a column beside them, with one average of the past each."""
     rng = np.random.default_rng(4)
-    root = rng.normal(size=(8, 8))
-    covariance = root @ root.T + np.eye(8)
+    root = rng.normal(size=(8, 8)) * np.array([*units, 1.0] * 2)[:, None]
+    covariance = root @ root.T + np.diag(np.square([*units, 1.0] * 2))
     matrix, now, error, partner = _evaluated(np.linalg.inv(covariance), 4, np.array(bounded))
     own = [i for i in range(3) if bounded[i]]
     ahead = conditioned(covariance, own)  # given the past, and what is not bounded now
@@ -318,7 +356,7 @@ def test_deviations_are_those_of_training_residuals() -> None:
     np.testing.assert_allclose(innovations, 1, atol=0.05)
 
 
-@pytest.mark.parametrize(("deviation", "varies"), [(0.99e-9, False), (1.01e-9, True)])
+@pytest.mark.parametrize(("deviation", "varies"), [(0.9995e-9, False), (1.0005e-9, True)])
 def test_a_channel_varies_by_more_than_a_billionth_of_its_size(
     deviation: float, varies: bool
 ) -> None:

@@ -17,6 +17,7 @@ from vace_ad.errors import MissingExtraError
 from vace_ad.signals.shape.pretext import (
     ZEROS,
     Triples,
+    _AdamW,
     anchor_batches,
     gather,
     has_triples,
@@ -145,3 +146,40 @@ def test_anchors_come_in_shuffled_passes():
     _, patches, config = make("paper")
     anchors = next(anchor_batches(patches, config, np.random.default_rng(0)))
     assert Triples.of(anchors, patches, config.training_offset).whole.all()
+
+
+def test_steps_of_the_optimiser_against_its_formulas():
+    """Moments of the gradients, unbiased; the decay of the weights is apart from them."""
+    rng = np.random.default_rng(3)
+    module = torch.nn.Linear(3, 2).double()
+    optimiser = _AdamW(module, 0.1)
+    found = dict(module.named_parameters())
+    wanted = {name: one.detach().numpy().copy() for name, one in found.items()}
+    means = {name: np.zeros(one.shape) for name, one in wanted.items()}
+    squares = {name: np.zeros(one.shape) for name, one in wanted.items()}
+    for step, rate in enumerate((0.1, 0.05, 0.01), 1):
+        for name, one in found.items():
+            gradient = rng.normal(size=one.shape)
+            one.grad = torch.from_numpy(gradient)
+            means[name] = 0.9 * means[name] + 0.1 * gradient
+            squares[name] = 0.999 * squares[name] + 0.001 * gradient**2
+            mean, square = means[name] / (1 - 0.9**step), squares[name] / (1 - 0.999**step)
+            wanted[name] *= 1 - rate * 0.1
+            wanted[name] -= rate * mean / (np.sqrt(square) + 1e-8)
+        optimiser.step(rate)
+        for name, one in found.items():
+            np.testing.assert_allclose(one.detach().numpy(), wanted[name], rtol=1e-7)
+    before = module.weight.detach().clone()
+    module.zero_grad()
+    module.bias.grad = torch.ones(2, dtype=torch.float64)
+    optimiser.step(0.1)  # weights without a gradient stay
+    assert torch.equal(module.weight, before)
+
+
+def test_training_does_without_torchs_compiler():
+    """Its import takes seconds, in every process that trains."""
+    if "torch._dynamo" in sys.modules:
+        pytest.skip("another test of this process has imported it")
+    encoder, patches, config = make("paper", iterations=2)
+    train(encoder, patches, config, np.random.default_rng(0))
+    assert "torch._dynamo" not in sys.modules

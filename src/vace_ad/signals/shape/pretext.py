@@ -74,11 +74,7 @@ class _Learner:
         self._torch = import_torch("training an encoder (the presets paper and released)", "paper")
         self._like, self._patches, self._device = encoder, patches, config.device
         self._module = to_module(encoder, config.device).train()
-        self._optimiser = self._torch.optim.AdamW(
-            self._module.parameters(),
-            lr=config.reproduction.learning_rate,
-            weight_decay=config.reproduction.weight_decay,
-        )
+        self._optimiser = _AdamW(self._module, config.reproduction.weight_decay)
 
     @property
     def encoder(self) -> Encoder:
@@ -91,11 +87,9 @@ class _Learner:
             loss = self._loss(triples)
         value = float(loss.detach())
         if weight > 0 and math.isfinite(value):
-            for group in self._optimiser.param_groups:
-                group["lr"] = rate
-            self._optimiser.zero_grad()
+            self._module.zero_grad()
             (weight * loss).backward()
-            self._optimiser.step()
+            self._optimiser.step(rate)
         return value
 
     def _loss(self, triples: Triples) -> Any:
@@ -108,6 +102,32 @@ class _Learner:
         cosine = (_unit(z - before) * _unit(after - z)).sum(dim=1)
         whole = self._torch.from_numpy(triples.whole).to(self._device)
         return (1 - cosine)[whole].mean()
+
+
+class _AdamW:
+    """torch's AdamW by its function: the class imports torch's compiler, seconds before a fit."""
+
+    def __init__(self, module: Any, weight_decay: float) -> None:
+        import torch
+
+        self._torch, self._weight_decay = torch, weight_decay
+        self._parameters: list[Any] = list(module.parameters())
+        self._means = [torch.zeros_like(one) for one in self._parameters]
+        self._squares = [torch.zeros_like(one) for one in self._parameters]
+        self._steps = [torch.tensor(0.0) for _ in self._parameters]
+
+    def step(self, rate: float) -> None:
+        """Change the weights by their gradients, those that have one."""
+        from torch.optim.adamw import adamw
+
+        given = [i for i, one in enumerate(self._parameters) if one.grad is not None]
+        kept = (self._parameters, self._means, self._squares, self._steps)
+        weights, means, squares, steps = ([each[i] for i in given] for each in kept)
+        gradients: list[Any] = [one.grad for one in weights]
+        with self._torch.no_grad():
+            adamw(weights, gradients, means, squares, [], steps,
+                  amsgrad=False, beta1=0.9, beta2=0.999, eps=1e-8, maximize=False,
+                  lr=rate, weight_decay=self._weight_decay)  # fmt: skip
 
 
 def _unit(vectors: Any) -> Any:
