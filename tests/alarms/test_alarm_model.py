@@ -10,14 +10,13 @@ from vace_ad.alarms.alarm_model import (
     FAR,
     WIDTH,
     AlarmModel,
+    followed_by_baseline,
     line_evidence,
-    recent_deviations,
     repeats,
     row_distance,
-    score_residuals,
 )
-from vace_ad.alarms.constants import MOST_STUCK_NATS, WARM_UP
-from vace_ad.alarms.evidence import UNIT, Baseline, whole
+from vace_ad.alarms.constants import MOST_NATS, OUTDATED_POWER, SCORE_PRICE, WARM_UP
+from vace_ad.alarms.evidence import UNIT, whole
 from vace_ad.alarms.scan import NEVER, describe
 from vace_ad.signals.cells import Residuals
 
@@ -30,7 +29,7 @@ def test_cells_that_were_learned_while_looking_for_outlying_rows_are_those_of_a_
     parts = [rows[:250], rows[250:]]
     _, learned = AlarmModel.outlying(parts, watched)
     assert learned is not None
-    once, anew = AlarmModel.fit(parts, (), watched, learned), AlarmModel.fit(parts, (), watched)
+    once, anew = (AlarmModel.fit(parts, None, watched, each) for each in (learned, None))
     for name, array in anew.arrays().items():
         np.testing.assert_array_equal(once.arrays()[name], array, err_msg=name)
 
@@ -62,9 +61,8 @@ def parts() -> list[np.ndarray]:
 
 
 @pytest.fixture(scope="module")
-def scores() -> list[np.ndarray]:
-    rng = np.random.default_rng(2)
-    return [rng.gamma(2, size=200), rng.gamma(2, size=220)]
+def scores() -> np.ndarray:
+    return np.append(np.random.default_rng(2).gamma(2, size=419), np.nan)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +72,8 @@ def model(parts, scores) -> AlarmModel:
 
 def test_a_repeated_value_counts_by_how_often_training_repeats_it(model: AlarmModel) -> None:
     share = (100 + 110) / (199 + 219)  # no pair reaches from a part into the next
-    nats = [MOST_STUCK_NATS, -math.log(share), 0.0, 0.0]  # what never varies or is context: none
+    # a pair that never repeats counts as one that does once in two rows more
+    nats = [math.log(420), -math.log(share), 0.0, 0.0]  # what never varies or is context: none
     assert model.stuck.tolist() == whole(np.array(nats)).tolist()
     assert model.watched.tolist() == [True, True, False, False]
 
@@ -90,7 +89,7 @@ def test_lines_of_what_is_not_watched_never_alarm(model: AlarmModel, parts) -> N
     assert idle == {line for line in range(16) if describe(line, 4).channel in (2, 3)}
     without = AlarmModel.fit(parts)  # no scores
     assert {i for i in range(19) if without.tails.level[i] == NEVER} == {2, 6, 10, 14, 18}
-    nobody = AlarmModel.fit(parts, (), np.zeros(4, bool))
+    nobody = AlarmModel.fit(parts, None, np.zeros(4, bool))
     assert (nobody.tails.level == NEVER).all()
 
 
@@ -144,37 +143,55 @@ def test_what_was_expected_is_the_value_less_its_residual(model: AlarmModel, par
         np.testing.assert_allclose(each[:, 2], 7.0)  # a constant channel: what it always was
     judged = (np.concatenate([residuals.now, residuals.past], axis=1)[:9] - 0.5) / 2
     np.testing.assert_array_equal(nats, model.surprise.of(judged))
-    off = max((2.0 - model.score_scale[0]) / model.score_scale[1] - 0.5, 0) / 2
-    np.testing.assert_array_equal(score, model.score_surprise.of(np.full((9, 1), off)))
+    assert nats.any()
+    times = math.log(4.0) - 0.5  # the baseline is of the log of 1 plus the score
+    np.testing.assert_array_equal(score, whole(np.full((9, 1), times)))
 
 
-def test_a_score_below_its_recent_mean_is_nothing() -> None:
-    baseline = Baseline(3)
-    baseline.mean, baseline.variance = np.array([1.0, 2.0, 3.0]), np.array([4.0, 1.0, 9.0])
-    rows = np.array([[3.0], [-3.0]])
-    found, mean, spread = recent_deviations(
-        baseline, Residuals(rows, 2 * rows, rows), np.array([[9.0], [-9.0]])
-    )
-    np.testing.assert_allclose(found, [[1.0, 4.0, 2.0], [-2.0, -8.0, 0.0]])
-    np.testing.assert_allclose(mean, [[1, 2, 3]] * 2)
-    np.testing.assert_allclose(spread, [[2, 1, 3]] * 2)
+@pytest.mark.parametrize(("score", "logs"), [(4.0, math.log(5)), (0.0, 0), (-1.0, 0), (np.nan, 0)])
+def test_the_baseline_follows_residuals_and_the_log_of_the_score(score: float, logs: float) -> None:
+    now, past = np.array([[3.0, -3.0]]), np.array([[6.0, 1.0]])
+    found = followed_by_baseline(Residuals(now, past, now), np.array([score]))
+    np.testing.assert_allclose(found, [[3, -3, 6, 1, logs]])
+    np.testing.assert_allclose(followed_by_baseline(Residuals(now, past, now)), [[3, -3, 6, 1, 0]])
 
 
-def test_scores_count_by_their_roots_in_deviations() -> None:
-    found = score_residuals(np.array([16.0, 0.0, -4.0, np.nan, np.inf]), np.array([1.0, 2.0]))
-    assert found.tolist() == [[1.5], [-0.5], [-0.5], [0.0], [0.0]]
+def test_a_score_counts_by_its_log_over_its_recent_level(model: AlarmModel, parts) -> None:
+    none = np.zeros((6, 4))
+    baseline = model.baseline()
+    baseline.mean = np.append(np.zeros(8), math.log(3.0))  # a level of 3, the 1 included
+    scores = np.array([3.0, 6.0, 1e30, 0.0, np.nan, 1e-30])
+    _, score, _ = model.judge(none, Residuals(none, none, none), scores, baseline)
+    wanted = [0.0, math.log(2), MOST_NATS, 0.0, 0.0, -MOST_NATS]
+    np.testing.assert_array_equal(score[:, 0], whole(np.array(wanted)))
 
 
-def test_the_scale_of_scores_is_that_of_their_roots_without_outliers() -> None:
-    roots = np.arange(101.0)  # center 50; from 0.99 of them on, 99, no root counts as farther
-    scores = np.concatenate([roots**2, [np.nan]])
-    scores[100] = 1e12
-    counted = [*range(-49, 50), 49, -49]
-    deviation = np.std(counted)
-    np.testing.assert_allclose(alarm_model._score_scale(scores), [50, deviation])
-    np.testing.assert_allclose(alarm_model._score_scale(np.full(9, 4.0)), [2, 1e-9])
-    np.testing.assert_allclose(alarm_model._score_scale(np.full(9, -4.0)), [0, 1e-9])
-    np.testing.assert_allclose(alarm_model._score_scale(np.array([np.nan])), [0, 1])
+def test_cells_of_a_model_that_is_out_of_date_count_for_less(model: AlarmModel, scores) -> None:
+    off = np.full((1, 4), 9.0)
+    level = 1 + np.nanmedian(scores)
+    np.testing.assert_allclose(model.score_level, level - 1)
+
+    def nats(times: float) -> np.ndarray:
+        baseline = model.baseline()
+        baseline.mean = np.append(np.zeros(8), math.log(times * level))
+        return model.judge(off, Residuals(off, off, off), np.zeros(1), baseline)[0]
+
+    full, least = nats(1.0), math.exp(SCORE_PRICE)
+    assert full.any()
+    np.testing.assert_array_equal(nats(0.2), full)
+    np.testing.assert_array_equal(nats(0.99 * least), full)
+    np.testing.assert_allclose(nats(1.5 * least), full / 1.5**OUTDATED_POWER, atol=1)
+
+
+def test_without_a_score_no_model_is_out_of_date(parts) -> None:
+    model, off = AlarmModel.fit(parts), np.full((1, 4), 9.0)
+    found = [
+        model.judge(off, Residuals(off, off, off), np.array([score]), model.baseline())[0]
+        for score in (np.nan, 9.0)
+    ]
+    assert np.isnan(model.score_level).all()
+    assert found[0].any()
+    np.testing.assert_array_equal(*found)
 
 
 def test_a_row_is_as_far_off_as_the_root_of_the_mean_nats_of_its_cells() -> None:

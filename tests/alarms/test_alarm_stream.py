@@ -11,7 +11,6 @@ from vace_ad.alarms.alarm_stream import AlarmStream, updated
 from vace_ad.alarms.constants import WARM_UP
 from vace_ad.alarms.evidence import UNIT
 from vace_ad.alarms.pattern import OWN
-from vace_ad.signals.cells import Residuals
 
 D = 3
 RATE = 1e-4
@@ -26,13 +25,16 @@ def rows_of(n: int, seed: int) -> np.ndarray:
     return rows
 
 
+NONE = np.full(300, np.nan)  # rows without a score
+
+
 def scores_of(n: int, seed: int) -> np.ndarray:
     return np.random.default_rng(seed).gamma(2, size=n)
 
 
 @pytest.fixture(scope="module")
 def model() -> AlarmModel:
-    return AlarmModel.fit([rows_of(500, 0)], [scores_of(500, 0)])
+    return AlarmModel.fit([rows_of(500, 0)], scores_of(500, 0))
 
 
 def by_hand(model: AlarmModel, rows: np.ndarray, scores: np.ndarray) -> np.ndarray:
@@ -63,7 +65,7 @@ def test_evidence_begins_after_the_warm_up_but_for_repeated_values(model, monkey
     assert not wanted[:WARM_UP, : 3 * D].any()
     assert wanted[:WARM_UP, STUCK].any()
     stream = AlarmStream(model, RATE)
-    np.testing.assert_array_equal(stream.lines_of(rows, scores), wanted)
+    np.testing.assert_array_equal(stream.lines_of(rows), by_hand(model, rows, NONE[:200]))
     for cuts in ([], [10, WARM_UP, WARM_UP + 1]):
         stream = AlarmStream(model, RATE)
         seen = seen_by_the_tracker(stream, monkeypatch)
@@ -80,7 +82,7 @@ def test_without_scores_the_score_says_nothing(model, monkeypatch) -> None:
     stream = AlarmStream(model, RATE)
     seen = seen_by_the_tracker(stream, monkeypatch)
     stream.add(rows)
-    np.testing.assert_array_equal(seen[0], by_hand(model, rows, np.full(150, np.nan)))
+    np.testing.assert_array_equal(seen[0], by_hand(model, rows, NONE[:150]))
 
 
 def test_no_rows_say_nothing(model) -> None:
@@ -94,12 +96,12 @@ def test_no_rows_say_nothing(model) -> None:
 def test_channels_that_are_not_watched_are_no_surprise() -> None:
     rows = rows_of(500, 0)
     watched = np.array([True, False, True])
-    stream = AlarmStream(AlarmModel.fit([rows], (), watched), RATE)
+    stream = AlarmStream(AlarmModel.fit([rows], None, watched), RATE)
     off = rows_of(120, 1)
     off[100, 1] += 1e4
     plain = AlarmStream(AlarmModel.fit([rows]), RATE).add(off).surprise
     assert plain[100] == plain.max() == 20
-    lines = AlarmStream(stream.model, RATE).lines_of(off, np.full(120, np.nan))
+    lines = AlarmStream(stream.model, RATE).lines_of(off)
     cells = lines[100, [0, 2, D, D + 2]]
     assert stream.add(off).surprise[100] == cells.max() / UNIT
 
@@ -153,8 +155,7 @@ def test_what_lasts_becomes_the_baseline_of_its_cells(model, kind: str, columns:
     stream.tracker.lasted = [line_of(kind, 1, D)]
     stream._adopt(copy(before), residuals, scores)
     assert stream.tracker.lasted == []
-    roots = (np.sqrt(scores) - model.score_scale[0]) / model.score_scale[1]
-    every = np.column_stack([residuals.now, residuals.past, roots])
+    every = np.column_stack([residuals.now, residuals.past, np.log1p(scores)])
     before.add(every)
     for column in range(2 * D + 1):
         adopted = every[-20:, column].mean() if column in columns else before.mean[column]
@@ -221,14 +222,13 @@ def test_a_state_of_other_channels_is_refused(model, name: str) -> None:
         stream.resume(state, [])
 
 
-def test_an_update_learns_from_all_parts_with_the_scores_of_the_first(model) -> None:
+def test_an_update_learns_from_all_parts(model) -> None:
     parts = [2 * rows_of(200, 5), rows_of(0, 6), 2 * rows_of(150, 7)]
-    scores = [scores_of(200, 5)]
-    found = updated(model, parts, scores)
-    lines = [AlarmStream(model, RATE).lines_of(parts[0], scores[0])]
+    found = updated(model, parts)
+    lines = [AlarmStream(model, RATE).lines_of(parts[0])]
     stream = AlarmStream(model, RATE)
-    stream._baseline = _after(model, parts[0], scores[0])
-    lines.append(stream.lines_of(parts[2], np.full(150, np.nan)))
+    stream._baseline = _after(model, parts[0])
+    lines.append(stream.lines_of(parts[2]))
     wanted = model.tails.updated(lines, D)
     for name, array in wanted.arrays().items():
         np.testing.assert_array_equal(found.tails.arrays()[name], array)
@@ -237,9 +237,8 @@ def test_an_update_learns_from_all_parts_with_the_scores_of_the_first(model) -> 
     assert updated(model, [rows_of(0, 1)]) is model
 
 
-def _after(model: AlarmModel, rows: np.ndarray, scores: np.ndarray):
+def _after(model: AlarmModel, rows: np.ndarray):
     """The baseline after some rows."""
     baseline = model.baseline()
-    residuals = model.cells.begin().add(rows)
-    model.judge(rows, Residuals(*residuals), scores, baseline)
+    model.judge(rows, model.cells.begin().add(rows), NONE[: len(rows)], baseline)
     return baseline

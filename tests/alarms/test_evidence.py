@@ -13,7 +13,6 @@ from vace_ad.alarms.constants import (
     BASELINE_BLOCK,
     BASELINE_CLIP,
     BASELINE_HALF_LIFE,
-    BASELINE_PRIOR,
     MOST_NATS,
     TAIL_SHARE,
     WARM_UP,
@@ -51,7 +50,7 @@ def test_a_level_is_followed_by_half_in_a_half_life() -> None:
 def test_the_warm_up_is_a_plain_mean_in_which_the_training_counts_as_some_rows() -> None:
     baseline = Baseline(1)
     baseline.add(np.ones((WARM_UP, 1)))
-    assert baseline.mean[0] == pytest.approx(WARM_UP / (WARM_UP + BASELINE_PRIOR))
+    assert baseline.mean[0] == pytest.approx(0.5)
 
 
 def test_rows_of_a_block_share_a_baseline_and_do_not_judge_themselves() -> None:
@@ -86,7 +85,7 @@ def test_the_spread_grows_but_never_counts_as_less_than_the_trainings() -> None:
 def test_the_baseline_against_loops(n: int) -> None:
     rows, found = 1 + 2 * heavy_rows(n), Baseline(3)
     found.add(rows)
-    how = (BASELINE_BLOCK, BASELINE_HALF_LIFE, BASELINE_PRIOR, WARM_UP, BASELINE_CLIP)
+    how = (BASELINE_BLOCK, BASELINE_HALF_LIFE, WARM_UP, WARM_UP, BASELINE_CLIP)
     mean, variance = zip(*(naive_baseline(rows[:, i], *how) for i in range(3)), strict=True)
     np.testing.assert_allclose(found.mean, mean)
     np.testing.assert_allclose(found.variance, variance)

@@ -25,6 +25,8 @@ from vace_ad.alarms.constants import (
     PEAKS,
     PRIOR_PEAKS,
     PRIOR_SHAPE,
+    SCORE_PRICE,
+    SCORE_RATE,
     SET_ASIDE,
 )
 from vace_ad.alarms.evidence import UNIT, whole
@@ -48,8 +50,10 @@ LOW = [i for i in range(LINES) if describe(i, D).kind in ("relation", "change")]
 
 
 def noise(n: int, seed: int) -> np.ndarray:
-    """Evidence of normal rows: −log of a uniform share."""
-    return whole(np.random.default_rng(seed).exponential(size=(n, LINES)))
+    """Evidence of normal rows: −log of a uniform share; the score is at its level."""
+    nats = whole(np.random.default_rng(seed).exponential(size=(n, LINES)))
+    nats[:, -1] = -UNIT
+    return nats
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +77,7 @@ def test_each_kind_has_its_price() -> None:
     found = {describe(line, D).kind: price / UNIT for line, price in enumerate(prices(D))}
     assert found == {
         "relation": LOW_PRICE, "change": LOW_PRICE, "jump": HIGH_PRICE, "stuck": MIDDLE_PRICE,
-        "rows": MIDDLE_PRICE, "burst": HIGH_PRICE, "score": MIDDLE_PRICE,
+        "rows": MIDDLE_PRICE, "burst": HIGH_PRICE, "score": whole(SCORE_PRICE) / UNIT,
     }  # fmt: skip
 
 
@@ -152,25 +156,44 @@ def test_tails_against_loops(n_stretches: int, idle: tuple[int, ...]) -> None:
     peaks = [[top for stretch in stretches for top in stretch[line]] for line in range(LINES)]
     level, excess, count = tail_law(peaks, KIND, asleep, **LAW)
     assert {0, PEAKS} < {max(n - 1, 0) for n in map(len, peaks)} | set(count)
-    assert found.level.tolist() == np.where(asleep, NEVER, level).tolist()
-    np.testing.assert_allclose(found.excess, excess)
-    assert found.count.tolist() == [max(n, 1) for n in count]
+    assert found.level[:-1].tolist() == np.where(asleep, NEVER, level)[:-1].tolist()
+    np.testing.assert_allclose(found.excess[:-1], excess[:-1])
+    assert found.count[:-1].tolist() == [max(n, 1) for n in count[:-1]]
     shapes = best_shapes(stretches, KIND, asleep, SHAPES.tolist(), PRIOR_SHAPE, LAW)
-    assert found.shape.tolist() == shapes
+    assert found.shape[:-1].tolist() == shapes[:-1]
     assert found.n_rows == 150 * n_stretches
+    score = [each[-1] for each in (found.level, found.excess, found.count, found.shape)]
+    own = NEVER if 14 in idle else UNIT
+    assert score == [own, UNIT, SCORE_RATE * found.n_rows, 1.0]
 
 
 def test_updated_tails_count_the_new_excursions_above_their_levels() -> None:
     tails = Tails.fit([bursts(150, 0)], NONE_IDLE, D)
     new = [bursts(100, 5), bursts(120, 6)]
     found = tails.updated(new, D)
-    for line in range(LINES):
+    for line in range(LINES - 1):  # the score has a law of its own
         tops = [top for part in new for top in peaks_of(part)[line] if top > tails.level[line]]
         count = tails.count[line] + len(tops)
         height = tails.count[line] * tails.excess[line] + sum(tops) - len(tops) * tails.level[line]
         assert found.count[line] == count
         assert found.excess[line] == pytest.approx(height / count)
     assert found.n_rows == 150 + 220
+    assert (found.excess[-1], found.count[-1]) == (UNIT, SCORE_RATE * 370)
+
+
+def test_the_limit_of_the_score_goes_with_the_budget_and_follows_no_stream(tails: Tails) -> None:
+    """Above h nats there are SCORE_RATE / h excursions a row, in training of any length."""
+    limits = Limits(tails, 1e-4)
+    height = SCORE_RATE * BUDGET_SHARES / 1e-4
+    assert limits.limit[-1] / UNIT == pytest.approx(height, abs=0.01)
+    margin = limits.margin(14, 3 * int(limits.limit[-1]), 10**6)
+    assert margin == pytest.approx(math.log(3), abs=0.01)
+    limits.learn(14, 10**6, 500)
+    limits.set(10**6)
+    assert limits.limit[-1] / UNIT == pytest.approx(height, abs=0.01)
+    assert not limits.learned[:, -1].any()
+    # evidence must at least amount to what the budget asks for
+    assert Limits(tails, 1e-2).limit[-1] / UNIT >= math.log(BUDGET_SHARES / 1e-2)
 
 
 def test_outlying_rows_against_loops() -> None:
@@ -228,8 +251,8 @@ def test_idle_lines_never_alarm_and_need_no_budget(tails: Tails) -> None:
     idle[[1, 4]] = True
     found = Tails.fit([noise(5000, 0)], idle, D)
     assert (found.level == NEVER).tolist() == idle.tolist()
-    # lines of the same kind; kinds of whole rows
-    alive = np.array([D - 1] * D + [D - 1] * D + [D] * 2 * D + [3] * 3)
+    # lines of the same kind; the two of whole rows; the score
+    alive = np.array([D - 1] * D + [D - 1] * D + [D] * 2 * D + [2, 2, 1])
     np.testing.assert_allclose(found.needed(0.01), np.log(BUDGET_SHARES * alive / 0.01))
     assert (Limits(found, 0.01).limit[idle] >= NEVER).all()
 
@@ -329,7 +352,7 @@ def test_limits_by_hand() -> None:
     seven = np.ones(7)
     tails = Tails(level * np.ones(7, np.int64), excess * seven, 10 * seven, shape * seven, 1000)
     limits = Limits(tails, 1e-4)
-    needed = [math.log(BUDGET_SHARES / 1e-4)] * 4 + [math.log(BUDGET_SHARES * 3 / 1e-4)] * 3
+    needed = [math.log(BUDGET_SHARES * shared / 1e-4) for shared in (1, 1, 1, 1, 2, 2, 1)]
     np.testing.assert_allclose(limits.needed, needed)
     heights = [int(pareto_height(nats, 10 / 1000, excess, shape)) for nats in needed]
     assert limits.level.tolist() == [level] * 7
@@ -337,16 +360,17 @@ def test_limits_by_hand() -> None:
 
     limits.set(500)
     calm = [int(pareto_height(nats, 10 / 1500, excess, shape)) for nats in needed]
+    calm[6] = heights[6]  # the score's law does not follow the stream
     assert limits.limit.tolist() == [level + height for height in calm]
 
-    limits.learn(6, level + UNIT, 500)
-    limits.learn(6, 10**9, 600)  # counts as no higher than the limit
+    limits.learn(5, level + UNIT, 500)
+    limits.learn(5, 10**9, 600)  # counts as no higher than the limit
     weight = 10 + PRIOR_PEAKS
-    once = pareto_height(needed[6], 11 / 1500, (weight * excess + UNIT) / (weight + 1), shape)
+    once = pareto_height(needed[5], 11 / 1500, (weight * excess + UNIT) / (weight + 1), shape)
     total = weight * excess + UNIT + int(once)
-    twice = pareto_height(needed[6], 12 / 1600, total / (weight + 2), shape)
-    assert limits.limit[6] == level + int(twice)
-    assert limits.learned[:, 6].tolist() == [2, UNIT + int(once)]
+    twice = pareto_height(needed[5], 12 / 1600, total / (weight + 2), shape)
+    assert limits.limit[5] == level + int(twice)
+    assert limits.learned[:, 5].tolist() == [2, UNIT + int(once)]
 
     rarity = -math.log(10 / 1600) + math.log(1 + shape * 3 * UNIT / excess) / shape
     assert limits.margin(0, level + 3 * UNIT, 600) == pytest.approx(rarity - needed[0])

@@ -21,7 +21,7 @@ STUCK = slice(3 * D, 4 * D)
 
 def noise(n: int, seed: int) -> np.ndarray:
     nats = whole(np.random.default_rng(seed).exponential(size=(n, LINES)))
-    nats[:, STUCK] = 0
+    nats[:, STUCK], nats[:, -1] = 0, -UNIT  # no value is repeated, the score is at its level
     return nats
 
 
