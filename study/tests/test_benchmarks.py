@@ -8,6 +8,8 @@ import sys
 from pathlib import Path
 from unittest.mock import patch
 
+import numpy as np
+import polars as pl
 import pytest
 
 from made_runs import made_row
@@ -254,3 +256,24 @@ def test_a_family_is_measured_with_what_others_choose(tmp_path):
     assert (whole["series"], whole["mean_of_families"]) == ("6", "0.400")
     assert summary["default, families it was chosen with"]["mean_of_families"] == "0.550"
     assert summary["default, families it was not chosen with"]["mean_of_families"] == "0.300"
+
+
+def test_a_series_is_computed_anew_alone(tmp_path):
+    """Its old lines go when there are new ones; those of others keep the commit they came from."""
+    folder = tmp_path / "practice"
+    folder.mkdir()
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame(rng.normal(size=(400, 2)), schema=["a", "b"])
+    labels = pl.Series("Label", (np.arange(400) // 20 == 16).astype(int))  # 20 rows
+    names = [f"{k}_ASD_id_{k}_Facility_tr_300_1st_320" for k in (901, 902, 903)]
+    for name in names:
+        table.with_columns(labels).write_parquet(folder / f"{name}.parquet")
+    old = {"family": "ASD", "variant": "default", "vus_pr": "0.5", "commit": "old", "machine": "m"}
+    write(tmp_path / "variants.csv", [{"series": name, **old} for name in names[:2]])
+    run_here("leave_one_out", "--data", tmp_path, "--out", tmp_path, "--again", 902)
+    lines = read(tmp_path / "variants.csv")
+    assert [line for line in lines if line["series"] == names[0]] == [{"series": names[0], **old}]
+    anew = [line for line in lines if line["series"] == names[1]]
+    assert len(anew) == len({line["variant"] for line in anew}) == 120
+    assert "old" not in {line["commit"] for line in anew}
+    assert {line["series"] for line in lines} == {*names[:2]}
