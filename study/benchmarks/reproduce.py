@@ -100,6 +100,7 @@ STAGES = (
     Stage(("ablation",), STUDIES, 3, PAPER),
     Stage(("sensitivity",), TUNING[:4], 1, PAPER),
     Stage(("vace-no-channel-encoder",), ("MSL",), 3, PAPER),
+    Stage(("axonad",), ("MSL", *CORE)),
     Stage(("ablation",), ("MSL", *MIDDLE), 1, PAPER),  # more series before more seeds
     Stage(("ablation",), ("SMAP",), 1, PAPER),
     Stage(("vace-released",), ("MSL", "SMAP"), seeds=5),
