@@ -88,8 +88,8 @@ class AxonADModule(nn.Module):
     def forward(self, x: Tensor) -> Output:
         """(batch, rows, channels); every window has as many rows as the positions."""
         embedded, normalised, query = self.entry(x)
-        parts = (query, self.key(normalised), self.value(normalised))
-        context = functional.scaled_dot_product_attention(*map(self._split, parts))
+        key, value = self._split(self.key(normalised)), self._split(self.value(normalised))
+        context = functional.scaled_dot_product_attention(self._split(query), key, value)
         hidden = embedded + self.out(context.transpose(1, 2).flatten(start_dim=2))
         hidden = hidden + self.second(functional.relu(self.first(self.norm(hidden))))
         with torch.no_grad():
