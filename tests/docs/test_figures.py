@@ -157,3 +157,18 @@ def test_errata_of_the_paper_s_own_studies() -> None:
         r"without the\s+channel encoder (\d\.\d+)": "w/o Channel Encoder",
     }.items():
         assert said(words) == rounded(ablation, line, "VUS-PR"), line
+
+
+def test_times_of_the_measures() -> None:
+    _, rows = table((ROOT / "docs" / "metrics.md").read_text("utf-8"), "| | one million rows |")
+    assert set(rows) == {"VUS", "all nine", "PATE", "DQE"}
+    with (RESULTS[0] / "metrics-scale.csv").open() as file:
+        measured = {
+            (line["what"], int(line["rows"])): line
+            for line in csv.DictReader(file)
+            if line["events"] == "100"
+        }
+    for said, cells in rows.items():
+        lines = [measured[said, n] for n in (1_000_000, 10_000_000)]
+        times = [f"{float(line['seconds']):.2g} s" for line in lines]
+        assert cells == [*times, lines[1]["peak_bytes_a_row"]], said
