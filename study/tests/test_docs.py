@@ -35,7 +35,7 @@ def test_the_charts_have_the_figures_of_the_results():
     head, _, series, *lines = page[start : page.index("\n\n", start)].splitlines()
     names = ["Overall" if name == "all" else name for name in cells(head)[1:]]
     assert cells(series)[1:] == [measured["n"][name] for name in names]
-    assert len(lines) == 13
+    assert len(lines) == 14
     for line in lines:
         method, *figures = cells(line)
         found = [measured[method.strip("`")][name] for name in names]
