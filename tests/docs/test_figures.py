@@ -199,3 +199,23 @@ def test_times_of_the_measures() -> None:
         lines = [measured[said, n] for n in (1_000_000, 10_000_000)]
         times = [f"{float(line['seconds']):.2g} s" for line in lines]
         assert cells == [*times, lines[1]["peak_bytes_a_row"]], said
+
+
+def test_charts_by_strict_rules() -> None:
+    page = (ROOT / "docs" / "bench.md").read_text("utf-8")
+    _, rows = table(page, "| | found | false alarms | normal rows in alarms | onset |")
+
+    def measured(name: str, column: str, kind: str) -> dict[str, dict[str, str]]:
+        with (RESULTS[0] / f"{name}.csv").open() as file:
+            return {r["method"]: r for r in csv.DictReader(file) if r[column] == kind}
+
+    real = measured("chart-alarms", "family", "the six families")
+    plants = measured("chart-plants", "fault", "all")
+    assert set(rows) == set(real) == set(plants)
+    for said, cells in rows.items():
+        on, at = real[said], plants[said]
+        share = f"{float(on['normal_rows_in_alarms']):.1%}"
+        assert cells == [
+            on["found"], on["false_alarms"], share, on["onset_median"],
+            at["found"], at["false_alarms"], at["first_suspect"], at["clean_twins"],
+        ], said  # fmt: skip
