@@ -62,6 +62,7 @@ SECTIONS = (
         "Newer systems",
         "AxonAD and SHADE appeared after the paper. Their published values are compared with ours "
         "on the same series; the diagram has every published system with a value for each series. "
+        "`axonad` in the other tables is our own version, run on some of the series. "
         "SHADE is a hosted service whose values only its makers can compute: see the "
         "[errata](../errata.md).",
         ("rivals-tsb-ad",),

@@ -2,6 +2,7 @@
 
     python study/benchmarks/leave_one_out.py                # goes on where it stopped
     python study/benchmarks/leave_one_out.py --minutes 0    # only sums up the committed table
+    python study/benchmarks/leave_one_out.py --again 901 973    # these anew, and no others
 
 Variants of the score differ in what a choice was made of: the weight of each line of evidence, and
 how long patches and windows are where training has a long rhythm. For each family the
@@ -93,6 +94,7 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=DATA)
     parser.add_argument("--out", type=Path, default=RESULTS, help="folder of the CSV files")
     parser.add_argument("--families", nargs="*", default=[])
+    parser.add_argument("--again", nargs="*", default=[], help="compute these anew, by number")
     parser.add_argument("--minutes", type=float, default=120, help="start no series later")
     chosen = parser.parse_args()
     warnings.simplefilter("ignore", VaceWarning)
@@ -101,13 +103,26 @@ def main() -> None:
     for place in in_turns(chosen.data, chosen.families):
         if time.monotonic() - started >= 60 * chosen.minutes:
             break
-        if (place.stem,) not in done:
-            append(measured(place), path)
+        again = place.stem.split("_")[0] in chosen.again
+        if again or (not chosen.again and (place.stem,) not in done):
+            lines = measured(place)
+            if again:  # the old ones stay until there are new ones
+                forget(place.stem, path)
+            append(lines, path)
             print(place.stem, flush=True)
     lines = list(summary(read(path)))
     write(lines, chosen.out / "leave-one-out.csv", seed=0)
     for line in lines:
         print(line)
+
+
+def forget(series: str, path: Path) -> None:
+    """Leave out the lines of a series; all others keep the commit they came from."""
+    kept = [line for line in read(path) if line["series"] != series]
+    if kept:
+        write(kept, path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def in_turns(data: Path, families: Sequence[str]) -> list[Path]:

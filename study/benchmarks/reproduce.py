@@ -4,6 +4,7 @@
     python study/benchmarks/reproduce.py --list            # the stages, and what is left of each
     python study/benchmarks/reproduce.py --methods vace    # of these methods alone
     python study/benchmarks/reproduce.py --minutes 6000    # all of it
+    python study/benchmarks/reproduce.py --again --methods vace --series 075 077  # these anew
 
 A run starts from the committed rows (`results/reproduce-rows.csv`), so a fresh checkout goes on
 where others stopped. Rows of a method whose settings or code version have changed since are left
@@ -15,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import monotonic
@@ -100,6 +101,7 @@ STAGES = (
     Stage(("ablation",), STUDIES, 3, PAPER),
     Stage(("sensitivity",), TUNING[:4], 1, PAPER),
     Stage(("vace-no-channel-encoder",), ("MSL",), 3, PAPER),
+    Stage(("axonad",), ("MSL", *CORE)),
     Stage(("ablation",), ("MSL", *MIDDLE), 1, PAPER),  # more series before more seeds
     Stage(("ablation",), ("SMAP",), 1, PAPER),
     Stage(("vace-released",), ("MSL", "SMAP"), seeds=5),
@@ -135,6 +137,8 @@ STAGES = (
 def main() -> None:
     options = _options()
     console = Console(stderr=True)
+    if options.again:
+        forget(options.rows, options.run, options.methods, options.series)
     adopt(options.rows, options.run)
     if options.list:
         return tell(options, console)
@@ -168,28 +172,49 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--stages", type=int, nargs="*", help="these alone, by number")
     parser.add_argument("--methods", nargs="*", default=(), help="these alone")
     parser.add_argument("--series", nargs="*", default=(), help="these alone, by number")
+    parser.add_argument(
+        "--again", action="store_true", help="drop the rows of --methods on --series first"
+    )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--threads", type=int, help="of each job; None shares the cores")
     parser.add_argument("--list", action="store_true", help="say what is left, and run nothing")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.again and not options.methods:
+        parser.error("--again needs --methods, and may have --series: the rows to compute anew")
+    return options
+
+
+def forget(path: Path, folder: Path, methods: Sequence[str], numbers: Sequence[str]) -> None:
+    """Drop rows from the committed file and the run folder, where a copy of the latter stays.
+
+    For rows whose code has changed in a way that concerns these series alone: where it concerns
+    others too, raise the method's version.
+    """
+
+    def named(method: str, series: str) -> bool:
+        return method in expand(methods) and (not numbers or series[:3] in numbers)
+
+    lines = read(path)
+    write([line for line in lines if not named(line["method"], line["series"])], path)
+    _put_aside(folder / "rows.jsonl", lambda row: not named(row.method, row.series))
 
 
 def adopt(path: Path, folder: Path) -> None:
     """Put committed rows of methods as they are now into the run folder, where it lacks them."""
-    _put_old_aside(folder / "rows.jsonl")
+    _put_aside(folder / "rows.jsonl", _is_current)
     with Store(folder) as store:
         rows = rows_of(read(path), path)
         store.append([row for row in rows if _is_current(row) and row.key not in store.rows])
 
 
-def _put_old_aside(path: Path) -> None:
-    """Keep only rows of methods as they are now in a run's file, and a copy of all beside it."""
+def _put_aside(path: Path, wanted: Callable[[Row], bool]) -> None:
+    """Keep only these rows in a run's file, and a copy of all beside it."""
     rows = read_rows(path.parent) if path.is_file() else []
-    current = [row for row in rows if _is_current(row)]
-    if len(current) < len(rows):
+    kept = [row for row in rows if wanted(row)]
+    if len(kept) < len(rows):
         shutil.copy(path, path.with_name(f"rows-before-{origin()['commit']}.jsonl"))
         part = path.with_suffix(".part")
-        part.write_text("".join(f"{row.to_json()}\n" for row in current))
+        part.write_text("".join(f"{row.to_json()}\n" for row in kept))
         part.replace(path)
 
 

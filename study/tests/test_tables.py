@@ -77,6 +77,20 @@ def test_main_sets_published_values_beside_ours(tmp_path):
     assert float(beside["SHADE"]["VUS-PR"]) == pytest.approx(expected, abs=1e-6)
 
 
+def test_a_rival_that_ran_on_some_series_keeps_its_published_mean_over_all(tmp_path):
+    rows = full_rows(["vace"], stems=STEMS[:3]) + full_rows(["axonad"], stems=STEMS[1:2])
+    table = TABLES["main"](Results.load(make_run(tmp_path, rows), "tsb-ad", "eval"))
+    lines = [dict(zip(table.columns, row, strict=True)) for row in table.rows]
+    told = [line for line in lines if line["method"] == "AxonAD"]
+    assert [(line["source"], line["series"]) for line in told] == [
+        ("published, same series", 1), ("published, same series", 3), ("published", 180)
+    ]  # fmt: skip
+    known = published.per_series()["AxonAD"]
+    assert told[0]["VUS-PR"] == known[STEMS[1]]
+    assert lines[lines.index(told[0]) - 1]["method"] == "axonad"
+    assert told[1]["VUS-PR"] == pytest.approx(sum(known[stem] for stem in STEMS[:3]) / 3)
+
+
 def without(row, *names):
     return replace(row, measures={k: v for k, v in row.measures.items() if k not in names})
 

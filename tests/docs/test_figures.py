@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import re
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 
@@ -130,9 +131,35 @@ def test_a_family_that_had_no_say() -> None:
         r"same series give (\S+) \((\S+)\)"
     )
     assert re.findall(pattern, README, flags=re.S) == [tuple(rounded)]
+    unseen = float(measured["default, families it was not chosen with"]["mean_of_families"])
+    assert re.findall(r"that no weight was chosen with, (\S+)\.", README) == [f"{unseen:.2f}"]
     pattern = r"not used for it: (\S+) as\s+a mean of 16 families, (\S+) with all families used"
     means = (whole["mean_of_families"], default["mean_of_families"])
     assert re.findall(pattern, RESEARCH) == [means]
+
+
+def test_what_has_the_length_of_a_long_period() -> None:
+    """The table of the research page, from the variants of the score."""
+    values: dict[str, dict[str, list[float]]] = {}
+    with (RESULTS[1] / "variants.csv").open() as file:
+        for line in csv.DictReader(file):
+            of = values.setdefault(line["variant"], {})
+            of.setdefault(line["family"], []).append(float(line["vus_pr"]))
+    columns = (
+        values["default; windows of one period, however long"],
+        values["default"],
+        values["default; patches and windows of at most 96 rows"],
+    )
+    _, rows = table(RESEARCH, "| | both, as in 0.2.0 |")
+    for said, cells in rows.items():
+        family, _, count = said.partition(", ")
+        if not count:
+            assert said == f"mean of {len(columns[0])} families"
+            means = [fmean(fmean(each) for each in column.values()) for column in columns]
+        else:
+            assert int(count.split()[0]) == len(columns[0][family]), said
+            means = [fmean(column[family]) for column in columns]
+        assert cells == [f"{mean:.3f}" for mean in means], said
 
 
 def test_errata_of_the_paper_s_own_studies() -> None:
@@ -157,3 +184,38 @@ def test_errata_of_the_paper_s_own_studies() -> None:
         r"without the\s+channel encoder (\d\.\d+)": "w/o Channel Encoder",
     }.items():
         assert said(words) == rounded(ablation, line, "VUS-PR"), line
+
+
+def test_times_of_the_measures() -> None:
+    _, rows = table((ROOT / "docs" / "metrics.md").read_text("utf-8"), "| | one million rows |")
+    assert set(rows) == {"VUS", "all nine", "PATE", "DQE"}
+    with (RESULTS[0] / "metrics-scale.csv").open() as file:
+        measured = {
+            (line["what"], int(line["rows"])): line
+            for line in csv.DictReader(file)
+            if line["events"] == "100"
+        }
+    for said, cells in rows.items():
+        lines = [measured[said, n] for n in (1_000_000, 10_000_000)]
+        times = [f"{float(line['seconds']):.2g} s" for line in lines]
+        assert cells == [*times, lines[1]["peak_bytes_a_row"]], said
+
+
+def test_charts_by_strict_rules() -> None:
+    page = (ROOT / "docs" / "bench.md").read_text("utf-8")
+    _, rows = table(page, "| | found | false alarms | normal rows in alarms | onset |")
+
+    def measured(name: str, column: str, kind: str) -> dict[str, dict[str, str]]:
+        with (RESULTS[0] / f"{name}.csv").open() as file:
+            return {r["method"]: r for r in csv.DictReader(file) if r[column] == kind}
+
+    real = measured("chart-alarms", "family", "the six families")
+    plants = measured("chart-plants", "fault", "all")
+    assert set(rows) == set(real) == set(plants)
+    for said, cells in rows.items():
+        on, at = real[said], plants[said]
+        share = f"{float(on['normal_rows_in_alarms']):.1%}"
+        assert cells == [
+            on["found"], on["false_alarms"], share, on["onset_median"],
+            at["found"], at["false_alarms"], at["first_suspect"], at["clean_twins"],
+        ], said  # fmt: skip

@@ -5,7 +5,7 @@ import pytest
 
 from vace_ad.errors import NotFittedError, TooShortError
 from vace_ad.signals.cell_fit import learn
-from vace_study.baselines.cells import Cells
+from vace_study.baselines.cells import METHODS, Cells
 
 
 def rows(seed: int = 0, n: int = 600) -> np.ndarray:
@@ -52,3 +52,13 @@ def test_too_few_rows_and_no_fit_are_said():
         Cells().fit(rows(n=5))
     with pytest.raises(NotFittedError, match="call fit first"):
         Cells().score(rows())
+
+
+def test_rows_of_another_model_are_not_taken_for_this_one():
+    """Where this fails, raise `_VERSION`, put the new scores here, and run stage 2 anew."""
+    test = rows(1)
+    test[300:320, 1] += 2
+    scores = Cells().fit(rows()).score(test)[[0, 100, 300, 319, 320, 599]]
+    of_version_2 = [299.7399, 6.1296773, 190.16235, 455.0123, 426.55482, 9.4713076]
+    assert {method.version for method in METHODS} == {2}
+    np.testing.assert_allclose(scores, of_version_2, rtol=1e-5)

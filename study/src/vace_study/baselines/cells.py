@@ -53,9 +53,13 @@ class Cells(LimitAlarms):
         return np.asarray(lfilter([self.weight], [1.0, self.weight - 1.0], shares, axis=0))
 
 
+# Of the model, which changes with the alarms: 2 has modes, and single spikes leave no trace.
+_VERSION = 2
+
+
 def _method(name: str, **settings: float) -> Method:
     told = {"model": "cells", **asdict(Cells(**settings))}
-    return Method(name, lambda seed: Cells(**settings), told, False, "Linear")
+    return Method(name, lambda seed: Cells(**settings), told, False, "Linear", _VERSION)
 
 
 METHODS = (_method("cells"), _method("cells-ewma", weight=0.2))

@@ -36,6 +36,7 @@ _MODULES = (  # of this package, each with a tuple METHODS
     "xlstmad",
     "catch",
     "crossad",
+    "axonad",
     "dada",
     "tspulse",
     "amplitude",

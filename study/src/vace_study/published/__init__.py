@@ -35,6 +35,7 @@ COUNTERPARTS = {
     "xlstmad-f": "xLSTMAD-F (MSE)",
     "catch": "CATCH",
     "crossad": "CrossAD",
+    "axonad": "AxonAD",
     "dada": "DADA",
     "tspulse": "TSPulse (time)",
     "tspulse-tuned": "TSPulse-FT (time)",
@@ -48,7 +49,7 @@ COUNTERPARTS = {
     "catch-quick": "CATCH",
 }
 
-RIVALS = ("AxonAD", "SHADE")  # newer than the paper, with a value for each series; not run by us
+RIVALS = ("AxonAD", "SHADE")  # newer than the paper, with a value for each series
 
 # The families in the order of the paper's category table, with their evaluation series.
 FAMILIES = {

@@ -39,19 +39,20 @@ def main_table(results: Results, reference: str | None = None) -> Table:
     base = results.values(reference, "VUS-PR")
     rows: list[list[Cell]] = []
     means: list[list[Cell]] = []  # published, over all 180 series: they do not compare with ours
-    shown: set[str] = set()
+    shown: dict[str, int] = {}  # published systems, and how many series they stand beside
     for method in sorted(results.methods, key=lambda name: -_mean(results, name)):
         rows.append(_our_row(results, method, base if method != reference else {}))
         system = published.COUNTERPARTS.get(method)
         if system:  # a method may have run on few series: its counterpart on these alone
             rows += _same_series(results, system, results.values(method, "VUS-PR"), base)
             means += [] if system in shown else _published_rows(system)
-            shown.add(system)
+            shown[system] = max(shown.get(system, 0), len(results.values(method, "VUS-PR")))
     listed = [line["method"] for line in published.table("main")]
     for system in dict.fromkeys([*listed, *published.RIVALS]):
-        if system not in shown:
+        # Of a rival that we ran on some series, the values on all of the run are shown too.
+        if shown.get(system, 0) < (len(base) if system in published.RIVALS else 1):
             rows += _same_series(results, system, results.families, base)
-            means += _published_rows(system)
+        means += [] if system in shown else _published_rows(system)
     columns = ("category", "method", *COLUMNS, *NEWER, *_EXTRA, *_COSTS)
     ours = [i for i, row in enumerate(rows) if row[columns.index("source")] == "ours"]
     n_series = columns.index("series")

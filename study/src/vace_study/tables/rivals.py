@@ -46,7 +46,7 @@ def rivals_table(results: Results) -> Table:
         f"difference: VUS-PR of {_OURS} minus that of the system on the same series, with the 95 % "
         f"interval of a paired bootstrap over series; wins: series on which {_OURS} is higher",
         f"rank: mean over series among these {len(systems)}, 1 is the best",
-        "AxonAD and SHADE are published values, not run by us; SHADE is its makers' own claim, "
+        "the values of AxonAD and SHADE are the published ones; SHADE is its makers' own claim, "
         "which docs/errata.md questions",
     ]
     title = f"Newer systems on the same series, protocol {results.protocol}"

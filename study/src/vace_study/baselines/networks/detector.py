@@ -58,7 +58,8 @@ class WindowNetwork(ABC):
     learning_rate: float
     epochs: int
     patience: int = 3
-    unwatched: Literal["train on", "stop"] = "train on"  # where no row is left to validate
+    # Where no row is left to validate: watch the training loss, stop early, or run every epoch.
+    unwatched: Literal["train on", "stop", "finish"] = "train on"
     max_train_windows: int | None = None  # evenly spaced; None takes all
     score_stride: int = 1  # windows between two that are scored; the rest is interpolated
     device: str = "auto"
@@ -74,9 +75,11 @@ class WindowNetwork(ABC):
         self._channels, self._device = values.shape[1], choose_device(self.device)
         self._learn_scale(values)
         parts = self._parts(values)
-        epochs = self.epochs
+        epochs, patience = self.epochs, self.patience
         if parts.validation is None and self.unwatched == "stop":
             epochs = min(epochs, self.patience + 1)
+        elif parts.validation is None and self.unwatched == "finish":
+            patience = epochs
         with seeded(self.random_state, self._device):
             self.module_ = module = self._module(self._channels).to(self._device)
             optimisers = self._optimisers(module)
@@ -84,10 +87,10 @@ class WindowNetwork(ABC):
                 module,
                 parts,
                 self._step(module, optimisers),
-                self._bound(self._losses),
+                self._bound(self._watched),
                 optimisers,
                 Loop(epochs, self.batch_size, self._rate, self.drop_last),
-                EarlyStopping(self.patience, self.least_gain, self.keep),
+                EarlyStopping(patience, self.least_gain, self.keep),
             )
         return self
 
@@ -128,6 +131,10 @@ class WindowNetwork(ABC):
     @abstractmethod
     def _errors(self, module: Any, batch: Tensor, at: At) -> Tensor:
         """The score of each window of a batch: (b,)."""
+
+    def _watched(self, module: Any, batch: Tensor, at: At) -> Tensor:
+        """What early stopping looks at, where rows validate."""
+        return self._losses(module, batch, at)
 
     def _optimisers(self, module: nn.Module) -> Sequence[Optimizer]:
         from torch.optim import Adam
