@@ -228,15 +228,15 @@ def test_a_study_puts_rows_of_other_code_aside(tmp_path, study):
 
 def test_named_rows_are_dropped_so_that_they_are_computed_again(tmp_path, study):
     pytest.importorskip("matplotlib")
-    run("reproduce", *study)
-    with pytest.raises(subprocess.CalledProcessError):
-        run("reproduce", *study, "--again", "--series", "002")  # of which method?
-    run("reproduce", *study, "--again", "--methods", "pca", "--series", "002")
+    run_here("reproduce", *study)
+    with pytest.raises(SystemExit):
+        run_here("reproduce", *study, "--again", "--series", "002")  # of which method?
+    run_here("reproduce", *study, "--again", "--methods", "pca", "--series", "002")
     assert [line["series"] for line in read(tmp_path / "rows.csv")] == [GENESIS]
     assert [row.series for row in read_rows(tmp_path / "run")] == [GENESIS]
     (aside,) = (tmp_path / "run").glob("rows-before-*.jsonl")
     assert len(aside.read_text().splitlines()) == 2
-    run("reproduce", *study)  # what was dropped does not come back
+    run_here("reproduce", *study)  # what was dropped does not come back
     assert [line["series"] for line in read(tmp_path / "rows.csv")] == [GENESIS]
 
 

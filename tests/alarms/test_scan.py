@@ -193,7 +193,7 @@ def test_the_limit_of_the_score_goes_with_the_budget_and_follows_no_stream(tails
     assert limits.limit[-1] / UNIT == pytest.approx(height, abs=0.01)
     assert not limits.learned[:, -1].any()
     # evidence must at least amount to what the budget asks for
-    assert Limits(tails, 1e-2).limit[-1] / UNIT >= math.log(BUDGET_SHARES / 1e-2)
+    assert Limits(tails, 1e-2).limit[-1] >= int(UNIT * math.log(BUDGET_SHARES / 1e-2))
 
 
 def test_outlying_rows_against_loops() -> None:
