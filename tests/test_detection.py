@@ -148,3 +148,18 @@ def test_the_picture_takes_the_colours_of_a_dark_notebook() -> None:
     card = detection()._repr_html_()
     assert "#fff" not in card
     assert 'stroke="currentColor"' in card
+
+
+@pytest.mark.parametrize("times", [1.0, 3.0])
+def test_a_model_that_is_out_of_date_says_so(times: float) -> None:
+    """Noise that becomes three times as loud for good: one event, not one a channel and hour."""
+    rng = np.random.default_rng(0)
+    train, rows = rng.normal(size=(2000, 4)), rng.normal(size=(1500, 4))
+    rows[200:] *= times
+    found = VACE(random_state=0).fit(train).detect(rows)
+    notes = [note for note in found.notes if "out of date" in note]
+    assert len(notes) == (times > 1)
+    if notes:
+        share = int(notes[0].removeprefix("in ").split("%")[0])
+        assert 50 < share < 88
+        assert 1 <= len(found.anomalies) <= 3

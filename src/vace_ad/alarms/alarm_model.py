@@ -187,15 +187,19 @@ class AlarmModel:
         known = followed[:, -1:] > 0
         times = np.log(np.where(known, np.expm1(followed[:, -1:]), 1.0)) - mean[:, -1:]
         score = whole(within(np.where(known, times, 0.0), MOST_NATS))
-        outdated = np.exp(mean[:, -1:] - SCORE_PRICE) / (1 + self.score_level)
+        outdated = np.fmax(self.outdated(mean[:, -1:]), 1.0)
         cells = self.surprise.of(((followed - mean) / spread)[:, :-1])
-        nats = np.asarray(cells / np.fmax(outdated, 1.0) ** OUTDATED_POWER, np.int64)
+        nats = np.asarray(cells / outdated**OUTDATED_POWER, np.int64)
         d, unit = self.n_channels, self.cells.spread * self.cells.scale
         expected = rows - (residuals.now - mean[:, :d]) * unit
         reach = WIDTH * spread[:, :d] * unit
         constant = ~self.cells.varies
         expected[:, constant], reach[:, constant] = self.cells.mean[constant], 0.0
         return nats, score, Expected(expected, expected - reach, expected + reach)
+
+    def outdated(self, level: Array) -> Array:
+        """How far the model is out of date, from 1 on, by recent means of log(1 + score)."""
+        return np.asarray(np.exp(level - SCORE_PRICE) / (1 + self.score_level))
 
     def mean_nats(self, rows: Array, start: int) -> Array:
         """Mean nats of each channel's cells from row `start` on, (n_channels,).

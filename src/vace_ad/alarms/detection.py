@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from vace_ad.alarms.alarm_stream import Change
 from vace_ad.alarms.budget import Threshold
 from vace_ad.alarms.events import ANOMALY, NEAR_MISS, NO_DATA, Event, with_time
+from vace_ad.alarms.evidence import Baseline
 from vace_ad.alarms.learned import Learned
 from vace_ad.alarms.suppression import Stretch
 from vace_ad.frames.calendar import Calendar
@@ -27,6 +28,7 @@ Array = NDArray[np.float64]
 
 NEAR_MISSES = 5  # reported at most
 NEAR = 0.3  # of the limit that a near miss has at least
+DRIFTED = 0.1  # of the rows at another level than training that are worth a note
 NEAR_ROWS = 48  # from an event that it lies away at least
 
 
@@ -140,8 +142,9 @@ def find_events(
         missed = [with_time(event, table.time) for event in missed]
     events += [_moved(event, first) for event in missing]
     events.sort(key=lambda event: (event.start, event.end))
+    scores = ordered_sum(signals.values())
     return Found(
-        ordered_sum(signals.values()),
+        scores,
         dict(signals),
         evidence,
         judged.surprise,
@@ -152,6 +155,7 @@ def find_events(
             *((threshold.note,) if threshold.note else ()),
             *_outdated(model, table, first),
             *_outside(model, table, first),
+            *_drifted(model, scores[first:]),
         ),
         accepted=accepted_events(accepted, table, first),
         idle=idle.stretches(),
@@ -183,6 +187,18 @@ def _outside(model: Learned, table: Table, first: int) -> list[str]:
         return []
     words = model.conditions.words(rows, model.channels, model.watched)
     return [f"conditions outside training in {n:,} rows: {words}; alarms there are marked"]
+
+
+def _drifted(model: Learned, scores: Array) -> list[str]:
+    """That the score of many rows is at another level than in training, in words."""
+    logs = np.log1p(np.maximum(np.nan_to_num(scores, posinf=0.0), 0.0))
+    level, _ = Baseline(1).follow(logs[:, None])
+    share = float((model.alarm.outdated(level) > 1).sum()) / max(len(scores), 1)
+    if share < DRIFTED:
+        return []
+    return [f"in {share:.0%} of the rows the recent score is more than 1.4 times as high as in "
+            "training: the model is out of date there, and single channels raise fewer alarms; "
+            "train on recent rows"]  # fmt: skip
 
 
 def near_misses(evidence: Array, runs: NDArray[np.intp], apart: int) -> NDArray[np.intp]:

@@ -47,7 +47,7 @@ WORDS = {
     "stuck": "a channel repeats its value",
     "rows": "many channels deviate together for some time",
     "burst": "many channels deviate together at once",
-    "score": "the anomaly score is above its recent baseline",
+    "score": "the anomaly score is far above its recent level",
 }
 _PRICES = (LOW_PRICE, LOW_PRICE, HIGH_PRICE, MIDDLE_PRICE)  # of the kinds of a channel
 _ROW_PRICES = (MIDDLE_PRICE, HIGH_PRICE, SCORE_PRICE)  # of those of whole rows
