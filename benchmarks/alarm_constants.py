@@ -53,6 +53,13 @@ VARIANTS: dict[str, dict[str, float]] = {
     "heavier prior": {"PRIOR_SHAPE": 0.6},
     "shorter rest": {"REST": 24},
     "less for one cell": {"MOST_NATS": 10.0},
+    "score half as rare": {"SCORE_RATE": 4e-4},
+    "score twice as rare": {"SCORE_RATE": 1.6e-3},
+    "lower score price": {"SCORE_PRICE": 0.18},
+    "higher score price": {"SCORE_PRICE": 0.47},
+    "never out of date": {"OUTDATED": 1.0},
+    "less out of date": {"OUTDATED": 3.0},
+    "more out of date": {"OUTDATED": 8.0},
 }
 ROWS, CHOICE = RESULTS / "alarm-variants.csv", RESULTS / "alarm-constants.csv"
 NUMBERS = ("events", "found", "false_alarms", "allowed", "inside_rows", "normal_rows")
@@ -94,16 +101,17 @@ def numbers(changed: dict[str, float]) -> Iterator[None]:
         if hasattr(module, name)
     ]
     before = [(module, name, getattr(module, name)) for module, name in places]
-    prices = scan._PRICES
+    prices, row_prices = scan._PRICES, scan._ROW_PRICES
     for module, name in places:
         setattr(module, name, changed[name])
     scan._PRICES = (scan.LOW_PRICE, scan.LOW_PRICE, *prices[2:])
+    scan._ROW_PRICES = (*row_prices[:2], scan.SCORE_PRICE)
     try:
         yield
     finally:
         for module, name, value in before:
             setattr(module, name, value)
-        scan._PRICES = prices
+        scan._PRICES, scan._ROW_PRICES = prices, row_prices
 
 
 def tried(case: Case) -> Iterator[Line]:

@@ -15,7 +15,7 @@ from vace_ad.alarms.alarm_model import (
     repeats,
     row_distance,
 )
-from vace_ad.alarms.constants import MOST_NATS, OUTDATED_POWER, SCORE_PRICE, WARM_UP
+from vace_ad.alarms.constants import MOST_NATS, MOST_STUCK_NATS, OUTDATED, SCORE_PRICE, WARM_UP
 from vace_ad.alarms.evidence import UNIT, whole
 from vace_ad.alarms.scan import NEVER, describe
 from vace_ad.signals.cells import Residuals
@@ -72,8 +72,7 @@ def model(parts, scores) -> AlarmModel:
 
 def test_a_repeated_value_counts_by_how_often_training_repeats_it(model: AlarmModel) -> None:
     share = (100 + 110) / (199 + 219)  # no pair reaches from a part into the next
-    # a pair that never repeats counts as one that does once in two rows more
-    nats = [math.log(420), -math.log(share), 0.0, 0.0]  # what never varies or is context: none
+    nats = [MOST_STUCK_NATS, -math.log(share), 0.0, 0.0]  # what never varies or is context: none
     assert model.stuck.tolist() == whole(np.array(nats)).tolist()
     assert model.watched.tolist() == [True, True, False, False]
 
@@ -130,7 +129,8 @@ def test_what_was_expected_is_the_value_less_its_residual(model: AlarmModel, par
     rows = parts[0][:50] + np.array([0.0, 0.0, 3.0, 0.0])
     residuals = model.cells.begin().add(rows)
     baseline = model.baseline()
-    baseline.mean, baseline.variance = baseline.mean + 0.5, baseline.variance * 4
+    assert baseline.mean.tolist() == [0.0] * 8 + np.log1p(model.score_level).tolist()
+    baseline.mean, baseline.variance = np.full(9, 0.5), baseline.variance * 4
     nats, score, expected = model.judge(rows[:9], Residuals(*(x[:9] for x in residuals)),
                                         np.full(9, 4.0), baseline)  # fmt: skip
     unit = model.cells.spread * model.cells.scale
@@ -180,7 +180,8 @@ def test_cells_of_a_model_that_is_out_of_date_count_for_less(model: AlarmModel, 
     assert full.any()
     np.testing.assert_array_equal(nats(0.2), full)
     np.testing.assert_array_equal(nats(0.99 * least), full)
-    np.testing.assert_allclose(nats(1.5 * least), full / 1.5**OUTDATED_POWER, atol=1)
+    np.testing.assert_allclose(nats(1.2 * least), full / 1.2**OUTDATED, atol=1)
+    np.testing.assert_allclose(nats(30 * least), full / OUTDATED, atol=1)
 
 
 def test_without_a_score_no_model_is_out_of_date(parts) -> None:

@@ -121,7 +121,9 @@ def test_tolerated_rows_need_more_evidence_and_accepted_channels_more_still(
     divisor[80:90] = 2.0
     for channel in (1, D + 1, 2 * D + 1, 3 * D + 1, ROWS, ROWS + 1, SCORE):
         divisor[80:90, channel] = 2 * OWN
-    np.testing.assert_array_equal(seen[0], (wanted / divisor).astype(np.int64))
+    lowered = (wanted / divisor).astype(np.int64)
+    lowered[:, SCORE] = np.minimum(lowered[:, SCORE], wanted[:, SCORE])  # may be below 0
+    np.testing.assert_array_equal(seen[0], lowered)
 
 
 def test_a_cut_warms_up_anew_and_repeats_nothing(model, monkeypatch) -> None:

@@ -13,7 +13,13 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.constants import MOST_NATS, OUTDATED_POWER, SCORE_PRICE, WARM_UP
+from vace_ad.alarms.constants import (
+    MOST_NATS,
+    MOST_STUCK_NATS,
+    OUTDATED,
+    SCORE_PRICE,
+    WARM_UP,
+)
 from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, whole
 from vace_ad.alarms.scan import N_CHANNEL_KINDS, N_ROW_KINDS, Tails, outlying
 from vace_ad.signals.baseline_model import within
@@ -102,7 +108,7 @@ class AlarmModel:
         repeated = [part[1:] == part[:-1] for part in parts]
         n = sum(map(len, repeated))
         share = np.add.reduce([part.sum(axis=0) for part in repeated]) / max(n, 1)
-        stuck = whole(np.minimum(-np.log(np.clip(share, 1 / (n + 2), 1.0)), MOST_NATS))
+        stuck = whole(np.minimum(-np.log(np.clip(share, 1 / (n + 2), 1.0)), MOST_STUCK_NATS))
         stuck = stuck * watched
         same = np.split(np.concatenate([repeats(part, None) for part in parts]), edges)
         lines = [
@@ -171,7 +177,9 @@ class AlarmModel:
 
     def baseline(self) -> Baseline:
         """Of the residuals of `now` and `past` and of the score, as a stream begins."""
-        return Baseline(2 * self.n_channels + 1)
+        baseline = Baseline(2 * self.n_channels + 1)
+        baseline.mean[-1:] = np.nan_to_num(np.log1p(self.score_level))
+        return baseline
 
     def judge(
         self, rows: Array, residuals: Residuals, scores: Array, baseline: Baseline
@@ -189,7 +197,7 @@ class AlarmModel:
         score = whole(within(np.where(known, times, 0.0), MOST_NATS))
         outdated = np.fmax(self.outdated(mean[:, -1:]), 1.0)
         cells = self.surprise.of(((followed - mean) / spread)[:, :-1])
-        nats = np.asarray(cells / outdated**OUTDATED_POWER, np.int64)
+        nats = np.asarray(cells / np.minimum(outdated**OUTDATED, OUTDATED), np.int64)
         d, unit = self.n_channels, self.cells.spread * self.cells.scale
         expected = rows - (residuals.now - mean[:, :d]) * unit
         reach = WIDTH * spread[:, :d] * unit

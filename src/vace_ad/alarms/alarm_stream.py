@@ -141,7 +141,7 @@ class AlarmStream:
                 nats = np.asarray(nats / np.tile(much, 2), np.int64)
                 stuck = np.asarray(stuck / much, np.int64)
                 whole_row = np.asarray(whole_row / every, np.int64)
-                score = np.asarray(score / every, np.int64)
+                score = np.minimum(score, np.asarray(score / every, np.int64))  # may be below 0
             lines = line_evidence(nats, whole_row, stuck, score)
             more, ratio = self.tracker.add(lines, whole(within(left.share, MOST_SHARE)))
             notices += more

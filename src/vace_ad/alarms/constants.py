@@ -12,13 +12,14 @@ WARM_UP = 64  # rows after a start or a cut that only fill the averages; the tra
 
 # Evidence: nats, −log of the share of held-out rows that are as far off.
 TAIL_SHARE = 0.02  # of held-out rows from which a generalised Pareto law takes over
-MOST_NATS = 20.0  # of one cell, one repeated value, one score
-OUTDATED_POWER = 8.0  # of the recent score over 1.4 times training's: divides the nats of cells
+MOST_NATS = 20.0  # of one cell or score
+MOST_STUCK_NATS = 5.0  # of one repeated value
+OUTDATED = 5.0  # divides nats of cells at most, where the model is out of date; power of how far
 
 # Scan: W = max(0, W + nats − price).
 LOW_PRICE = 1.5  # finds what is weak and long
 HIGH_PRICE = 6.0  # finds what is strong and short
-MIDDLE_PRICE = 3.0  # of whole rows and of stuck values
+MIDDLE_PRICE = (LOW_PRICE * HIGH_PRICE) ** 0.5  # of whole rows and of stuck values
 SCORE_PRICE = 0.34  # of the score: log of 1.4 times its recent level
 
 # Limits: the tail of excursions on held-out rows.
