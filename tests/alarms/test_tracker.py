@@ -401,6 +401,15 @@ def test_of_two_that_cross_at_once_the_latest_raised_it() -> None:
     assert notices[-1].event.rows[0] == 100
 
 
+@pytest.mark.parametrize("rest", [3, 20])
+def test_an_event_rests_at_the_last_of_so_many_rows_without_new_evidence(tails, rest: int) -> None:
+    tracker = Tracker(tails, D, RATE)
+    tracker.rest = rest
+    notices, _ = run(tracker, planted(("relation", 1, 400, 420, 9.0)))
+    first = next(one for one in notices if one.what == "rest")
+    assert first.row + 1 - first.event.last_seen == rest
+
+
 def test_an_event_is_told_again_when_its_margin_has_doubled() -> None:
     """W rises by 1 nat a row: above 28 at row 118, looked at again every 64 rows."""
     notices, _ = taken(Tracker(ALIKE, 1, RATE), steps(900, (REPEATED, 90, 900, 1)))

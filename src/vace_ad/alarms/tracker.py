@@ -261,7 +261,7 @@ class Tracker:
     def _end(self, line: int, top: int, crossed: bool, lasting: bool, row: int) -> None:
         """An excursion is over."""
         seen = row - self._first
-        margin = self._limits.margin(line, top, seen) if crossed else 0.0
+        margin = self._limits.margin(line, top, seen)
         self._limits.learn(line, top, seen)
         if not crossed:
             return
