@@ -3,7 +3,8 @@
 A line that rises above its limit opens an event, or joins the open one that its excursion reaches
 into. A line is over when it fell back to zero, or from its highest point by as much as its limit,
 or has not risen for some time; an event when all of its lines are. It began where the excursion
-began that raised it, and it ends where the line with most evidence was highest.
+began that raised it, and it ends where the line with most evidence was highest, or where the score
+was, if that was earlier.
 """
 
 from __future__ import annotations
