@@ -237,8 +237,12 @@ def followed_by_baseline(residuals: Residuals, scores: Array | None = None) -> A
     `now`, `past` and the log of 1 plus the score; a row without a score counts as 0.
     """
     scores = np.zeros(len(residuals.now)) if scores is None else scores
-    logs = np.log1p(np.maximum(np.where(np.isfinite(scores), scores, 0.0), 0.0))
-    return np.concatenate([residuals.now, residuals.past, logs[:, None]], axis=1)
+    return np.concatenate([residuals.now, residuals.past, log_scores(scores)], axis=1)
+
+
+def log_scores(scores: Array) -> Array:
+    """Log of 1 plus the score of each row, (n, 1); 0 where there is none."""
+    return np.log1p(np.maximum(np.where(np.isfinite(scores), scores, 0.0), 0.0))[:, None]
 
 
 def row_distance(nats: Nats, varies: NDArray[np.bool_]) -> Array:

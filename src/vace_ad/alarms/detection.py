@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.alarms.alarm_model import log_scores
 from vace_ad.alarms.alarm_stream import Change
 from vace_ad.alarms.budget import Threshold
 from vace_ad.alarms.events import ANOMALY, NEAR_MISS, NO_DATA, Event, with_time
@@ -191,8 +192,7 @@ def _outside(model: Learned, table: Table, first: int) -> list[str]:
 
 def _drifted(model: Learned, scores: Array) -> list[str]:
     """That the score of many rows is at another level than in training, in words."""
-    logs = np.log1p(np.maximum(np.nan_to_num(scores, posinf=0.0), 0.0))
-    level, _ = Baseline(1).follow(logs[:, None])
+    level, _ = Baseline(1).follow(log_scores(scores))
     share = float((model.alarm.outdated(level) > 1).sum()) / max(len(scores), 1)
     if share < DRIFTED:
         return []
