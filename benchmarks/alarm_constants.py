@@ -30,11 +30,12 @@ from numpy.typing import NDArray
 from record import DATA, RESULTS, Line, write
 
 from alarms import series
-from vace_ad import VACE
+from vace_ad import VACE, model
 from vace_ad.alarms import alarm_model, alarm_stream, constants, evidence, scan, tracker
 from vace_ad.alarms.alarm_model import AlarmModel
 from vace_ad.alarms.alarm_stream import AlarmStream
-from vace_ad.signals.cell_fit import learn
+from vace_ad.signals.cell_fit import learn as learn_cells
+from vace_ad.signals.ensemble import FitResult, learn
 
 Array = NDArray[np.float64]
 MOST_SERIES, MOST_ROWS = 4, 12_000  # of a family; trained and tested rows of a series
@@ -60,6 +61,8 @@ VARIANTS: dict[str, dict[str, float]] = {
     "never out of date": {"OUTDATED": 1.0},
     "less out of date": {"OUTDATED": 3.0},
     "more out of date": {"OUTDATED": 8.0},
+    "no doubt": {"DOUBT": 0.0},
+    "more doubt": {"DOUBT": 2.0},
 }
 ROWS, CHOICE = RESULTS / "alarm-variants.csv", RESULTS / "alarm-constants.csv"
 NUMBERS = ("events", "found", "false_alarms", "allowed", "inside_rows", "normal_rows")
@@ -116,10 +119,17 @@ def numbers(changed: dict[str, float]) -> Iterator[None]:
 
 def tried(case: Case) -> Iterator[Line]:
     """The counts of each variant on one series: scores and cells are computed once for all."""
-    with patch.object(AlarmModel, "fit", side_effect=AlarmModel.fit) as seen:
+    fitted: list[FitResult] = []
+
+    def kept(*args: Any) -> FitResult:
+        fitted.append(learn(*args))
+        return fitted[-1]
+
+    with patch.object(model, "learn", kept):
         detector = VACE(random_state=0).fit(case.train)
-    parts, held, watched, learned = seen.call_args.args
-    learned = learned or learn(parts, ~watched)
+    parts, held = [part.rows for part in fitted[0].parts], fitted[0].held
+    watched = detector.model_.watched
+    learned = learn_cells(parts, ~watched)
     now = detector.stream().add(case.test).provisional
     for variant, changed in VARIANTS.items():
         with numbers(changed):

@@ -84,7 +84,7 @@ class Model(LearnedAlone):
             rule=rule,
             idle=IdleRule(config, channels, faults),
         )
-        unlike, cells = outlying(parts, mine)
+        unlike, unscored = outlying(parts, mine)
         kept = without(parts, unlike, config.least_rows) if config.robust else None
         learned = learn(kept or parts, config, progress, watch, mine)
         step = None if rule.step is None else rule.step / 1e9
@@ -101,7 +101,9 @@ class Model(LearnedAlone):
         training, signals, held = learned.training, learned.signals, learned.held
         used, config = [part.rows for part in learned.parts], training.config
         same = kept is None and len(used) == len(parts)
-        alarm = AlarmModel.fit(used, held, mine, cells if same else None)
+        if unscored is None or not same:
+            unscored = AlarmModel.fit(used, watched=mine)
+        alarm = unscored.with_scores(held)
         watch.stamp("calibration")
         facts = {
             "rows": n_rows,

@@ -18,24 +18,33 @@ from vace_ad.alarms.alarm_model import (
 from vace_ad.alarms.constants import MOST_NATS, MOST_STUCK_NATS, OUTDATED, SCORE_PRICE, WARM_UP
 from vace_ad.alarms.evidence import UNIT, whole
 from vace_ad.alarms.scan import NEVER, describe
+from vace_ad.signals.cell_fit import learn
 from vace_ad.signals.cells import Residuals
 
 KINDS = {"BOOL": np.bool_, "I64": np.int64, "F64": np.float64}
 
 
-def test_cells_that_were_learned_while_looking_for_outlying_rows_are_those_of_a_fit() -> None:
+def test_the_model_that_looked_for_outlying_rows_is_that_of_a_fit() -> None:
     rows = np.random.default_rng(0).normal(size=(600, 3)).cumsum(axis=0) % 7
     watched = np.array([True, True, False])
     parts = [rows[:250], rows[250:]]
-    _, learned = AlarmModel.outlying(parts, watched)
-    assert learned is not None
-    once, anew = (AlarmModel.fit(parts, None, watched, each) for each in (learned, None))
+    _, found = AlarmModel.outlying(parts, watched)
+    assert found is not None
+    scores = np.random.default_rng(1).exponential(size=600)
+    once, anew = found.with_scores(scores), AlarmModel.fit(parts, scores, watched)
     for name, array in anew.arrays().items():
         np.testing.assert_array_equal(once.arrays()[name], array, err_msg=name)
 
 
+def test_cells_that_are_given_are_not_learned_again() -> None:
+    parts = [np.random.default_rng(0).normal(size=(600, 3))]
+    learned = learn(parts)
+    model = AlarmModel.fit(parts, None, None, learned)
+    assert model.cells is learned.model
+
+
 @pytest.mark.parametrize(("far", "bounded"), [(0.99, False), (1.01, True)])
-def test_cells_of_bounded_values_are_not_kept(far: float, bounded: bool) -> None:
+def test_a_model_of_bounded_values_is_not_kept(far: float, bounded: bool) -> None:
     """Half of the values are ±1: the median is 0, its absolute deviation 1."""
     rows = np.random.default_rng(0).uniform(-1, 1, size=(600, 3))
     rows[:, 1] = np.tile([-1.0, -1.0, 0.0, 1.0, 1.0, 0.0], 100)

@@ -6,7 +6,14 @@ import numpy as np
 import pytest
 
 from alarms.feeds import line_of
-from vace_ad.alarms.constants import LOW_PRICE, MIDDLE_PRICE, REST
+from vace_ad.alarms.constants import (
+    DOUBT,
+    LOW_PRICE,
+    MIDDLE_PRICE,
+    MOST_MARGIN,
+    REST,
+    SCORE_PRICE,
+)
 from vace_ad.alarms.evidence import UNIT, whole
 from vace_ad.alarms.scan import Limits, Tails, describe
 from vace_ad.alarms.tracked import Notice
@@ -192,7 +199,7 @@ def test_a_tracker_resumes_in_the_middle_of_an_event(tails: Tails, at: int) -> N
 
 def test_a_state_of_another_model_is_refused(tails: Tails) -> None:
     wide = Tails.fit([np.zeros((10, LINES + 4), np.int64)], np.zeros(LINES + 4, bool), D + 1)
-    with pytest.raises(ValueError, match=r"lines have the shape \(7, 19\)"):
+    with pytest.raises(ValueError, match=r"lines have the shape \(8, 19\)"):
         Tracker(tails, D, RATE).resume(Tracker(wide, D + 1, RATE).state(), [])
 
 
@@ -287,8 +294,8 @@ ONE = np.ones(7)
 # Lines of one channel, all alike: so many rows that those of a stream do not count.
 ALIKE = Tails(2 * UNIT * ONE.astype(np.int64), 1.0 * UNIT * ONE, 1e10 * ONE, 0.5 * ONE, 10**12)
 LIMITS = Limits(ALIKE, RATE)
-RELATION, REPEATED = 0, 3
-PRICE = {RELATION: LOW_PRICE, REPEATED: MIDDLE_PRICE}
+RELATION, REPEATED, SCORE = 0, 3, 6
+PRICE = {RELATION: LOW_PRICE, REPEATED: MIDDLE_PRICE, SCORE: SCORE_PRICE}
 LIMIT = int(LIMITS.limit[REPEATED])  # 28 nats and a bit
 
 
@@ -368,6 +375,7 @@ def test_a_line_that_begins_within_the_join_belongs_to_the_event(start: int, joi
     """The first event ends at row 110; for 30 rows more, what begins is the same event."""
     tracker = Tracker(ALIKE, 1, RATE, join=30)
     rise = (RELATION, start, start + 5, 10)
+    assert LIMITS.margin(REPEATED, 100 * UNIT, 0) < MOST_MARGIN  # weak: the next is asked for more
     notices, _ = taken(tracker, steps(250, (REPEATED, 100, 110, 10), rise))
     notices = [one for one in notices if one.what != "update"]
     kinds = [one.what for one in notices]
@@ -377,8 +385,79 @@ def test_a_line_that_begins_within_the_join_belongs_to_the_event(start: int, joi
     assert last.lines[RELATION] == (start, start + 5, 50 * UNIT)
     assert last.end == start + 5
     if not joins:
-        assert [one.row for one in notices] == [102, 139, 142, 174]
+        assert [one.row for one in notices] == [102, 139, 144, 174]  # asked for 40 to 50 nats
         assert last.rows == (140, 145)
+
+
+WEAK = (REPEATED, 100, 110, 10)  # 100 nats, a margin below MOST_MARGIN
+
+
+def after_weak(*rises: tuple[int, int, int, float], **how: bool) -> Tracker:
+    """A tracker after an alarm of 100 nats and 200 rows."""
+    tracker = Tracker(ALIKE, 1, RATE, **how)
+    notices, _ = taken(tracker, steps(200, WEAK, *rises))
+    assert [one.what for one in notices] == ["open", "resolve"]
+    return tracker
+
+
+def opened_by(tracker: Tracker, *rises: tuple[int, int, int, float]) -> bool:
+    """Whether rows 200 to 250 raise an alarm."""
+    notices, ratios = taken(tracker, steps(50, *rises))
+    assert (max(ratios) > 1) == bool(notices)
+    return bool(notices)
+
+
+def test_a_weak_alarm_that_nothing_confirmed_asks_more_of_the_next() -> None:
+    """Of a height that is rarer than the budget needs, by more or less than `DOUBT` nats."""
+    asked = float(LIMITS.needed[REPEATED] + DOUBT)
+    heights = np.arange(2, 200, 0.01)  # of which a share of (1 + 0.5 (h - 2)) ** -2 is as high
+    rarity = 2 * np.log1p(0.5 * (heights - 2)) + np.log(10**12 / 1e10)
+    height = heights[np.searchsorted(rarity, asked)]
+    assert height > LIMIT / UNIT
+    for step, opens in ((height * 0.98, False), (height * 1.02, True)):
+        assert opened_by(after_weak(), (REPEATED, 20, 21, step)) == opens
+        assert opened_by(Tracker(ALIKE, 1, RATE), (REPEATED, 20, 21, step))
+        assert opened_by(after_weak(follow=False), (REPEATED, 20, 21, step))
+
+
+def test_what_the_score_confirms_is_not_doubted() -> None:
+    between = (REPEATED, 20, 21, 1.2 * LIMIT / UNIT)
+    assert not opened_by(after_weak(), between)
+    score = (SCORE, 105, 107, 2)  # above its level of 2 nats, far below its limit
+    assert opened_by(after_weak(score), between)  # the weak alarm was confirmed
+    assert opened_by(after_weak(), between, (SCORE, 20, 22, 2))  # the next one is
+    late = (REPEATED, 20, 21, 1.3 * LIMIT / UNIT)
+    tracker = after_weak()
+    notices, _ = taken(tracker, steps(50, late, (SCORE, 22, 24, 3)))
+    assert [(one.row, one.event.rows[0]) for one in notices if one.what == "open"] == [(222, 220)]
+
+
+def test_a_strong_alarm_is_no_reason_for_doubt() -> None:
+    strong = (REPEATED, 100, 110, 100)
+    assert LIMITS.margin(REPEATED, 1000 * UNIT, 0) > MOST_MARGIN
+    tracker = Tracker(ALIKE, 1, RATE)
+    taken(tracker, steps(600, strong))
+    assert tracker.state()["doubt"] == 0
+    assert after_weak().state()["doubt"] == DOUBT
+
+
+def test_doubt_fades_at_the_pace_of_the_budget() -> None:
+    """Weak alarms as rare as the budget allows leave no doubt; limits fall back with it."""
+    tracker = after_weak()
+    for _ in range(2):
+        taken(tracker, steps(SLAB))
+    assert tracker.state()["doubt"] == pytest.approx(DOUBT - 2 * RATE * SLAB)
+    taken(tracker, steps(int(DOUBT / RATE)))
+    assert tracker.state()["doubt"] == 0
+    np.testing.assert_array_equal(tracker.state()["lines"][7], tracker.state()["lines"][6])
+
+
+def test_doubt_ends_where_alarms_are_no_longer_weak() -> None:
+    """So nothing that is `MOST_MARGIN` nats and an alarm's doubt beyond the budget is missed."""
+    tracker = Tracker(ALIKE, 1, RATE)
+    for height in np.geomspace(30, 3000, 40):
+        taken(tracker, steps(200, (REPEATED, 100, 101, height)))
+    assert 2 * DOUBT < float(tracker.state()["doubt"][0]) <= MOST_MARGIN + DOUBT
 
 
 def test_events_wait_for_lines_that_rose_with_them() -> None:

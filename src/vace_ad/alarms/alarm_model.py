@@ -56,22 +56,34 @@ class AlarmModel:
     ) -> Self:
         """Learn from complete training stretches.
 
-        `scores` (n,) of training rows are by signals that did not learn from them; without them the
-        score raises no alarm. Channels that are not `watched` never alarm. `learned` are the cells,
-        where `outlying` has learned them from the same rows.
+        Channels that are not `watched` never alarm. `scores` are those of `with_scores`; `learned`
+        are the cells, if there are any of the same rows.
         """
-        model, lines, idle = cls._evidence(parts, scores, watched, learned)
-        return replace(model, tails=Tails.fit(lines, idle, model.n_channels))
+        model, lines, idle = cls._evidence(parts, watched, learned)
+        model = replace(model, tails=Tails.fit(lines, idle, model.n_channels))
+        return model if scores is None else model.with_scores(scores)
+
+    def with_scores(self, scores: Array) -> Self:
+        """The score raises alarms too.
+
+        By `scores` (n,) of training rows, from signals that did not learn from them; without any
+        that is known it never does.
+        """
+        known = scores[np.isfinite(scores)]
+        if not len(known):
+            return self
+        tails = self.tails.with_score() if self.watched.any() else self.tails
+        return replace(self, score_level=np.array([np.median(known)]), tails=tails)
 
     @classmethod
     def outlying(
         cls, parts: Sequence[Array], watched: NDArray[np.bool_]
-    ) -> tuple[list[tuple[int, int]], Learned | None]:
+    ) -> tuple[list[tuple[int, int]], Self | None]:
         """Rows [start, end) of complete training stretches that are unlike all others, in order.
 
         Values count up to `FAR` robust deviations from the median, so that a far one does not set
-        the scale by which it is judged. Where no value is as far, the cells come along: `fit` would
-        learn the same from these rows.
+        the scale by which it is judged. Where no value is as far, a model comes along: the one that
+        `fit` learns from these rows.
         """
         rows = np.concatenate(parts)
         median = np.median(rows, axis=0)
@@ -80,15 +92,16 @@ class AlarmModel:
         bounded = bool((np.abs(rows - median) > most).any())
         if bounded:
             parts = [median + within(part - median, most) for part in parts]
-        learned = learn(parts, ~watched)
-        model, lines, idle = cls._evidence(parts, None, watched, learned)
-        return outlying(lines, idle, model.n_channels), None if bounded else learned
+        model, lines, idle = cls._evidence(parts, watched, None)
+        spans = outlying(lines, idle, model.n_channels)
+        if bounded:
+            return spans, None
+        return spans, replace(model, tails=Tails.fit(lines, idle, model.n_channels))
 
     @classmethod
     def _evidence(
         cls,
         parts: Sequence[Array],
-        scores: Array | None,
         watched: NDArray[np.bool_] | None,
         learned: Learned | None,
     ) -> tuple[Self, list[Nats], NDArray[np.bool_]]:
@@ -96,8 +109,6 @@ class AlarmModel:
         cells, held_out = learned or learn(parts, None if watched is None else ~watched)
         watched = cells.varies if watched is None else cells.varies & watched
         d = cells.n_channels
-        known = np.empty(0) if scores is None else scores[np.isfinite(scores)]
-        level = np.array([np.median(known) if len(known) else np.nan])
         edges = np.cumsum([len(part.now) for part in held_out])[:-1]
         followed = [followed_by_baseline(part) for part in held_out]
         judged = [Baseline(2 * d + 1).add(each)[:, :-1] for each in followed]
@@ -121,10 +132,10 @@ class AlarmModel:
         idle = np.concatenate(
             [np.tile(~watched, N_CHANNEL_KINDS), np.full(N_ROW_KINDS, not watched.any())]
         )
-        idle[-1] |= not len(known)
+        idle[-1] = True  # until `with_scores`
         zeros = np.zeros(len(idle))
         none = Tails(zeros.astype(np.int64), zeros, zeros, zeros, 0)
-        model = cls(cells, surprise, row_surprise, level, stuck, none, watched)
+        model = cls(cells, surprise, row_surprise, np.array([np.nan]), stuck, none, watched)
         return model, lines, idle
 
     @property

@@ -7,8 +7,8 @@ Chosen on simulated plants (seeds 0 to 15 and 200 to 223) and on the real series
 # Recent baseline: a residual is judged against its own recent mean and spread.
 BASELINE_HALF_LIFE = 500  # rows
 BASELINE_CLIP = 3.0  # deviations by which one row can pull it at most
-BASELINE_BLOCK = 16  # rows that share a baseline
 WARM_UP = 64  # rows after a start or a cut that only fill the averages; the training weighs as much
+BASELINE_BLOCK = WARM_UP // 4  # rows that share a baseline
 
 # Evidence: nats, −log of the share of held-out rows that are as far off.
 TAIL_SHARE = 0.02  # of held-out rows from which a generalised Pareto law takes over
@@ -34,5 +34,6 @@ CLEAN_SERIES = 1_000
 SET_ASIDE = 3  # highest excursions of a line that do not tell what is normal
 
 # Events.
+DOUBT = 1.0  # nats that a weak alarm which the score did not confirm asks of the next one
 REST = 48  # rows without new evidence after which a line of an event is over
-MOST_MARGIN = 3.0  # nats beyond a limit that count for a suspect, beside its share of the distance
+MOST_MARGIN = 3.0  # nats beyond a limit that count for a suspect; with fewer an alarm is weak

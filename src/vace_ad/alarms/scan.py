@@ -24,6 +24,7 @@ from numpy.typing import NDArray
 from vace_ad.alarms.constants import (
     BUDGET_SHARES,
     CLEAN_SERIES,
+    DOUBT,
     HIGH_PRICE,
     LOW_PRICE,
     MIDDLE_PRICE,
@@ -108,6 +109,12 @@ class Tails:
         level[-1], excess[-1], number[-1], shape[-1] = UNIT, UNIT, SCORE_RATE * n_rows, 1.0
         return cls(np.where(idle, NEVER, level), excess, number, shape, n_rows)
 
+    def with_score(self) -> Self:
+        """The score, the last line, alarms too."""
+        level = self.level.copy()
+        level[-1] = UNIT
+        return replace(self, level=level)
+
     def updated(self, parts: Sequence[Nats], n_channels: int) -> Self:
         """With excursions of new normal rows, (n, n_lines) each."""
         count, height = self.count.copy(), self.count * self.excess
@@ -158,7 +165,11 @@ class Tails:
 
 
 class Limits:
-    """The height at which each line alarms; follows the stream."""
+    """The height at which each line alarms; follows the stream.
+
+    `limit` is what the budget asks for, `asked` the same in doubt: each weak alarm that the score
+    did not confirm, beyond the budget, asks for `DOUBT` nats more of lines other than the score.
+    """
 
     def __init__(self, tails: Tails, rate: float, follow: bool = True) -> None:
         self.needed = tails.needed(rate)
@@ -168,9 +179,10 @@ class Limits:
         # Evidence must at least amount to what the budget asks for.
         self.level = np.maximum(tails.level, whole(self.needed) - _bounded(grow))
         self.learned = np.zeros((2, len(self.level)))  # excursions of the stream, their heights
+        self.doubt = 0.0  # nats
         self._follows = np.full(len(self.level), follow)
         self._follows[-1] = False  # the score: its law is that of many series
-        self.limit = self.level  # (n_lines,)
+        self.limit = self.asked = self.level  # (n_lines,)
         self.set(0)
 
     def _law(self, lines: Any, n_rows: int) -> tuple[Array, Array, Array]:
@@ -183,7 +195,30 @@ class Limits:
 
     def set(self, n_rows: int) -> None:
         """Set all limits anew, after so many rows of the stream."""
-        self.limit = self.level + _bounded(_height(self.needed, *self._law(slice(None), n_rows)))
+        self.limit = self._heights(slice(None), n_rows, 0.0)
+        self._ask(n_rows)
+
+    def _ask(self, n_rows: int) -> None:
+        self.asked = self.limit
+        if self.doubt:
+            self.asked = self._heights(slice(None), n_rows, self.doubt)
+            self.asked[-1] = self.limit[-1]
+
+    def _heights(self, lines: Any, n_rows: int, more: float) -> Nats:
+        """How high lines must rise for what the budget needs and so many nats more."""
+        above = _height(self.needed[lines] + more, *self._law(lines, n_rows))
+        return np.asarray(self.level[lines] + _bounded(above))
+
+    def relax(self, n_rows: int, nats: float) -> None:
+        """Set all limits anew, with so much less doubt."""
+        self.doubt = max(self.doubt - nats, 0.0)
+        self.set(n_rows)
+
+    def ask_more(self, n_rows: int) -> None:
+        """A weak alarm was not confirmed."""
+        if self._follows.any():
+            self.doubt += DOUBT
+            self._ask(n_rows)
 
     def learn(self, line: int, top: int, n_rows: int) -> None:
         """Take an excursion that has ended; it counts no higher than the limit."""
@@ -191,8 +226,8 @@ class Limits:
             return
         self.learned[0, line] += 1
         self.learned[1, line] += min(top, int(self.limit[line])) - int(self.level[line])
-        height = _height(self.needed[[line]], *self._law([line], n_rows))
-        self.limit[line] = self.level[line] + int(_bounded(height)[0])
+        self.limit[line] = self._heights([line], n_rows, 0.0)[0]
+        self.asked[line] = self._heights([line], n_rows, self.doubt)[0]
 
     def margin(self, line: int, top: int, n_rows: int) -> float:
         """Nats by which an excursion of this height is rarer than the budget allows."""

@@ -37,6 +37,7 @@ class Tracked:
     reported: float = 0.0  # margin when it was reported last
     resting: bool = False  # whether nothing but the score has risen for the time of `rest`
     lasting: bool = False  # whether it ended because what stays became the new baseline
+    confirmed: bool = False  # whether the score was above its level meanwhile
     over: dict[int, float] = field(default_factory=dict)  # margins of lines that are over
     margins: dict[int, float] = field(default_factory=dict)  # of its lines, when it is reported
 
@@ -96,6 +97,7 @@ class Tracked:
             "told": self.reported,
             "resting": self.resting,
             "lasting": self.lasting,
+            "confirmed": self.confirmed,
             "running": self.running.tolist(),
             "shares": self.shares.tolist(),
             "lines": [[line, *member] for line, member in self.lines.items()],
@@ -116,6 +118,7 @@ class Tracked:
             float(plain["told"]),
             bool(plain["resting"]),
             bool(plain["lasting"]),
+            bool(plain["confirmed"]),
             {int(line): float(margin) for line, margin in plain["over"]},
         )
 

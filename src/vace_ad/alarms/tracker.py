@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.constants import REST
+from vace_ad.alarms.constants import MOST_MARGIN, REST
 from vace_ad.alarms.evidence import Nats
 from vace_ad.alarms.scan import Limits, Tails, heights, prices
 from vace_ad.alarms.tracked import Member, Notice, Tracked, What, joined
@@ -47,7 +47,7 @@ class Tracker:
         from `first` on.
         """
         n_lines = len(tails.level)
-        self._limits = Limits(tails, rate, follow)
+        self._limits, self._rate = Limits(tails, rate, follow), rate
         self._price = prices(n_channels)
         self._longest, self._join = longest, join
         self._n_channels = n_channels
@@ -136,7 +136,8 @@ class Tracker:
         steps = nats[:, warm] - self._price[warm]
         w, top, start = self._w[warm], self._top[warm], self._start[warm]
         at, crossed = self._at[warm], self._crossed[warm]
-        level, limit = limits.level[warm], limits.limit[warm]
+        level, limit, asked = limits.level[warm], limits.limit[warm], limits.asked[warm]
+        scored = len(warm) > 0 and warm[-1] == len(self._w) - 1
         n, path, none = len(nats), np.empty_like(steps), np.zeros(len(w), bool)
         fresh = w == 0
         for t in range(n):  # of every row: count_nonzero is far quicker than any()
@@ -146,19 +147,22 @@ class Tracker:
             w = np.maximum(w + steps[t], 0)
             at[w > top] = row
             top = np.maximum(top, w)
+            near = w > level
+            confirmed = bool(scored and near[-1])
             for event in self._events:
                 event.running = event.running + shares[t]
-            near = w > level
+                event.confirmed |= confirmed
             if np.count_nonzero(near):
-                high[t] = np.maximum.reduce(w / limit, where=near, initial=0.0)
-                rose = np.flatnonzero((w > limit) & ~crossed)
+                bar = limit if confirmed else asked
+                high[t] = np.maximum.reduce(w / bar, where=near, initial=0.0)
+                rose = np.flatnonzero((w > bar) & ~crossed)
                 for i in rose[np.argsort(-start[rose], kind="stable")].tolist():  # latest first
                     if start[i] < self._spent:  # it has had its event
                         w[i], top[i] = 0, 0
                         continue
                     crossed[i] = True
                     self._cross(int(warm[i]), row, int(start[i]), int(at[i]), int(top[i]),
-                                shares, t, notices)  # fmt: skip
+                                shares, t, confirmed, notices)  # fmt: skip
             if self._events:
                 self._grow(warm, start, at, top, crossed, row, notices)
             fresh = w == 0
@@ -172,7 +176,7 @@ class Tracker:
                 for i in np.flatnonzero(over).tolist():
                     self._end(int(warm[i]), int(top[i]), bool(crossed[i]), bool(lasting[i]), row)
                     w[i], top[i], crossed[i] = 0, 0, False
-                fresh, limit = w == 0, limits.limit[warm]
+                fresh, limit, asked = w == 0, limits.limit[warm], limits.asked[warm]
             for event in [event for event in self._events if not event.open]:
                 # A line that rose with it may still rise above its limit, and belongs to it.
                 until = event.end + self._join
@@ -181,6 +185,9 @@ class Tracker:
                     self._events.remove(event)
                     self._spent = max(self._spent, event.end)
                     self._notify("resolve", row, event, notices)
+                    if not event.confirmed and event.margin < MOST_MARGIN:
+                        limits.ask_more(row - self._first)
+                        asked = limits.asked[warm]
             if self.rest is not None and self._events:
                 self._rest(self.rest, row, notices)
             path[t] = w
@@ -197,7 +204,7 @@ class Tracker:
 
     def _cross(
         self, line: int, row: int, start: int, at: int, top: int,
-        shares: Nats, t: int, notices: list[Notice],
+        shares: Nats, t: int, confirmed: bool, notices: list[Notice],
     ) -> None:  # fmt: skip
         """A line rose above its limit."""
         member = Member(start, at + 1, top)
@@ -212,7 +219,7 @@ class Tracker:
         first = max(since - self.n_rows, 0)
         total = np.add.reduce(self._shares[past]) + np.add.reduce(shares[first : t + 1])
         event = Tracked(row, total, total, {}, {line}, at + 1)
-        event.lines[line] = member
+        event.lines[line], event.confirmed = member, confirmed
         self._events.append(event)
         self._notify("open", row, event, notices)
 
@@ -289,7 +296,7 @@ class Tracker:
 
     def _relax(self) -> None:
         """Limits at the beginning of a slab."""
-        self._limits.set(self._seen)
+        self._limits.relax(self._seen, self._rate * SLAB)
         self._shown = self._limits.limit.copy()
 
     def _keep(self, shares: Nats) -> None:
@@ -320,8 +327,9 @@ class Tracker:
         return {
             "lines": np.stack([self._w, self._top, self._start, self._at,
                                self._crossed.astype(np.int64), self._shown,
-                               self._limits.limit]),
+                               self._limits.limit, self._limits.asked]),
             "learned": self._limits.learned,
+            "doubt": np.array([self._limits.doubt]),
             "n": np.array([self.n_rows, self._spent, self._first], np.int64),
             "shares": self._shares,
         }  # fmt: skip
@@ -333,7 +341,7 @@ class Tracker:
     def resume(self, state: Mapping[str, NDArray[Any]], events: list[dict[str, Any]]) -> None:
         """Take back a state."""
         lines = state["lines"]
-        if lines.shape != (7, len(self._w)) or state["learned"].shape != (2, len(self._w)):
+        if lines.shape != (8, len(self._w)) or state["learned"].shape != (2, len(self._w)):
             raise ValueError(f"its lines have the shape {lines.shape}")
         self._w, self._top, self._start, self._at = (x.copy() for x in lines[:4])
         self._crossed, self._shown = lines[4].astype(bool), lines[5].copy()
@@ -343,5 +351,6 @@ class Tracker:
         if shares.shape != self._shares.shape:
             raise ValueError(f"its shares have the shape {shares.shape}")
         self._shares = shares.copy()
-        self._limits.limit = lines[6].copy()
+        self._limits.limit, self._limits.asked = lines[6].copy(), lines[7].copy()
+        self._limits.doubt = float(state["doubt"][0])
         self._events = [Tracked.restored(one) for one in events]

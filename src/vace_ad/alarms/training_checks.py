@@ -17,7 +17,6 @@ from vace_ad.frames.table import Table
 from vace_ad.frames.time import duration_words
 from vace_ad.frames.timestamps import local_time
 from vace_ad.frames.training_data import TrainingPart
-from vace_ad.signals.cell_fit import Learned
 from vace_ad.signals.protocol import Seasonality
 
 Array = NDArray[np.float64]
@@ -225,16 +224,16 @@ def _moved(rows: Array) -> NDArray[np.bool_]:
 
 def outlying(
     parts: Sequence[TrainingPart], watched: NDArray[np.bool_]
-) -> tuple[NDArray[np.int64], Learned | None]:
+) -> tuple[NDArray[np.int64], AlarmModel | None]:
     """Ranges (j, 2) of training rows that are unlike all others, by cells that did not see them.
 
-    And the cells, as `AlarmModel.outlying` gives them.
+    And a model, where `AlarmModel.outlying` gives one.
     """
     inside = np.zeros(sum(len(part.rows) for part in parts), bool)
-    found, learned = AlarmModel.outlying([part.rows for part in parts], watched)
+    found, model = AlarmModel.outlying([part.rows for part in parts], watched)
     for start, end in found:
         inside[start:end] = True
-    return np.asarray(run_edges(inside), dtype=np.int64), learned
+    return np.asarray(run_edges(inside), dtype=np.int64), model
 
 
 def without(
