@@ -15,7 +15,7 @@ RELATION, OTHER_RELATION, CHANGE, STUCK, ROWS, SCORE = 0, 1, 3, 6, 8, 10
 
 
 def event(lines: dict[int, Member], alarm: int = 6, running=(90, 10), **more) -> Tracked:
-    return Tracked(alarm, np.array(running), np.array([40, 60]), lines, **more)
+    return Tracked(alarm, 4, np.array(running), np.array([40, 60]), lines, **more)
 
 
 @pytest.mark.parametrize(
@@ -59,8 +59,9 @@ def test_a_line_that_rises_again_spans_both_rises() -> None:
 
 
 def test_an_event_is_restored_from_plain_values() -> None:
-    one = event({ROWS: Member(5, 9, 100), CHANGE: Member(2, 20, 99)}, open={CHANGE}, end=20,
-                reported=1.5, resting=True, lasting=True, over={ROWS: 0.25})  # fmt: skip
+    lines = {ROWS: Member(5, 9, 100), CHANGE: Member(2, 20, 99)}
+    told = {"reported": 1.5, "resting": True, "lasting": True, "confirmed": True}
+    one = event(lines, open={CHANGE}, end=20, over={ROWS: 0.25}, **told)
     again = Tracked.restored(json.loads(json.dumps(one.plain())))
     for name, value in vars(one).items():
         if isinstance(value, np.ndarray):
@@ -69,12 +70,12 @@ def test_an_event_is_restored_from_plain_values() -> None:
         else:
             assert getattr(again, name) == value
             assert type(getattr(again, name)) is type(value)
-    for name in ("resting", "lasting"):
+    for name in ("resting", "lasting", "confirmed"):
         other = replace(one, **{name: False})
         assert not getattr(Tracked.restored(other.plain()), name)
 
 
 def test_an_event_that_opens_has_not_been_reported_and_neither_rests_nor_lasts() -> None:
-    one = Tracked(6, np.zeros(2, np.int64), np.zeros(2, np.int64))
+    one = Tracked(6, 4, np.zeros(2, np.int64), np.zeros(2, np.int64))
     assert (one.end, one.reported, one.resting, one.lasting) == (0, 0.0, False, False)
     assert (one.lines, one.open, one.over, one.margins) == ({}, set(), {}, {})

@@ -111,12 +111,34 @@ def test_evidence_above_its_limit_is_an_alarm(tails: Tails) -> None:
     assert ratios[event.alarm] > 1 >= max(ratios[: event.alarm])
 
 
-def test_shares_are_summed_from_the_first_row_of_the_event_to_its_last(tails: Tails) -> None:
-    nats = planted(FAULT)
+def fading(rows: list[int]) -> int:
+    """The sum of rows that count half as much every 32 rows, in 1024ths, for 512 rows."""
+    return sum(value * round(1024 * 0.5 ** (k / 32)) for k, value in enumerate(rows[:512]))
+
+
+@pytest.mark.parametrize(("end", "more"), [(740, 3.0), (1400, 0.8)])
+def test_shares_are_summed_from_the_first_row_of_the_event_to_its_last(
+    tails: Tails, end: int, more: float
+) -> None:
+    """The first ones count most."""
+    nats = planted(("relation", 1, 700, end, more))
     (event,) = ended(run(Tracker(tails, D, RATE), nats)[0])
     assert len(event.lines) == 1
-    total = nats[event.rows[0] : event.rows[1], :D].sum(axis=0)
-    assert event.shares.tolist() == total.tolist()
+    start, stop = event.rows
+    assert (stop - start > KEPT) == (end == 1400)
+    assert event.shares.tolist() == [fading(nats[start:stop, i].tolist()) for i in range(D)]
+
+
+def test_an_alarm_long_after_the_start_of_its_excursion_has_the_last_rows(tails: Tails) -> None:
+    nats = np.zeros((900, LINES), np.int64)
+    slow = line_of("relation", 1, D)
+    nats[100:, slow] = whole(LOW_PRICE + 0.035)  # above its limit after more rows than are kept
+    shares = np.arange(900)[:, None] + np.ones(D, np.int64)
+    notices, _ = Tracker(tails, D, RATE).add(nats, shares)
+    opened = notices[0].event
+    assert opened.alarm - 100 > KEPT
+    rows = shares[opened.alarm - KEPT : opened.alarm, 1].tolist()
+    assert opened.shares.tolist() == [fading(rows)] * D
 
 
 def test_faults_apart_are_events_of_their_own(tails: Tails) -> None:
@@ -327,7 +349,7 @@ def test_a_fall_by_the_limit_ends_an_event() -> None:
     assert event.alarm == 102
     assert event.lines == {REPEATED: (100, 110, 100 * UNIT)}
     assert event.open == set()
-    assert event.shares.tolist() == [sum(range(101, 111))]
+    assert event.shares.tolist() == [fading(list(range(101, 111)))]
     margin = LIMITS.margin(REPEATED, 100 * UNIT, 0)
     assert event.margins == {REPEATED: pytest.approx(margin, abs=1e-6)}
     assert notices[0].event.margins == {

@@ -29,7 +29,8 @@ class Tracked:
     """An event as far as it is known."""
 
     alarm: int  # the row that opened it
-    running: Nats  # (n_channels,), contributions of all rows since it began
+    since: int  # the row from which on contributions are added up
+    running: Nats  # (n_channels,), contributions of all rows since then, the first ones most
     shares: Nats  # (n_channels,), those up to its last row
     lines: dict[int, Member] = field(default_factory=dict)  # the one that raised it first
     open: set[int] = field(default_factory=set)  # lines that are not over
@@ -93,6 +94,7 @@ class Tracked:
         """All of it as plain values."""
         return {
             "alarm": self.alarm,
+            "since": self.since,
             "end": self.end,
             "told": self.reported,
             "resting": self.resting,
@@ -110,6 +112,7 @@ class Tracked:
         """The reverse of `plain`."""
         return cls(
             int(plain["alarm"]),
+            int(plain["since"]),
             np.array(plain["running"], np.int64),
             np.array(plain["shares"], np.int64),
             {int(line): Member(int(a), int(b), int(m)) for line, a, b, m in plain["lines"]},

@@ -17,14 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.constants import MOST_MARGIN, REST
-from vace_ad.alarms.evidence import Nats
+from vace_ad.alarms.evidence import Nats, whole
 from vace_ad.alarms.scan import Limits, Tails, heights, prices
 from vace_ad.alarms.tracked import Member, Notice, Tracked, What, joined
+from vace_ad.signals.cells import HALF_LIVES
 
 Array = NDArray[np.float64]
 
 SLAB = 256  # rows after which limits fall back a little, counted from the stream's first
 KEPT = 512  # rows whose shares and surprise are kept for events that are dated back
+# Of an event's rows for who is at fault: where a fault spreads, its first rows tell.
+FADING = whole(0.5 ** (np.arange(KEPT) / HALF_LIVES[-1]))
 REPORT_AGAIN = 64  # rows after which an open event that grew is reported again
 
 
@@ -150,7 +153,8 @@ class Tracker:
             near = w > level
             confirmed = bool(scored and near[-1])
             for event in self._events:
-                event.running = event.running + shares[t]
+                if row - event.since < KEPT:
+                    event.running = event.running + shares[t] * FADING[row - event.since]
                 event.confirmed |= confirmed
             if np.count_nonzero(near):
                 bar = limit if confirmed else asked
@@ -217,8 +221,9 @@ class Tracker:
         since = max(start, row - KEPT, self._first)
         past = np.arange(since, self.n_rows) % KEPT
         first = max(since - self.n_rows, 0)
-        total = np.add.reduce(self._shares[past]) + np.add.reduce(shares[first : t + 1])
-        event = Tracked(row, total, total, {}, {line}, at + 1)
+        rows = np.concatenate([self._shares[past], shares[first : t + 1]])[:KEPT]
+        total = FADING[: len(rows)] @ rows
+        event = Tracked(row, since, total, total, {}, {line}, at + 1)
         event.lines[line], event.confirmed = member, confirmed
         self._events.append(event)
         self._notify("open", row, event, notices)
