@@ -97,16 +97,17 @@ def test_folds_lie_across_stretches_and_averages_do_not() -> None:
         np.testing.assert_allclose(one[90:], wanted[90:], rtol=1e-6, atol=1e-8)
 
 
-@pytest.mark.parametrize("shrinkage", [0.003, 0.3])
-def test_likelihood_is_that_of_rows_one_by_one(shrinkage: float) -> None:
+def test_likelihoods_are_those_of_rows_one_by_one() -> None:
     rng = np.random.default_rng(2)
     learned, rows = rng.normal(size=(50, 4)), rng.normal(size=(20, 4)) * (1, 2, 3, 4)
     correlations = np.corrcoef(learned.T)
-    matrix = (1 - shrinkage) * correlations + shrinkage * np.eye(4)
-    wanted = sum(-np.log(np.linalg.det(matrix)) - x @ np.linalg.inv(matrix) @ x for x in rows)
     spectrum = _Spectrum(correlations)
-    assert spectrum.likelihood(shrinkage, rows.T @ rows, 20) == pytest.approx(wanted)
-    np.testing.assert_allclose(spectrum.inverse(shrinkage), np.linalg.inv(matrix))
+    found = spectrum.likelihoods(rows.T @ rows, 20)
+    for shrinkage, likelihood in zip(SHRINKAGES, found, strict=True):
+        matrix = (1 - shrinkage) * correlations + shrinkage * np.eye(4)
+        wanted = sum(-np.log(np.linalg.det(matrix)) - x @ np.linalg.inv(matrix) @ x for x in rows)
+        assert likelihood == pytest.approx(wanted)
+        np.testing.assert_allclose(spectrum.inverse(shrinkage), np.linalg.inv(matrix))
 
 
 def test_residuals_have_deviation_one_and_an_off_channel_stands_out() -> None:

@@ -18,6 +18,7 @@ from vace_ad.signals.cells import (
     WIDE,
     Averages,
     CellModel,
+    CellStream,
     Residuals,
     columns_of,
 )
@@ -47,16 +48,25 @@ def learn(parts: Sequence[Array], context: NDArray[np.bool_] | None = None) -> L
     """
     parts = [part for part in parts if len(part)]
     modes = ModeModel.fit(np.concatenate(parts))
-    plain = _learn(parts, context, modes.first)
-    if modes.n_modes == 1:
-        return plain
-    found = _learn(parts, context, modes)
-    varies = found.model.varies
-    gain = np.log(plain.model.spread[varies] / found.model.spread[varies])
-    return found if np.median(gain) > LEAST_GAIN else plain
+    models = _models(parts, context, modes.first)
+    if modes.n_modes > 1:
+        found = _models(parts, context, modes)
+        varies = found[-1].varies
+        gain = np.log(models[-1].spread[varies] / found[-1].spread[varies])
+        models = found if np.median(gain) > LEAST_GAIN else models
+    folds = zip(models, _folds(sum(map(len, parts))), strict=False)
+    return Learned(models[-1], [_streamed(model, parts, a, b) for model, (a, b) in folds])
 
 
-def _learn(parts: Sequence[Array], context: NDArray[np.bool_] | None, modes: ModeModel) -> Learned:
+def _folds(n: int) -> list[tuple[int, int]]:
+    """Rows [start, end) of each of the contiguous folds of so many."""
+    return list(pairwise(np.linspace(0, n, FOLDS + 1).astype(int).tolist()))
+
+
+def _models(
+    parts: Sequence[Array], context: NDArray[np.bool_] | None, modes: ModeModel
+) -> list[CellModel]:
+    """A model without each fold, and that of all rows."""
     d = parts[0].shape[1]
     rows = np.concatenate(parts)
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
@@ -68,25 +78,21 @@ def _learn(parts: Sequence[Array], context: NDArray[np.bool_] | None, modes: Mod
     center, spread = z.mean(axis=0), z.std(axis=0)
     spread = np.where(spread > _CONSTANT, spread, 1.0)
     z = (z - center) / spread
-    edges = np.linspace(0, len(z), FOLDS + 1).astype(int)
-    pieces = [z[a:b] for a, b in pairwise(edges.tolist())]
+    pieces = [z[a:b] for a, b in _folds(len(z))]
     products = [piece.T @ piece for piece in pieces]
     total = np.add.reduce(products)
     others = [_Spectrum((total - own) / max(len(z) - len(piece), 1))
               for own, piece in zip(products, pieces, strict=True)]  # fmt: skip
-    shrinkage = max(
-        SHRINKAGES,
-        key=lambda a: sum(
-            other.likelihood(a, own, len(piece))
-            for other, own, piece in zip(others, products, pieces, strict=True)
-        ),
-    )
+    likelihoods = [
+        other.likelihoods(own, len(piece))
+        for other, own, piece in zip(others, products, pieces, strict=True)
+    ]
+    shrinkage = SHRINKAGES[int(np.argmax(np.add.reduce(likelihoods)))]
     bounded = np.ones(d, bool) if context is None else ~context
-    models = [_model(modes, mean, scale, varies, center, spread, other.inverse(shrinkage), bounded)
-              for other in (*others, _Spectrum(total / len(z)))]  # fmt: skip
-    folds = zip(models, pairwise(edges.tolist()), strict=False)
-    held_out = [_streamed(model, parts, a, b) for model, (a, b) in folds]
-    return Learned(models[-1], held_out)
+    shrunk = (1 - shrinkage) * total / len(z) + shrinkage * np.eye(len(total))
+    inverses = [*(other.inverse(shrinkage) for other in others), np.linalg.inv(shrunk)]
+    return [_model(modes, mean, scale, varies, center, spread, inverse, bounded)
+            for inverse in inverses]  # fmt: skip
 
 
 def _model(
@@ -110,14 +116,17 @@ def _model(
 
 
 def _streamed(model: CellModel, parts: Sequence[Array], a: int, b: int) -> Residuals:
-    """Residuals of rows [a, b) of all parts, each part run as a stream from some rows before."""
+    """Residuals of rows [a, b) of all parts, each part run as a stream from some rows before.
+
+    By one product for many rows, which is faster and differs by rounding.
+    """
     found, first = [], 0
     for part in parts:
         low, high = max(a - first, 0), min(b - first, len(part))
         first += len(part)
         if low < high:
             early = max(low - LEAD, 0)
-            every = model.begin().add(part[early:high])
+            every = CellStream(model, np.matmul).add(part[early:high])
             found.append([x[low - early :] for x in every])
     return Residuals(*(np.concatenate(each) for each in zip(*found, strict=True)))
 
@@ -143,11 +152,12 @@ class _Spectrum:
         values = (1 - shrinkage) * self._values + shrinkage
         return np.asarray((self._vectors / values) @ self._vectors.T)
 
-    def likelihood(self, shrinkage: float, products: Array, n: int) -> float:
-        """Log likelihood, up to a constant, of n rows with these products."""
-        values = (1 - shrinkage) * self._values + shrinkage
+    def likelihoods(self, products: Array, n: int) -> Array:
+        """Log likelihood, up to a constant, of n rows with these products, for each shrinkage."""
         along = np.einsum("ij,ij->j", self._vectors, products @ self._vectors)
-        return float(-n * np.log(values).sum() - (along / values).sum())
+        a = np.array(SHRINKAGES)[:, None]
+        values = (1 - a) * self._values + a
+        return np.asarray(-n * np.log(values).sum(axis=1) - (along / values).sum(axis=1))
 
 
 def _evaluated(

@@ -24,7 +24,7 @@ give the same bits.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
@@ -127,8 +127,11 @@ class CellModel:
 class CellStream:
     """Residuals along a stream; nothing reaches across a cut."""
 
-    def __init__(self, model: CellModel) -> None:
-        self._model = model
+    def __init__(
+        self, model: CellModel, product: Callable[[Array, Array], Array] = blocked_matmul
+    ) -> None:
+        """The default `product` of rows and a matrix gives the same bits in any chunks."""
+        self._model, self._product = model, product
         self._averages: Averages | None = None  # of the rows so far
         self._far = np.zeros(model.n_channels, np.int64)  # rows in succession beyond the bound
 
@@ -144,29 +147,33 @@ class CellStream:
             return Residuals(rows, rows, rows)
         x = model.columns(rows)
         if not model.n_averages:
-            return self._residuals(blocked_matmul(x, model.matrix) + model.offset)
+            return self._residuals(x[:, None])
         if self._averages is None:
             self._averages = Averages(model.n_averages, x[0])
-        found = np.empty((n, model.matrix.shape[1]))
+        z = np.empty((n, 1 + model.n_averages, model.n_columns))
+        z[:, 0] = x
         at, most = 0, 1
         while at < n:  # up to the first row with a value that enters the averages bounded
-            some = x[at : at + most]
-            z = np.empty((len(some), 1 + model.n_averages, model.n_columns))
-            z[:, 0] = some
-            before = self._averages.add(some, z[:, 1:])
-            part = blocked_matmul(z.reshape(len(some), -1), model.matrix) + model.offset
-            far = (np.abs(part[:, -d:]) > MOST_INNOVATION).any(axis=1)
+            some = z[at : at + most]
+            before = self._averages.add(some[:, 0], some[:, 1:])
+            innovation = self._times(some, slice(-d, None))
+            far = (np.abs(innovation) > MOST_INNOVATION).any(axis=1)
             taken = int(far.argmax()) + 1 if far.any() else len(some)
-            found[at : at + taken] = part[:taken]
             if far.any():
                 self._averages = before
-                self._averages.add(some[: taken - 1], z[: taken - 1, 1:])
-                entered = self._entered(some[taken - 1], part[taken - 1, -d:], alone=taken == 1)
-                self._averages.add(entered[None], z[:1, 1:])
+                self._averages.add(some[: taken - 1, 0], some[: taken - 1, 1:])
+                entered = self._entered(x[at + taken - 1], innovation[taken - 1], taken == 1)
+                self._averages.add(entered[None], np.empty((1, *some.shape[1:]))[:, 1:])
             else:
                 self._far = np.zeros(d, np.int64)
             at, most = at + taken, 1 if far.any() else min(2 * most, _TOGETHER)
-        return self._residuals(found)
+        return self._residuals(z)
+
+    def _times(self, z: Array, columns: slice) -> Array:
+        """Rows (n, 1 + n_averages, n_columns) times some columns of the matrix."""
+        model = self._model
+        found = self._product(z.reshape(len(z), -1), model.matrix[:, columns])
+        return np.asarray(found + model.offset[columns])
 
     def _entered(self, row: Array, innovation: Array, alone: bool) -> Array:
         """What enters the averages of a row (n_columns,) with values beyond the bound.
@@ -180,10 +187,11 @@ class CellStream:
         entered[: len(left_out)] -= left_out * self._model.error
         return within(entered, FARTHEST)
 
-    def _residuals(self, found: Array) -> Residuals:
-        n, d = len(found), self._model.n_channels
-        own = found[:, : -2 * d].reshape(n, 1 + self._model.n_averages, d)
-        return Residuals(own[:, 0], found[:, -2 * d : -d], np.add.reduce(own * own, axis=1))
+    def _residuals(self, z: Array) -> Residuals:
+        d = self._model.n_channels
+        found = self._times(z, slice(-d))
+        own = found[:, :-d].reshape((*z.shape[:-1], d))
+        return Residuals(own[:, 0], found[:, -d:], np.add.reduce(own * own, axis=1))
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The averages of the past; empty right after a cut."""
