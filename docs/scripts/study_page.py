@@ -80,7 +80,14 @@ SECTIONS = (
         ("measures-tsb-ad", "measures-test-only"),
     ),
     Section(
-        "By category", "", ("category-tsb-ad", "category-test-only"), ("categories-test-only",)
+        "By category",
+        "",
+        tuple(
+            f"category{measure}-{protocol}"
+            for protocol in ("tsb-ad", "test-only")
+            for measure in ("", "-PATE", "-DQE")
+        ),
+        ("categories-test-only",),
     ),
     Section(
         "Alarms at a budget",
@@ -90,9 +97,9 @@ SECTIONS = (
     ),
     Section(
         "Ablation",
-        "The paper's variants of its method, on the series and seeds that all variants have. Where "
-        "these are few, a difference means little: compare it with the spread of the full model's "
-        "mean over seeds (std in the main table). The published column is of 180 series.",
+        "The paper's variants of its method, each beside the full model on the series and seeds "
+        "that both have. Where these are few, a difference means little: compare it with the "
+        "spread of the mean over seeds (std). The published columns are of 180 series.",
         ("ablation-test-only",),
     ),
     Section(

@@ -27,6 +27,8 @@ from vace_study.results import Results
 from vace_study.rows import MEASURES, Row
 from vace_study.store import read_rows
 from vace_study.tables import TABLES
+from vace_study.tables.category import category_table
+from vace_study.tables.main import NEWER
 
 ROWS = "reproduce-rows.csv"
 FIGURES_FOLDER = ROOT / "docs" / "figures"
@@ -65,7 +67,9 @@ def write_tables(path: Path, out: Path) -> None:
         protocol = results.protocol
         _table(lambda r=results: TABLES["main"](r), out / f"main-{protocol}")
         _table(lambda r=common: TABLES["main"](r), out / f"main-common-{protocol}")
-        _table(lambda r=results: TABLES["category"](r), out / f"category-{protocol}")
+        for measure in ("VUS-PR", *NEWER):
+            name = "category" if measure == "VUS-PR" else f"category-{measure}"
+            _table(lambda r=results, m=measure: category_table(r, m), out / f"{name}-{protocol}")
         _table(lambda r=results: TABLES["measures"](r), out / f"measures-{protocol}")
         _ranks(common, common.methods, out / f"ranks-{protocol}.csv")
         many = results.common(MANY)

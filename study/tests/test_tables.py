@@ -10,7 +10,8 @@ from vace_study import published
 from vace_study.baselines.vace import ABLATION, SENSITIVITY
 from vace_study.results import Results
 from vace_study.tables import TABLES
-from vace_study.tables.main import main_table
+from vace_study.tables.category import category_table
+from vace_study.tables.main import NEWER, main_table
 from vace_study.tables.rivals import _mean_ranks
 from vace_study.tables.table import Table
 
@@ -331,14 +332,66 @@ def test_the_main_table_tells_costs_and_the_spread_between_seeds(tmp_path):
     assert lengths == {len(table.columns)}
 
 
-def test_an_ablation_compares_series_and_seeds_that_all_variants_have(tmp_path):
+def test_an_ablation_compares_each_variant_on_the_series_and_seeds_of_both(tmp_path):
     rows = [
         *full_rows(["vace-released"], seeds=3),
         *full_rows(["vace-no-direction"], seeds=1, stems=STEMS[:2]),
+        *full_rows(["vace-no-pretext"], seeds=2, stems=STEMS[1:4]),
     ]
     lines = cells(TABLES["ablation"](Results.load(make_run(tmp_path, rows))))
-    assert {(line["series"], line["seeds"]) for line in lines} == {("2", "1")}
-    assert [float(line["VUS-PR"]) for line in lines] == pytest.approx([0.15, 0.15])
+    found = {line["variant"]: (line["series"], line["seeds"]) for line in lines}
+    assert found == {
+        "w/o Velocity Pretext": ("3", "2"),
+        "w/o Velocity Scoring": ("2", "1"),
+        "Full model": ("4", "2"),  # of either
+    }
+    assert [float(line["VUS-PR"]) for line in lines] == pytest.approx([0.205, 0.15, 0.25375])
+    assert [line["full model"] for line in lines] == ["0.305000", "0.150000", ""]
+
+
+def test_an_ablations_difference_is_from_the_full_model(tmp_path):
+    stems = STEMS[:3]
+    rows = [
+        *(made_row("vace-released", stem, vus_pr=0.5) for stem in stems),
+        *(made_row("vace-no-direction", s, vus_pr=0.2 + i / 10) for i, s in enumerate(stems)),
+    ]  # fmt: skip
+    line = cells(TABLES["ablation"](Results("tsb-ad", rows)))[0]
+    gap, low, high = (float(line[name]) for name in ("difference", "low", "high"))
+    assert gap == pytest.approx(-0.2)
+    assert -0.3 - 1e-9 <= low < gap < high <= -0.1 + 1e-9
+
+
+def older(rows, method):
+    """As rows of a method were before the newer measures were taken."""
+    return [
+        replace(row, measures={k: v for k, v in row.measures.items() if k not in NEWER})
+        if row.method in method else row
+        for row in rows
+    ]  # fmt: skip
+
+
+def test_newer_measures_stand_where_every_row_has_them():
+    rows = full_rows(["vace-released", "vace-no-direction", "vace-no-pretext"])
+    made = Results("tsb-ad", older(rows, ["vace-no-pretext"]))
+    lines = {line["variant"]: line for line in cells(TABLES["ablation"](made))}
+    assert lines["w/o Velocity Scoring"]["PATE"] == "0.250000"
+    assert lines["w/o Velocity Pretext"]["PATE"] == ""
+    none = Results("tsb-ad", older(rows, {row.method for row in rows}))
+    assert not {*NEWER} & {*TABLES["ablation"](none).columns}
+
+
+def test_a_category_table_of_another_measure():
+    rows = full_rows(["vace", "pca"], protocols=("tsb-ad",))
+    newer = Results("tsb-ad", older(rows, ["pca"]))
+    table = category_table(newer, "PATE")
+    assert table.title == "PATE by category, protocol tsb-ad"
+    assert [line["method"] for line in cells(table)] == ["n", "vace"]  # nothing published either
+    assert cells(table)[1]["Overall"] == "0.250000"
+    assert any("without PATE" in note and "pca" in note for note in table.notes)
+    with pytest.raises(InputError, match="no row with DQE"):
+        category_table(Results("tsb-ad", older(rows, ["vace", "pca"])), "DQE")
+    with pytest.raises(ConfigError, match="no measure 'VUS'"):
+        category_table(newer, "VUS")
 
 
 @pytest.mark.parametrize("name", ["ablation", "sensitivity"])

@@ -185,6 +185,9 @@ def table_command(
         str | None,
         typer.Option(help="For the table main: method that others are compared with."),
     ] = None,
+    measure: Annotated[
+        str, typer.Option(help="For the table category: VUS-PR, PATE, DQE or another measure.")
+    ] = "VUS-PR",
     common: Annotated[
         bool, typer.Option("--common", help="Use only series on which all methods have a result.")
     ] = False,
@@ -205,6 +208,7 @@ def table_command(
     """
     from vace_study.results import Results
     from vace_study.tables import SPLITS, TABLES
+    from vace_study.tables.category import category_table
     from vace_study.tables.main import main_table
 
     _one_of(name, TABLES)
@@ -212,7 +216,12 @@ def table_command(
     results = Results.load(run, protocol, part)
     if common:
         results = results.common()
-    table = main_table(results, reference) if name == "main" else TABLES[name](results)
+    if name == "main":
+        table = main_table(results, reference)
+    elif name == "category":
+        table = category_table(results, measure)
+    else:
+        table = TABLES[name](results)
     chosen = _listed(columns)
     if not chosen and format in (Format.table, Format.tex):
         chosen = list(table.narrow)

@@ -102,6 +102,12 @@ class Results:
                 found[row.series].append(value)
         return {series: fmean(each) for series, each in found.items()}
 
+    def mean(self, method: str, measure: str) -> float | None:
+        """The mean over series; None where a series of the method has no row with the measure."""
+        found = self.values(method, measure)
+        whole = found and len(found) == len(self.values(method, "VUS-PR"))
+        return fmean(found.values()) if whole else None
+
     def by_seed(self, method: str, measure: str) -> dict[int, float]:
         """The mean over series for each seed, of the series that every seed has."""
         table: dict[int, dict[str, float]] = defaultdict(dict)

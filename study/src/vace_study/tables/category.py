@@ -1,4 +1,4 @@
-"""The category table: VUS-PR by family, and over all series."""
+"""The category table: a measure by family, and over all series."""
 
 from __future__ import annotations
 
@@ -6,31 +6,42 @@ from collections import Counter
 from collections.abc import Mapping
 from statistics import fmean
 
+from vace_ad.errors import ConfigError, InputError
 from vace_study import published
 from vace_study.results import Results
+from vace_study.rows import MEASURES
 from vace_study.tables.table import Cell, Table, highest
 
 
-def category_table(results: Results) -> Table:
-    """One row a method; published rows only where they cover the very same series."""
+def category_table(results: Results, measure: str = "VUS-PR") -> Table:
+    """One row a method; published VUS-PR only where it covers the very same series."""
+    if measure not in MEASURES:
+        raise ConfigError(f"there is no measure {measure!r}; there are {', '.join(MEASURES)}")
+    measured = [row for row in results.rows if row.status != "ok" or measure in row.measures]
+    left_out = [name for name in results.methods if not results.values(name, measure)]
+    results = Results(results.protocol, measured, results.left_out)
+    if not results.methods:
+        raise InputError(f"the run holds no row with {measure}")
     families = ordered_families(results)
     counts = Counter(results.families.values())
     rows: list[list[Cell]] = [["n", *(counts[name] for name in families), counts.total()]]
     for method in results.methods:
-        values = results.values(method, "VUS-PR")
+        values = results.values(method, measure)
         rows.append([method, *family_means(values, results.families, families)])
     columns = ("method", *families, "Overall")
     whole = [i for i, row in enumerate(rows) if i and _covers(results, str(row[0]))]
     best = highest(columns, rows, whole)
-    rows += _published_rows(results, families)
-    notes = [
-        "bold: the highest of ours that have a result on every series",
-        "a published value stands only in families whose series here are those behind it; "
-        "with series of the tuning split among them, --split eval makes them the same",
-        *results.notes(),
-    ]
-    title = f"VUS-PR by category, protocol {results.protocol}"
-    return Table(title, columns, rows, notes, best=best)
+    notes = ["bold: the highest of ours that have a result on every series"]
+    if measure == "VUS-PR":
+        rows += _published_rows(results, families)
+        notes.append(
+            "a published value stands only in families whose series here are those behind it; "
+            "with series of the tuning split among them, --split eval makes them the same"
+        )
+    if left_out:
+        notes.append(f"without {measure}, from before it was measured: {', '.join(left_out)}")
+    title = f"{measure} by category, protocol {results.protocol}"
+    return Table(title, columns, rows, [*notes, *results.notes()], best=best)
 
 
 def _covers(results: Results, method: str) -> bool:

@@ -88,7 +88,7 @@ def _mean(results: Results, method: str) -> float:
 
 def _our_row(results: Results, method: str, base: Mapping[str, float]) -> list[Cell]:
     values = results.values(method, "VUS-PR")
-    means = [_whole_mean(results, method, name) for name in (*COLUMNS.values(), *NEWER)]
+    means = [results.mean(method, name) for name in (*COLUMNS.values(), *NEWER)]
     return [
         _category(method),
         method,
@@ -101,14 +101,6 @@ def _our_row(results: Results, method: str, base: Mapping[str, float]) -> list[C
         *_difference(values, base),
         *costs(results, method),
     ]
-
-
-def _whole_mean(results: Results, method: str, measure: str) -> float | None:
-    """The mean over series; None where a series of the method has no row with the measure."""
-    found = results.values(method, measure)
-    if len(found) < len(results.values(method, "VUS-PR")):
-        return None
-    return fmean(found.values())
 
 
 def costs(results: Results, method: str) -> tuple[float | None, int | None]:

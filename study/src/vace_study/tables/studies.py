@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from statistics import fmean
 
 from vace_ad.config import VACEConfig
 from vace_ad.errors import InputError
 from vace_study import published
+from vace_study.compare import paired
 from vace_study.results import Results
 from vace_study.rows import GEOMETRY
 from vace_study.series import SeriesName
+from vace_study.tables.main import NEWER
 from vace_study.tables.table import Cell, Table
 
 _FULL = "vace-released"
@@ -26,7 +29,8 @@ _ABLATIONS = {
 }
 _STD = "std: of the mean VUS-PR over series, between seeds"
 _MARKS = ("channel_encoder", "velocity_pretext", "mahalanobis", "velocity_scoring")
-_ABLATION_MEASURES = {"VUS-PR": "VUS-PR", "AUC-PR": "AUC-PR", "F1": "Standard-F1"}
+_PRINTED = {"VUS-PR": "VUS-PR", "AUC-PR": "AUC-PR", "F1": "Standard-F1"}
+_ABLATION_MEASURES = {**_PRINTED, **{name: name for name in NEWER}}
 
 _GEOMETRIES = {
     "w/o Velocity Pretext": "vace-no-pretext",
@@ -51,34 +55,58 @@ _SETTINGS = {
 
 
 def ablation_table(results: Results) -> Table:
-    """The full model and what each part is worth; published means are of all 180 series."""
+    """What each part is worth: every variant beside the full model on the rows of both."""
     printed = {row["variant"]: row for row in published.table("ablation")}
-    results = results.matched([method for method, _ in _ABLATIONS.values()])
+    pairs = {
+        variant: results.matched([_FULL, method])
+        for variant, (method, _) in _ABLATIONS.items()
+        if method != _FULL and {method, _FULL} <= set(results.methods)
+    }
     rows: list[list[Cell]] = []
-    for variant, (method, marks) in _ABLATIONS.items():
-        if method in results.methods:
-            means = [fmean(results.values(method, m).values()) for m in _ABLATION_MEASURES.values()]
-            line = printed.get(variant)
-            beside = [float(line[name]) if line else None for name in _ABLATION_MEASURES]
-            n, seeds = len(results.values(method, "VUS-PR")), results.seeds(method)
-            spread = results.spread(method, "VUS-PR")
-            rows.append([variant, *marks, *means, spread, *beside, n, seeds])
-    _require(rows[1:], "ablation")  # the full model alone shows nothing
-    columns = ("variant", *_MARKS, *_ABLATION_MEASURES, "std")
-    beside_names = tuple(f"published_{name}" for name in _ABLATION_MEASURES)
+    for variant, pair in pairs.items():
+        method, marks = _ABLATIONS[variant]
+        gap = paired(pair.values(method, "VUS-PR"), pair.values(_FULL, "VUS-PR"))
+        if gap is None:
+            continue  # no series and seed that both have
+        against = [pair.mean(_FULL, "VUS-PR"), gap.mean, gap.low, gap.high]
+        rows.append([variant, *marks, *_ablation_cells(pair, method), *against,
+                     *_beside(printed.get(variant)), gap.n, pair.seeds(method)])  # fmt: skip
+    _require(rows, "ablation")
+    shown = {(row.series, row.seed) for pair in pairs.values() for row in pair.good}
+    full = Results(
+        results.protocol,
+        [row for row in results.only([_FULL]).rows if (row.series, row.seed) in shown],
+    )
+    rows.append(["Full model", *_ABLATIONS["Full model"][1], *_ablation_cells(full, _FULL),
+                 *[None] * 4, *_beside(printed["Full model"]), len(full.families),
+                 full.seeds(_FULL)])  # fmt: skip
+    columns = (
+        "variant", *_MARKS, *_ABLATION_MEASURES, "std", "full model", "difference", "low", "high",
+        *(f"published_{name}" for name in _PRINTED), "series", "seeds",
+    )  # fmt: skip
     notes = [
+        "full model, difference: VUS-PR of the full model on the variant's series and seeds, and "
+        "the variant's less it, with the 95 % interval of a paired bootstrap over series; the last "
+        "line is the full model on the series and seeds of any variant",
         "the published row without pretext keeps BatchNorm as it is after one batch; the "
         "calibrated one gives it as many batches as the full model",
+        "PATE and DQE stand where every row of the line has them, which older ones do not",
         _STD,
         "published: 180 series, ten seeds, test-only",
-        *results.notes(),
+        *dict.fromkeys(note for pair in pairs.values() for note in pair.notes()),
     ]
-    return Table(
-        f"Ablation, protocol {results.protocol}",
-        (*columns, *beside_names, "series", "seeds"),
-        rows,
-        notes,
-    )
+    table = Table(f"Ablation, protocol {results.protocol}", columns, rows, notes)
+    blank = [name for name in NEWER if not any(row[columns.index(name)] for row in rows)]
+    return table.only([name for name in columns if name not in blank])
+
+
+def _ablation_cells(results: Results, method: str) -> list[Cell]:
+    means = [results.mean(method, measure) for measure in _ABLATION_MEASURES.values()]
+    return [*means, results.spread(method, "VUS-PR")]
+
+
+def _beside(line: Mapping[str, str] | None) -> list[Cell]:
+    return [float(line[name]) if line else None for name in _PRINTED]
 
 
 def sensitivity_table(results: Results) -> Table:
