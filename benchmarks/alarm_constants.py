@@ -104,17 +104,16 @@ def numbers(changed: dict[str, float]) -> Iterator[None]:
         if hasattr(module, name)
     ]
     before = [(module, name, getattr(module, name)) for module, name in places]
-    prices, row_prices = scan._PRICES, scan._ROW_PRICES
+    prices = scan._PRICES
     for module, name in places:
         setattr(module, name, changed[name])
     scan._PRICES = (scan.LOW_PRICE, scan.LOW_PRICE, *prices[2:])
-    scan._ROW_PRICES = (*row_prices[:2], scan.SCORE_PRICE)
     try:
         yield
     finally:
         for module, name, value in before:
             setattr(module, name, value)
-        scan._PRICES, scan._ROW_PRICES = prices, row_prices
+        scan._PRICES = prices
 
 
 def tried(case: Case) -> Iterator[Line]:

@@ -13,7 +13,6 @@ from vace_ad.alarms.alarm_model import (
     followed_by_baseline,
     line_evidence,
     repeats,
-    row_distance,
 )
 from vace_ad.alarms.constants import MOST_NATS, MOST_STUCK_NATS, OUTDATED, SCORE_PRICE, WARM_UP
 from vace_ad.alarms.evidence import UNIT, whole
@@ -93,10 +92,10 @@ def test_a_value_that_few_rows_never_repeat_has_few_nats() -> None:
 
 
 def test_lines_of_what_is_not_watched_never_alarm(model: AlarmModel, parts) -> None:
-    idle = {line for line in range(19) if model.tails.level[line] == NEVER}
+    idle = {line for line in range(17) if model.tails.level[line] == NEVER}
     assert idle == {line for line in range(16) if describe(line, 4).channel in (2, 3)}
     without = AlarmModel.fit(parts)  # no scores
-    assert {i for i in range(19) if without.tails.level[i] == NEVER} == {2, 6, 10, 14, 18}
+    assert {i for i in range(17) if without.tails.level[i] == NEVER} == {2, 6, 10, 14, 16}
     nobody = AlarmModel.fit(parts, None, np.zeros(4, bool))
     assert (nobody.tails.level == NEVER).all()
 
@@ -204,14 +203,6 @@ def test_without_a_score_no_model_is_out_of_date(parts) -> None:
     np.testing.assert_array_equal(*found)
 
 
-def test_a_row_is_as_far_off_as_the_root_of_the_mean_nats_of_its_cells() -> None:
-    nats = UNIT * np.array([[1, 5, 2, 3, 50, 4], [0, 9, 0, 0, 0, 0]])
-    watched = np.array([True, False, True])
-    assert row_distance(nats, watched)[:, 0].tolist() == [math.sqrt((1 + 2 + 3 + 4) / 2), 0.0]
-    assert row_distance(nats, ~watched)[:, 0].tolist() == [math.sqrt(55), 3.0]
-    assert row_distance(nats, np.zeros(3, bool)).tolist() == [[0.0], [0.0]]
-
-
 def test_cells_that_repeat_the_row_before() -> None:
     rows = np.array([[1.0, 2.0], [1.0, 3.0], [0.0, 3.0]])
     assert repeats(rows, None).tolist() == [[False, False], [True, False], [False, True]]
@@ -220,13 +211,12 @@ def test_cells_that_repeat_the_row_before() -> None:
 
 
 def test_each_line_has_its_evidence() -> None:
-    now, past, stuck, row, score = [[1, 2]], [[3, 4]], [[5, 6]], [[7]], [[8]]
+    now, past, stuck, score = [[1, 2]], [[3, 4]], [[5, 6]], [[8]]
     both = np.concatenate([now, past], axis=1)
-    lines = line_evidence(both, np.array(row), np.array(stuck), np.array(score))[0].tolist()
+    lines = line_evidence(both, np.array(stuck), np.array(score))[0].tolist()
     found = {describe(i, 2): nats for i, nats in enumerate(lines)}
     for channel in (0, 1):
         assert found["relation", channel] == now[0][channel]
         assert found["change", channel] == found["jump", channel] == past[0][channel]
         assert found["stuck", channel] == stuck[0][channel]
-    assert found["rows", None] == found["burst", None] == 7
     assert found["score", None] == 8

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from alarms.feeds import line_of
-from vace_ad.alarms.alarm_model import AlarmModel, line_evidence, row_distance
+from vace_ad.alarms.alarm_model import AlarmModel, line_evidence
 from vace_ad.alarms.alarm_stream import AlarmStream, updated
 from vace_ad.alarms.constants import WARM_UP
 from vace_ad.alarms.evidence import UNIT
@@ -15,7 +15,7 @@ from vace_ad.alarms.pattern import OWN
 D = 3
 RATE = 1e-4
 NOW, PAST, STUCK = slice(0, D), slice(D, 2 * D), slice(3 * D, 4 * D)
-ROWS, SCORE = 4 * D, 4 * D + 2
+SCORE = 4 * D
 
 
 def rows_of(n: int, seed: int) -> np.ndarray:
@@ -41,13 +41,12 @@ def by_hand(model: AlarmModel, rows: np.ndarray, scores: np.ndarray) -> np.ndarr
     """The evidence of all lines of a stretch, from its parts."""
     residuals = model.cells.begin().add(rows)
     nats, score, _ = model.judge(rows, residuals, scores, model.baseline())
-    whole_row = model.row_surprise.of(row_distance(nats, model.watched))
-    for each in (nats, whole_row, score):
+    for each in (nats, score):
         each[:WARM_UP] = 0
     same = np.zeros(rows.shape, bool)
     for t in range(1, len(rows)):
         same[t] = rows[t] == rows[t - 1]
-    return line_evidence(nats, whole_row, same * model.stuck, score)
+    return line_evidence(nats, same * model.stuck, score)
 
 
 def seen_by_the_tracker(stream: AlarmStream, monkeypatch) -> list[np.ndarray]:
@@ -117,9 +116,9 @@ def test_tolerated_rows_need_more_evidence_and_accepted_channels_more_still(
     stream.accepted[1] = True
     seen = seen_by_the_tracker(stream, monkeypatch)
     stream.add(rows, scores, tolerated)
-    divisor = np.ones((120, 4 * D + 3))
+    divisor = np.ones((120, 4 * D + 1))
     divisor[80:90] = 2.0
-    for channel in (1, D + 1, 2 * D + 1, 3 * D + 1, ROWS, ROWS + 1, SCORE):
+    for channel in (1, D + 1, 2 * D + 1, 3 * D + 1, SCORE):
         divisor[80:90, channel] = 2 * OWN
     lowered = (wanted / divisor).astype(np.int64)
     lowered[:, SCORE] = np.minimum(lowered[:, SCORE], wanted[:, SCORE])  # may be below 0
@@ -137,7 +136,7 @@ def test_a_cut_warms_up_anew_and_repeats_nothing(model, monkeypatch) -> None:
     assert stream.tracker.n_rows == 157
     seen = seen_by_the_tracker(stream, monkeypatch)
     stream.add(rows[150:], scores[150:])
-    assert not seen[0][:WARM_UP, [*range(3 * D), *range(ROWS, SCORE + 1)]].any()
+    assert not seen[0][:WARM_UP, [*range(3 * D), SCORE]].any()
     assert seen[0][WARM_UP:, :D].any(axis=1).all()
     assert not seen[0][0].any()  # the row before the cut does not count as repeated
     assert seen[0][1:WARM_UP, STUCK].any()
@@ -146,7 +145,7 @@ def test_a_cut_warms_up_anew_and_repeats_nothing(model, monkeypatch) -> None:
 @pytest.mark.parametrize(
     ("kind", "columns"),
     [("relation", {1, D + 1}), ("change", {1, D + 1}), ("jump", {1, D + 1}), ("stuck", set()),
-     ("rows", set(range(2 * D))), ("burst", set(range(2 * D))), ("score", {2 * D})],
+     ("score", {2 * D})],
 )  # fmt: skip
 def test_what_lasts_becomes_the_baseline_of_its_cells(model, kind: str, columns: set[int]) -> None:
     """The mean of the last full block of 16 rows and the 4 after it."""

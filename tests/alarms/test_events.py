@@ -41,7 +41,7 @@ TOPS = st.integers(1, 10**7)
 
 
 def tails(n_rows: int = 4_000, n_channels: int = 2) -> Tails:
-    n_lines = 4 * n_channels + 3
+    n_lines = 4 * n_channels + 1
     rng = np.random.default_rng(0)
     nats = [np.asarray(rng.exponential(1.0, (n_rows, n_lines)) * UNIT, np.int64)]
     return Tails.fit(nats, np.zeros(n_lines, bool), n_channels)

@@ -44,7 +44,7 @@ from vace_ad.alarms.scan import (
 )
 
 D = 3
-LINES = 4 * D + 3
+LINES = 4 * D + 1
 NONE_IDLE = np.zeros(LINES, bool)
 LOW = [i for i in range(LINES) if describe(i, D).kind in ("relation", "change")]
 
@@ -65,11 +65,11 @@ def tails() -> Tails:
 
 
 def test_every_line_has_a_kind_and_its_channel() -> None:
-    assert [describe(line, D).channel for line in range(LINES)] == [0, 1, 2] * 4 + [None] * 3
+    assert [describe(line, D).channel for line in range(LINES)] == [0, 1, 2] * 4 + [None]
     assert len({describe(line, D) for line in range(LINES)}) == LINES
     for line in range(LINES):
         kind, channel = describe(line, D)
-        assert (channel is None) == (kind in ("rows", "burst", "score"))
+        assert (channel is None) == (kind == "score")
     assert {describe(line, D).kind for line in range(LINES)} == set(KINDS) == set(WORDS)
 
 
@@ -77,7 +77,7 @@ def test_each_kind_has_its_price() -> None:
     found = {describe(line, D).kind: price / UNIT for line, price in enumerate(prices(D))}
     assert found == {
         "relation": LOW_PRICE, "change": LOW_PRICE, "jump": HIGH_PRICE, "stuck": MIDDLE_PRICE,
-        "rows": MIDDLE_PRICE, "burst": HIGH_PRICE, "score": whole(SCORE_PRICE) / UNIT,
+        "score": whole(SCORE_PRICE) / UNIT,
     }  # fmt: skip
 
 
@@ -147,7 +147,7 @@ def peaks_of(nats: np.ndarray) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("n_stretches", [1, 2, 3])
-@pytest.mark.parametrize("idle", [(), (4, 14)])
+@pytest.mark.parametrize("idle", [(), (4, 12)])
 def test_tails_against_loops(n_stretches: int, idle: tuple[int, ...]) -> None:
     parts = [bursts(150, seed) for seed in range(n_stretches)]
     asleep = np.isin(np.arange(LINES), idle)
@@ -163,7 +163,7 @@ def test_tails_against_loops(n_stretches: int, idle: tuple[int, ...]) -> None:
     assert found.shape[:-1].tolist() == shapes[:-1]
     assert found.n_rows == 150 * n_stretches
     score = [each[-1] for each in (found.level, found.excess, found.count, found.shape)]
-    own = NEVER if 14 in idle else UNIT
+    own = NEVER if 12 in idle else UNIT
     assert score == [own, UNIT, SCORE_RATE * found.n_rows, 1.0]
 
 
@@ -186,9 +186,9 @@ def test_the_limit_of_the_score_goes_with_the_budget_and_follows_no_stream(tails
     limits = Limits(tails, 1e-4)
     height = SCORE_RATE * BUDGET_SHARES / 1e-4
     assert limits.limit[-1] / UNIT == pytest.approx(height, abs=0.01)
-    margin = limits.margin(14, 3 * int(limits.limit[-1]), 10**6)
+    margin = limits.margin(12, 3 * int(limits.limit[-1]), 10**6)
     assert margin == pytest.approx(math.log(3), abs=0.01)
-    limits.learn(14, 10**6, 500)
+    limits.learn(12, 10**6, 500)
     limits.set(10**6)
     assert limits.limit[-1] / UNIT == pytest.approx(height, abs=0.01)
     assert not limits.learned[:, -1].any()
@@ -202,7 +202,8 @@ def test_outlying_rows_against_loops() -> None:
     parts = [whole(rng.exponential(size=(n, LINES))) for n in (700, 500)]
     asleep = np.arange(LINES) == 5
     for line in range(LINES):
-        parts[line % 2][30 * line + 20 : 30 * line + 24, line] += (8 + 3 * line) * UNIT
+        height = 60 * line if line in LOW else 8 + 4 * line
+        parts[line % 2][30 * line + 20 : 30 * line + 24, line] += height * UNIT
     price = prices(D).tolist()
     scanned = [[excursions(scan(part[:, i], price[i])) for i in range(LINES)] for part in parts]
     tops = [[one[2] for part in scanned for one in part[line]] for line in range(LINES)]
@@ -251,8 +252,8 @@ def test_idle_lines_never_alarm_and_need_no_budget(tails: Tails) -> None:
     idle[[1, 4]] = True
     found = Tails.fit([noise(5000, 0)], idle, D)
     assert (found.level == NEVER).tolist() == idle.tolist()
-    # lines of the same kind; the two of whole rows; the score
-    alive = np.array([D - 1] * D + [D - 1] * D + [D] * 2 * D + [2, 2, 1])
+    # lines of the same kind; the score
+    alive = np.array([D - 1] * D + [D - 1] * D + [D] * 2 * D + [1])
     np.testing.assert_allclose(found.needed(0.01), np.log(BUDGET_SHARES * alive / 0.01))
     assert (Limits(found, 0.01).limit[idle] >= NEVER).all()
 
@@ -349,28 +350,28 @@ def test_excursions_count_between_the_level_and_the_limit(tails: Tails) -> None:
 def test_limits_by_hand() -> None:
     """One channel: a line of each kind, all with ten excursions above 4 nats in 1,000 rows."""
     level, excess, shape = 4 * UNIT, 2.0 * UNIT, 0.5
-    seven = np.ones(7)
-    tails = Tails(level * np.ones(7, np.int64), excess * seven, 10 * seven, shape * seven, 1000)
+    five = np.ones(5)
+    tails = Tails(level * np.ones(5, np.int64), excess * five, 10 * five, shape * five, 1000)
     limits = Limits(tails, 1e-4)
-    needed = [math.log(BUDGET_SHARES * shared / 1e-4) for shared in (1, 1, 1, 1, 2, 2, 1)]
+    needed = [math.log(BUDGET_SHARES / 1e-4)] * 5
     np.testing.assert_allclose(limits.needed, needed)
     heights = [int(pareto_height(nats, 10 / 1000, excess, shape)) for nats in needed]
-    assert limits.level.tolist() == [level] * 7
+    assert limits.level.tolist() == [level] * 5
     assert limits.limit.tolist() == [level + height for height in heights]
 
     limits.set(500)
     calm = [int(pareto_height(nats, 10 / 1500, excess, shape)) for nats in needed]
-    calm[6] = heights[6]  # the score's law does not follow the stream
+    calm[4] = heights[4]  # the score's law does not follow the stream
     assert limits.limit.tolist() == [level + height for height in calm]
 
-    limits.learn(5, level + UNIT, 500)
-    limits.learn(5, 10**9, 600)  # counts as no higher than the limit
+    limits.learn(3, level + UNIT, 500)
+    limits.learn(3, 10**9, 600)  # counts as no higher than the limit
     weight = 10 + PRIOR_PEAKS
-    once = pareto_height(needed[5], 11 / 1500, (weight * excess + UNIT) / (weight + 1), shape)
+    once = pareto_height(needed[3], 11 / 1500, (weight * excess + UNIT) / (weight + 1), shape)
     total = weight * excess + UNIT + int(once)
-    twice = pareto_height(needed[5], 12 / 1600, total / (weight + 2), shape)
-    assert limits.limit[5] == level + int(twice)
-    assert limits.learned[:, 5].tolist() == [2, UNIT + int(once)]
+    twice = pareto_height(needed[3], 12 / 1600, total / (weight + 2), shape)
+    assert limits.limit[3] == level + int(twice)
+    assert limits.learned[:, 3].tolist() == [2, UNIT + int(once)]
 
     rarity = -math.log(10 / 1600) + math.log(1 + shape * 3 * UNIT / excess) / shape
     assert limits.margin(0, level + 3 * UNIT, 600) == pytest.approx(rarity - needed[0])

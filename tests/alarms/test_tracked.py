@@ -1,4 +1,4 @@
-"""An event of two channels: relation 0 1, change 2 3, jump 4 5, stuck 6 7, rows, burst, score."""
+"""An event of two channels: relation 0 1, change 2 3, jump 4 5, stuck 6 7, score."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from vace_ad.alarms.constants import MOST_MARGIN
 from vace_ad.alarms.tracked import Member, Tracked, joined
 
-RELATION, OTHER_RELATION, CHANGE, STUCK, ROWS, SCORE = 0, 1, 3, 6, 8, 10
+RELATION, OTHER_RELATION, CHANGE, JUMP, STUCK, SCORE = 0, 1, 3, 4, 6, 8
 
 
 def event(lines: dict[int, Member], alarm: int = 6, running=(90, 10), **more) -> Tracked:
@@ -21,14 +21,14 @@ def event(lines: dict[int, Member], alarm: int = 6, running=(90, 10), **more) ->
 @pytest.mark.parametrize(
     ("lines", "alarm", "rows"),
     [
-        ({ROWS: Member(5, 9, 100)}, 6, (5, 9)),
-        ({ROWS: Member(5, 9, 100)}, 8, (5, 9)),
-        ({ROWS: Member(5, 9, 100)}, 9, (5, 10)),  # as far as its alarm at least
-        ({ROWS: Member(5, 9, 100), CHANGE: Member(2, 20, 99)}, 6, (5, 9)),  # the highest
-        ({ROWS: Member(5, 9, 100), CHANGE: Member(2, 20, 101)}, 6, (5, 20)),
-        ({SCORE: Member(3, 50, 999), ROWS: Member(5, 9, 1)}, 6, (3, 9)),  # others tell its end
+        ({JUMP: Member(5, 9, 100)}, 6, (5, 9)),
+        ({JUMP: Member(5, 9, 100)}, 8, (5, 9)),
+        ({JUMP: Member(5, 9, 100)}, 9, (5, 10)),  # as far as its alarm at least
+        ({JUMP: Member(5, 9, 100), CHANGE: Member(2, 20, 99)}, 6, (5, 9)),  # the highest
+        ({JUMP: Member(5, 9, 100), CHANGE: Member(2, 20, 101)}, 6, (5, 20)),
+        ({SCORE: Member(3, 50, 999), JUMP: Member(5, 9, 1)}, 6, (3, 9)),  # others tell its end
         ({SCORE: Member(3, 50, 999)}, 6, (3, 50)),
-        ({ROWS: Member(5, 9, 100), STUCK: Member(5, 30, 1), 7: Member(5, 25, 1)}, 6, (5, 30)),
+        ({JUMP: Member(5, 9, 100), STUCK: Member(5, 30, 1), 7: Member(5, 25, 1)}, 6, (5, 30)),
     ],
 )
 def test_rows_go_from_what_raised_it_to_its_highest_line(lines, alarm, rows) -> None:
@@ -46,11 +46,11 @@ def test_it_was_last_seen_in_what_its_main_channels_should_be_by_others() -> Non
 
 
 def test_suspicion_is_the_share_times_the_largest_margin_of_the_channel_plus_one() -> None:
-    margins = {RELATION: 0.5, 2: 1.5, 4: -2.0, OTHER_RELATION: MOST_MARGIN + 5, ROWS: 9.0}
+    margins = {RELATION: 0.5, 2: 1.5, JUMP: -2.0, OTHER_RELATION: MOST_MARGIN + 5, SCORE: 9.0}
     found = event({RELATION: Member(0, 1, 1)}, margins=margins)
     assert found.suspicion().tolist() == [40 * 2.5, 60 * (1 + MOST_MARGIN)]
-    assert replace(found, margins={4: -2.0}).suspicion().tolist() == [40.0, 60.0]
-    assert (found.margin, found.strongest) == (9.0, ROWS)
+    assert replace(found, margins={JUMP: -2.0}).suspicion().tolist() == [40.0, 60.0]
+    assert (found.margin, found.strongest) == (9.0, SCORE)
 
 
 def test_a_line_that_rises_again_spans_both_rises() -> None:
@@ -59,9 +59,9 @@ def test_a_line_that_rises_again_spans_both_rises() -> None:
 
 
 def test_an_event_is_restored_from_plain_values() -> None:
-    lines = {ROWS: Member(5, 9, 100), CHANGE: Member(2, 20, 99)}
+    lines = {JUMP: Member(5, 9, 100), CHANGE: Member(2, 20, 99)}
     told = {"reported": 1.5, "resting": True, "lasting": True, "confirmed": True}
-    one = event(lines, open={CHANGE}, end=20, over={ROWS: 0.25}, **told)
+    one = event(lines, open={CHANGE}, end=20, over={JUMP: 0.25}, **told)
     again = Tracked.restored(json.loads(json.dumps(one.plain())))
     for name, value in vars(one).items():
         if isinstance(value, np.ndarray):

@@ -57,7 +57,7 @@ def rows_of(peaks: NDArray[np.float64], expected: float) -> list[MachineRow]:
 
 
 def tails() -> Tails:
-    level, each = np.full(43, 5 * UNIT), np.ones(43)
+    level, each = np.full(41, 5 * UNIT), np.ones(41)
     return Tails(level, each * UNIT, 15 * each, 0.04 * each, 2000)
 
 

@@ -21,7 +21,7 @@ from vace_ad.alarms.constants import (
     WARM_UP,
 )
 from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, whole
-from vace_ad.alarms.scan import N_CHANNEL_KINDS, N_ROW_KINDS, Tails, outlying
+from vace_ad.alarms.scan import N_CHANNEL_KINDS, Tails, outlying
 from vace_ad.signals.baseline_model import within
 from vace_ad.signals.cell_fit import Learned, learn
 from vace_ad.signals.cells import CellModel, Residuals
@@ -40,7 +40,6 @@ class AlarmModel:
 
     cells: CellModel
     surprise: Surprise  # of `now` and `past` of each channel
-    row_surprise: Surprise  # of whole rows, one column
     score_level: Array  # (1,), median score of training rows; NaN where there is no score
     stuck: Nats  # (n_channels,), of a value that is repeated
     tails: Tails
@@ -114,8 +113,6 @@ class AlarmModel:
         judged = [Baseline(2 * d + 1).add(each)[:, :-1] for each in followed]
         surprise = Surprise.fit(judged)
         nats = [surprise.of(part) for part in judged]
-        rows = [row_distance(part, watched) for part in nats]
-        row_surprise = Surprise.fit(rows)
         repeated = [part[1:] == part[:-1] for part in parts]
         n = sum(map(len, repeated))
         share = np.add.reduce([part.sum(axis=0) for part in repeated]) / max(n, 1)
@@ -123,19 +120,16 @@ class AlarmModel:
         stuck = stuck * watched
         same = np.split(np.concatenate([repeats(part, None) for part in parts]), edges)
         lines = [
-            line_evidence(part, row_surprise.of(row), stuck * still, np.zeros_like(part[:, :1]))
-            for part, row, still in zip(nats, rows, same, strict=True)
+            line_evidence(part, stuck * still, np.zeros_like(part[:, :1]))
+            for part, still in zip(nats, same, strict=True)
         ]
         young = np.concatenate([np.arange(len(part)) < WARM_UP for part in parts])
         for part, first in zip(lines, np.split(young, edges), strict=True):
             part[first] = 0  # as in a stream
-        idle = np.concatenate(
-            [np.tile(~watched, N_CHANNEL_KINDS), np.full(N_ROW_KINDS, not watched.any())]
-        )
-        idle[-1] = True  # until `with_scores`
+        idle = np.append(np.tile(~watched, N_CHANNEL_KINDS), True)  # the score until `with_scores`
         zeros = np.zeros(len(idle))
         none = Tails(zeros.astype(np.int64), zeros, zeros, zeros, 0)
-        model = cls(cells, surprise, row_surprise, np.array([np.nan]), stuck, none, watched)
+        model = cls(cells, surprise, np.array([np.nan]), stuck, none, watched)
         return model, lines, idle
 
     @property
@@ -148,7 +142,6 @@ class AlarmModel:
         return {
             **prefixed("cells", self.cells.arrays()),
             "surprise": self.surprise.table,
-            "row_surprise": self.row_surprise.table,
             "score_level": self.score_level,
             "stuck": self.stuck,
             **prefixed("tails", self.tails.arrays()),
@@ -158,12 +151,11 @@ class AlarmModel:
     @staticmethod
     def layout(d: int) -> Layout:
         """What `arrays` gives for so many channels."""
-        n_lines = N_CHANNEL_KINDS * d + N_ROW_KINDS
+        n_lines = N_CHANNEL_KINDS * d + 1
         return {
             **{f"cells.{name}": kind for name, kind in CellModel.layout(d).items()},
             "watched": ("BOOL", (d,)),
             "surprise": ("I64", (len(GRID), 2 * d)),
-            "row_surprise": ("I64", (len(GRID), 1)),
             "score_level": ("F64", (1,)),
             "stuck": ("I64", (d,)),
             "tails.level": ("I64", (n_lines,)),
@@ -179,7 +171,6 @@ class AlarmModel:
         return cls(
             CellModel.restored(under("cells", arrays)),
             Surprise(arrays["surprise"]),
-            Surprise(arrays["row_surprise"]),
             arrays["score_level"],
             arrays["stuck"],
             Tails.restored(under("tails", arrays)),
@@ -256,21 +247,14 @@ def log_scores(scores: Array) -> Array:
     return np.log1p(np.maximum(np.where(np.isfinite(scores), scores, 0.0), 0.0))[:, None]
 
 
-def row_distance(nats: Nats, varies: NDArray[np.bool_]) -> Array:
-    """How far off a whole row is, (n, 1): the root of the mean nats of its cells."""
-    d = len(varies)
-    both = (nats[:, :d] + nats[:, d:])[:, varies]
-    return np.asarray(np.sqrt(both.sum(axis=1) / (max(both.shape[1], 1) * UNIT)))[:, None]
-
-
 def repeats(rows: Array, before: Array | None) -> NDArray[np.bool_]:
     """Which cells repeat the value of the row before, (n, n_channels)."""
     first = np.zeros((1, rows.shape[1]), bool) if before is None else (rows[:1] == before)
     return np.concatenate([first, rows[1:] == rows[:-1]])
 
 
-def line_evidence(nats: Nats, rows: Nats, stuck: Nats, score: Nats) -> Nats:
+def line_evidence(nats: Nats, stuck: Nats, score: Nats) -> Nats:
     """The evidence of all lines, as `scan.describe` numbers them, (n, n_lines)."""
     d = stuck.shape[1]
     now, past = nats[:, :d], nats[:, d:]
-    return np.concatenate([now, past, past, stuck, rows, rows, score], axis=1)
+    return np.concatenate([now, past, past, stuck, score], axis=1)

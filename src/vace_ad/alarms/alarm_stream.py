@@ -16,7 +16,6 @@ from vace_ad.alarms.alarm_model import (
     followed_by_baseline,
     line_evidence,
     repeats,
-    row_distance,
 )
 from vace_ad.alarms.constants import WARM_UP
 from vace_ad.alarms.events import Event
@@ -92,10 +91,9 @@ class AlarmStream:
         """The evidence of all lines of one stretch without scores, as a stream gives it."""
         self._cells.cut()
         none = np.full(len(rows), np.nan)
-        nats, whole_row, score, _ = self._nats(rows, self._cells.add(rows), none)
-        for each in (nats, whole_row, score):
-            each[:WARM_UP] = 0
-        return line_evidence(nats, whole_row, self.model.stuck * repeats(rows, None), score)
+        nats, score, _ = self.model.judge(rows, self._cells.add(rows), none, self._baseline)
+        nats[:WARM_UP] = 0
+        return line_evidence(nats, self.model.stuck * repeats(rows, None), score)
 
     def restart(self, new_level: bool = False) -> None:
         """Forget alarms and limits, but not the rows: what follows is judged afresh.
@@ -128,10 +126,10 @@ class AlarmStream:
         while at < len(rows):
             left = Residuals(*(x[at:] for x in residuals))
             before = copy(self._baseline)  # its arrays are replaced, never written
-            nats, whole_row, score, should = self._nats(rows[at:], left, scores[at:])
+            nats, score, should = self.model.judge(rows[at:], left, scores[at:], self._baseline)
             stuck = self._stuck(same[at:])
             if self._young > at:
-                for each in (nats, whole_row, score):
+                for each in (nats, score):
                     each[: self._young - at] = 0
             if tolerated is not None:
                 much = tolerated[at:, None] * np.where(
@@ -140,9 +138,8 @@ class AlarmStream:
                 every = much.max(axis=1, keepdims=True)
                 nats = np.asarray(nats / np.tile(much, 2), np.int64)
                 stuck = np.asarray(stuck / much, np.int64)
-                whole_row = np.asarray(whole_row / every, np.int64)
                 score = np.minimum(score, np.asarray(score / every, np.int64))  # may be below 0
-            lines = line_evidence(nats, whole_row, stuck, score)
+            lines = line_evidence(nats, stuck, score)
             more, ratio = self.tracker.add(lines, whole(within(left.share, MOST_SHARE)))
             notices += more
             ratios.append(ratio)
@@ -159,14 +156,6 @@ class AlarmStream:
         self._young = max(self._young - len(rows), 0)
         should = Expected(*(np.concatenate(each) for each in zip(*expected, strict=True)))
         return Judged(notices, np.concatenate(ratios), np.concatenate(surprises), should)
-
-    def _nats(
-        self, rows: Array, residuals: Residuals, scores: Array
-    ) -> tuple[Nats, Nats, Nats, Expected]:
-        """Of cells, of whole rows and of scores, and what was to be expected."""
-        nats, score, expected = self.model.judge(rows, residuals, scores, self._baseline)
-        distance = row_distance(nats, self.model.watched)
-        return nats, self.model.row_surprise.of(distance), score, expected
 
     def _stuck(self, same: NDArray[np.bool_]) -> Nats:
         """Nats of repeated values; none while a channel's standstill is taken as normal."""
@@ -186,10 +175,8 @@ class AlarmStream:
             kind, channel = describe(line, d)
             if kind == "stuck":
                 self._quiet[channel] = True
-            elif kind == "score":
-                columns.add(2 * d)
             else:
-                columns |= set(range(2 * d)) if channel is None else {channel, d + channel}
+                columns |= {2 * d} if channel is None else {channel, d + channel}
         self.tracker.lasted = []
         if columns:
             self._baseline.adopt(np.array(sorted(columns), np.intp))

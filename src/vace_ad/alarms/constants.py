@@ -19,14 +19,14 @@ OUTDATED = 5.0  # divides nats of cells at most, where the model is out of date;
 # Scan: W = max(0, W + nats − price).
 LOW_PRICE = 1.5  # finds what is weak and long
 HIGH_PRICE = 6.0  # finds what is strong and short
-MIDDLE_PRICE = (LOW_PRICE * HIGH_PRICE) ** 0.5  # of whole rows and of stuck values
+MIDDLE_PRICE = (LOW_PRICE * HIGH_PRICE) ** 0.5  # of stuck values
 SCORE_PRICE = 0.34  # of the score: log of 1.4 times its recent level
 
 # Limits: the tail of excursions on held-out rows.
 PEAKS = 15  # highest excursions of a line that its tail is fitted to
 PRIOR_PEAKS = 10  # weight of the mean tail of all lines
 PRIOR_SHAPE = 0.3  # of a heavy tail, as likely as so many peaks before any is seen
-BUDGET_SHARES = 2  # the budget over that for channels, as much for whole rows and for the score
+BUDGET_SHARES = 2  # the budget over that for channels, as much for the score
 SCORE_RATE = 8e-4  # a row, of excursions of the score above 1; above h, 1/h as many
 
 # Training rows that are left out: excursions that one in so many clean series would show.

@@ -1,6 +1,6 @@
 """One scan over all evidence: W = max(0, W + nats − price) along each line, at a few prices.
 
-A line is one kind of evidence of one channel, or of the whole row, at one price. While W is above
+A line is one kind of evidence of one channel, or the score, at one price. While W is above
 zero the line is on an excursion: it starts at the first row that counted and ends at the row where
 W was highest. How high excursions rise on held-out rows, extrapolated by a generalised Pareto law
 whose shape all lines of a kind share, tells how high W must be for the budget, spread over all
@@ -40,50 +40,43 @@ from vace_ad.frames.segments import run_edges
 
 Array = NDArray[np.float64]
 
-KINDS = ("relation", "change", "jump", "stuck", "rows", "burst", "score")  # of lines, in order
+KINDS = ("relation", "change", "jump", "stuck", "score")  # of lines, in order
 WORDS = {
     "relation": "a channel differs from what the other channels predict",
     "change": "a channel drifts from its own forecast: small residuals for a long time",
     "jump": "a channel jumps: one or a few large residuals of its own forecast",
     "stuck": "a channel repeats its value",
-    "rows": "many channels deviate together for some time",
-    "burst": "many channels deviate together at once",
     "score": "the anomaly score is far above its recent level",
 }
 _PRICES = (LOW_PRICE, LOW_PRICE, HIGH_PRICE, MIDDLE_PRICE)  # of the kinds of a channel
-_ROW_PRICES = (MIDDLE_PRICE, HIGH_PRICE, SCORE_PRICE)  # of those of whole rows
-_ROW_SHARERS = (2, 2, 1)  # lines that share a part of the budget with each of them
-N_CHANNEL_KINDS, N_ROW_KINDS = len(_PRICES), len(_ROW_PRICES)
+N_CHANNEL_KINDS = len(_PRICES)
 MOST_PEAKS = 4 * (PEAKS + 1)  # of a line that are kept of a stretch of held-out rows
 SHAPES = np.geomspace(0.03, 1.0, 24)  # of the generalised Pareto law, to choose from
 NEVER = 2**60  # a level that no evidence reaches
 
 
 class Line(NamedTuple):
-    """The evidence of one kind, of a channel or of the whole row."""
+    """The evidence of one kind, of a channel or of the score."""
 
     kind: str
-    channel: int | None  # None: the whole row
+    channel: int | None  # None: the score
 
 
 def describe(line: int, n_channels: int) -> Line:
     """What a line watches, by its number."""
-    of_channels = N_CHANNEL_KINDS * n_channels
-    if line >= of_channels:
-        return Line(KINDS[N_CHANNEL_KINDS + line - of_channels], None)
+    if line == N_CHANNEL_KINDS * n_channels:
+        return Line(KINDS[-1], None)
     return Line(KINDS[line // n_channels], line % n_channels)
 
 
 def _kinds(n_channels: int) -> NDArray[np.intp]:
     """The place in KINDS of each line."""
-    each = np.repeat([n_channels, 1], [N_CHANNEL_KINDS, N_ROW_KINDS])
-    return np.repeat(np.arange(len(KINDS)), each)
+    return np.append(np.repeat(np.arange(N_CHANNEL_KINDS), n_channels), N_CHANNEL_KINDS)
 
 
 def prices(n_channels: int) -> Nats:
-    """The price of each line, (N_CHANNEL_KINDS · n_channels + N_ROW_KINDS,)."""
-    each = np.repeat(np.array(_PRICES), n_channels)
-    return whole(np.concatenate([each, _ROW_PRICES]))
+    """The price of each line, (N_CHANNEL_KINDS · n_channels + 1,)."""
+    return whole(np.append(np.repeat(np.array(_PRICES), n_channels), SCORE_PRICE))
 
 
 @dataclass(frozen=True)
@@ -132,14 +125,12 @@ class Tails:
     def needed(self, rate: float) -> Array:
         """Nats at which each line may alarm under a budget of `rate` alarms a row, (n_lines,).
 
-        Channels, whole rows and the score have a share of the budget each. That of the channels is
-        spread over the lines of a kind: kinds look at the same cells.
+        Channels and the score have a share of the budget each. That of the channels is spread over
+        the lines of a kind: kinds look at the same cells.
         """
-        kinds = _kinds((len(self.level) - N_ROW_KINDS) // N_CHANNEL_KINDS)
+        kinds = _kinds(len(self.level) // N_CHANNEL_KINDS)
         alive = np.bincount(kinds, self.level < NEVER)
-        alive[N_CHANNEL_KINDS:] = _ROW_SHARERS
-        shares = BUDGET_SHARES * np.maximum(alive[kinds], 1)
-        return np.asarray(np.log(shares / rate))
+        return np.asarray(np.log(BUDGET_SHARES * np.maximum(alive[kinds], 1) / rate))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What was learned, for the model file."""
