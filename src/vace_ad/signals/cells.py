@@ -228,13 +228,28 @@ class Averages:
         Gives back what was known before them.
         """
         before = copy(self)
-        keep, take, sums, weights = self._keep, self._take, self.sums, self.weights
-        for t, row in enumerate(rows):
-            np.divide(sums, weights, out=averages[t])
-            sums = sums * keep + take * row
-            weights = weights * keep + take
-        self.sums, self.weights = sums, weights
+        keep, sums = self._keep, self.sums.copy()
+        for at in range(0, len(rows), _TOGETHER):
+            some = averages[at : at + _TOGETHER]
+            taken = self._take * rows[at : at + _TOGETHER, None]
+            for known, new in zip(some, taken, strict=True):
+                known[:] = sums
+                np.multiply(sums, keep, out=sums)
+                np.add(sums, new, out=sums)
+            some /= self._weigh(len(some))
+        self.sums = sums
         return before
+
+    def _weigh(self, n: int) -> Array:
+        """What the sums before each of so many rows are divided by, (n or 1, n_averages, 1)."""
+        after = self.weights * self._keep + self._take
+        if np.array_equal(after, self.weights):  # for good
+            return self.weights[None]
+        found = np.empty((n, *self.weights.shape))
+        for t in range(n):
+            found[t] = self.weights
+            self.weights = self.weights * self._keep + self._take
+        return found
 
 
 def columns_of(rows: Array, mean: Array, scale: Array, modes: ModeModel) -> Array:
