@@ -156,7 +156,7 @@ def find_events(
             *((threshold.note,) if threshold.note else ()),
             *_outdated(model, table, first),
             *_outside(model, table, first),
-            *_drifted(model, scores[first:]),
+            *_drifted(model, scores, events, first),
         ),
         accepted=accepted_events(accepted, table, first),
         idle=idle.stretches(),
@@ -190,10 +190,18 @@ def _outside(model: Learned, table: Table, first: int) -> list[str]:
     return [f"conditions outside training in {n:,} rows: {words}; alarms there are marked"]
 
 
-def _drifted(model: Learned, scores: Array) -> list[str]:
-    """That the score of many rows is at another level than in training, in words."""
-    level, _ = Baseline(1).follow(log_scores(scores))
-    share = float((model.alarm.outdated(level) > 1).sum()) / max(len(scores), 1)
+def _drifted(model: Learned, scores: Array, events: Sequence[Event], first: int) -> list[str]:
+    """That the score of many rows is at another level than in training, in words.
+
+    Of a passing event it says nothing, nor of the rows after it until the recent level has fallen.
+    """
+    own = log_scores(scores[first:])
+    level, _ = Baseline(1).follow(own)
+    off = (model.alarm.outdated(np.minimum(level, own)) > 1)[:, 0]
+    for event in events:
+        if event.kind == ANOMALY and not event.lasting:
+            off[max(event.start - first, 0) : max(event.end - first, 0)] = False
+    share = float(off.mean()) if len(off) else 0.0
     if share < DRIFTED:
         return []
     return [f"in {share:.0%} of the rows the recent score is more than 1.4 times as high as in "
