@@ -53,7 +53,8 @@ VARIANTS: dict[str, dict[str, float]] = {
     "lighter prior": {"PRIOR_SHAPE": 0.1},
     "heavier prior": {"PRIOR_SHAPE": 0.6},
     "shorter rest": {"REST": 24},
-    "less for one cell": {"MOST_NATS": 10.0},
+    "less for one cell": {"MOST_NATS": 20.0},
+    "more for one cell": {"MOST_NATS": 45.0},
     "lower score limit": {"SCORE_RATE": 4e-4},
     "higher score limit": {"SCORE_RATE": 1.6e-3},
     "lower score price": {"SCORE_PRICE": 0.18},
@@ -62,7 +63,8 @@ VARIANTS: dict[str, dict[str, float]] = {
     "less out of date": {"OUTDATED": 3.0},
     "more out of date": {"OUTDATED": 8.0},
     "no doubt": {"DOUBT": 0.0},
-    "more doubt": {"DOUBT": 2.0},
+    "less doubt": {"DOUBT": 1.0},
+    "more doubt": {"DOUBT": 4.0},
 }
 ROWS, CHOICE = RESULTS / "alarm-variants.csv", RESULTS / "alarm-constants.csv"
 NUMBERS = ("events", "found", "false_alarms", "allowed", "inside_rows", "normal_rows")

@@ -8,7 +8,7 @@ import pytest
 from alarms.feeds import line_of
 from vace_ad.alarms.alarm_model import AlarmModel, line_evidence
 from vace_ad.alarms.alarm_stream import AlarmStream, updated
-from vace_ad.alarms.constants import WARM_UP
+from vace_ad.alarms.constants import MOST_NATS, WARM_UP
 from vace_ad.alarms.evidence import UNIT
 from vace_ad.alarms.pattern import OWN
 
@@ -99,7 +99,7 @@ def test_channels_that_are_not_watched_are_no_surprise() -> None:
     off = rows_of(120, 1)
     off[100, 1] += 1e4
     plain = AlarmStream(AlarmModel.fit([rows]), RATE).add(off).surprise
-    assert plain[100] == plain.max() == 20
+    assert plain[100] == plain.max() == MOST_NATS
     lines = AlarmStream(stream.model, RATE).lines_of(off)
     cells = lines[100, [0, 2, D, D + 2]]
     assert stream.add(off).surprise[100] == cells.max() / UNIT

@@ -12,7 +12,7 @@ BASELINE_BLOCK = WARM_UP // 4  # rows that share a baseline
 
 # Evidence: nats, −log of the share of held-out rows that are as far off.
 TAIL_SHARE = 0.02  # of held-out rows from which a generalised Pareto law takes over
-MOST_NATS = 20.0  # of one cell or score
+MOST_NATS = 30.0  # of one cell or score
 MOST_STUCK_NATS = 5.0  # of one repeated value
 OUTDATED = 5.0  # divides nats of cells at most, where the model is out of date; power of how far
 
@@ -34,6 +34,6 @@ CLEAN_SERIES = 1_000
 SET_ASIDE = 3  # highest excursions of a line that do not tell what is normal
 
 # Events.
-DOUBT = 1.0  # nats that a weak alarm which the score did not confirm asks of the next one
+DOUBT = 2.0  # nats that a weak alarm which the score did not confirm asks of the next one
 REST = 48  # rows without new evidence after which a line of an event is over
 MOST_MARGIN = 3.0  # nats beyond a limit that count for a suspect; with fewer an alarm is weak
