@@ -7,8 +7,8 @@ import pytest
 
 from vace_ad.alarms import alarm_model
 from vace_ad.alarms.alarm_model import (
-    MOST_FOR_MEAN,
     FAR,
+    MOST_FOR_MEAN,
     WIDTH,
     AlarmModel,
     followed_by_baseline,
