@@ -32,7 +32,6 @@ Array = NDArray[np.float64]
 FAR = 8.0  # robust deviations up to which training values count where outlying ones are looked for
 NORMAL_MAD = 0.6745  # median absolute deviation of a normal distribution, in standard deviations
 WIDTH = 3.0  # deviations of a residual to either side of the expected value
-MOST_FOR_MEAN = 20.0  # nats of one cell in a mean: a spike alone does not blame a channel
 
 
 @dataclass(frozen=True)
@@ -223,7 +222,6 @@ class AlarmModel:
             return np.zeros(self.n_channels)
         none = np.full(len(rows), np.nan)
         nats, *_ = self.judge(rows, self.cells.begin().add(rows), none, self.baseline())
-        nats = np.minimum(nats, whole(MOST_FOR_MEAN))
         return np.asarray(np.add.reduce(np.split(nats[start:], 2, axis=1)).mean(axis=0) / UNIT)
 
 
