@@ -186,6 +186,9 @@ def test_errata_of_the_paper_s_own_studies() -> None:
         value, low, high = (float(each.replace("\N{MINUS SIGN}", "-")) for each in interval)
         wanted = rounded(ablation, line, "VUS-PR", "low", "high")
         assert [value, low, high] == [float(each) for each in wanted], line
+    full = [rounded(ablation, line, "full model")[0] for line in
+            ("w/o Channel Encoder", "w/o Velocity Pretext", "w/o Velocity Scoring")]  # fmt: skip
+    assert re.findall(r"from (?:the full model's )?(\d\.\d+)\]", ERRATA) == full
 
 
 def test_times_of_the_measures() -> None:

@@ -90,6 +90,7 @@ def _models(
     shrinkage = SHRINKAGES[int(np.argmax(np.add.reduce(likelihoods)))]
     bounded = np.ones(d, bool) if context is None else ~context
     shrunk = (1 - shrinkage) * total / len(z) + shrinkage * np.eye(len(total))
+    # An inverse alone costs less than the spectrum that a choice of shrinkages needs.
     inverses = [*(other.inverse(shrinkage) for other in others), np.linalg.inv(shrunk)]
     return [_model(modes, mean, scale, varies, center, spread, inverse, bounded)
             for inverse in inverses]  # fmt: skip
