@@ -16,6 +16,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
+from vace_ad.alarms.constants import LOW_PRICE, MOST_NATS
 from vace_ad.alarms.suspects import LEVEL_SHARE, DriftRange
 from vace_ad.errors import FeedbackError
 from vace_ad.frames.segments import missing_cells
@@ -30,7 +31,9 @@ LEAST = 1.5  # training drifts that some channel of a pattern exceeds, and where
 TAIL = 1.0  # the same where it ends
 RATIO, MOST_RATIO = 3.0, 1e6  # of a stretch that no alarm gave; at most
 ALLOWED, WITHIN = 0.5, (2.5, 4.0)  # share of the excess over the limit that is tolerated; bounds
-OWN = 5.0  # times as much is tolerated of the channels of the pattern: they are taken out, roughly
+# Times as much is tolerated of the channels of the pattern, which are only roughly taken out: what
+# is left in one of their cells never adds up.
+OWN = MOST_NATS / (WITHIN[0] * LOW_PRICE)
 MOST_CHANNELS, LONGEST_NAME, LONGEST, LARGEST = 2_000, 500, 10_000_000, 1e100
 
 
