@@ -108,9 +108,8 @@ class AlarmModel:
         cells, held_out = learned or learn(parts, None if watched is None else ~watched)
         watched = cells.varies if watched is None else cells.varies & watched
         d = cells.n_channels
-        edges = np.cumsum([len(part.now) for part in held_out])[:-1]
-        followed = [followed_by_baseline(part) for part in held_out]
-        judged = [Baseline(2 * d + 1).add(each)[:, :-1] for each in followed]
+        edges = np.cumsum([len(part) for part in held_out])[:-1]
+        judged = [Baseline(2 * d).add(part) for part in held_out]
         surprise = Surprise.fit(judged)
         nats = [surprise.of(part) for part in judged]
         repeated = [part[1:] == part[:-1] for part in parts]

@@ -19,7 +19,6 @@ from vace_ad.signals.cells import (
     Averages,
     CellModel,
     CellStream,
-    Residuals,
     columns_of,
 )
 from vace_ad.signals.modes import ModeModel
@@ -30,6 +29,7 @@ SHRINKAGES = (0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.3)  # that held-out likel
 FOLDS = 3  # contiguous parts of the training rows, each held out once
 LEAD = 256  # rows before a fold that fill the averages
 LEAST_GAIN = 0.1  # nats a row by which modes must make the median channel more certain
+_BLOCK = 1024  # rows that are widened together: few enough to stay in cache
 _CONSTANT = 1e-9  # of its magnitude: a channel that varies less does not vary
 
 
@@ -37,7 +37,7 @@ class Learned(NamedTuple):
     """A model, and the residuals of the training rows by models that did not see them."""
 
     model: CellModel
-    held_out: list[Residuals]  # of contiguous pieces, in order
+    held_out: list[Array]  # (n, 2 · n_channels), `now` and `past` of contiguous pieces, in order
 
 
 def learn(parts: Sequence[Array], context: NDArray[np.bool_] | None = None) -> Learned:
@@ -73,23 +73,18 @@ def _models(
     varies = scale > _CONSTANT * (np.abs(mean) + np.abs(rows).max(axis=0) * 1e-3)
     scale = np.where(varies, scale, 1.0)
     n_averages = 0 if d > WIDE else len(HALF_LIVES)
-    columns = (columns_of(part, mean, scale, modes) for part in parts)
-    z = np.concatenate([_widened(part, n_averages) for part in columns])
-    center, spread = z.mean(axis=0), z.std(axis=0)
-    spread = np.where(spread > _CONSTANT, spread, 1.0)
-    z = (z - center) / spread
-    pieces = [z[a:b] for a, b in _folds(len(z))]
-    products = [piece.T @ piece for piece in pieces]
+    columns = [columns_of(part, mean, scale, modes) for part in parts]
+    products, center, spread = _standardised(_products(columns, n_averages))
     total = np.add.reduce(products)
-    others = [_Spectrum((total - own) / max(len(z) - len(piece), 1))
-              for own, piece in zip(products, pieces, strict=True)]  # fmt: skip
+    sizes = [b - a for a, b in _folds(len(rows))]
+    others = [_Spectrum((total - own) / max(len(rows) - n, 1))
+              for own, n in zip(products, sizes, strict=True)]  # fmt: skip
     likelihoods = [
-        other.likelihoods(own, len(piece))
-        for other, own, piece in zip(others, products, pieces, strict=True)
+        other.likelihoods(own, n) for other, own, n in zip(others, products, sizes, strict=True)
     ]
     shrinkage = SHRINKAGES[int(np.argmax(np.add.reduce(likelihoods)))]
     bounded = np.ones(d, bool) if context is None else ~context
-    shrunk = (1 - shrinkage) * total / len(z) + shrinkage * np.eye(len(total))
+    shrunk = (1 - shrinkage) * total / len(rows) + shrinkage * np.eye(len(total))
     # An inverse alone costs less than the spectrum that a choice of shrinkages needs.
     inverses = [*(other.inverse(shrinkage) for other in others), np.linalg.inv(shrunk)]
     return [_model(modes, mean, scale, varies, center, spread, inverse, bounded)
@@ -116,29 +111,63 @@ def _model(
     )  # fmt: skip
 
 
-def _streamed(model: CellModel, parts: Sequence[Array], a: int, b: int) -> Residuals:
-    """Residuals of rows [a, b) of all parts, each part run as a stream from some rows before.
+def _streamed(model: CellModel, parts: Sequence[Array], a: int, b: int) -> Array:
+    """`now` and `past` of rows [a, b) of all parts, each part run as a stream from rows before.
 
     By one product for many rows, which is faster and differs by rounding.
     """
-    found, first = [], 0
+    d = model.n_channels
+    kept = np.r_[:d, -2 * d : -d]
+    matrix, offset = model.matrix[:, kept], model.offset[kept]
+    found, first, at = np.empty((b - a, 2 * d)), 0, 0
     for part in parts:
         low, high = max(a - first, 0), min(b - first, len(part))
         first += len(part)
-        if low < high:
-            early = max(low - LEAD, 0)
-            every = CellStream(model, np.matmul).add(part[early:high])
-            found.append([x[low - early :] for x in every])
-    return Residuals(*(np.concatenate(each) for each in zip(*found, strict=True)))
+        stream = CellStream(model, np.matmul)
+        for start in range(max(low - LEAD, 0), high, _BLOCK) if low < high else ():
+            z = stream.widened(part[start : min(start + _BLOCK, high)])[max(low - start, 0) :]
+            some = found[at : at + len(z)]
+            np.matmul(z.reshape(len(z), -1), matrix, out=some)
+            some += offset
+            at += len(z)
+    return found
 
 
-def _widened(x: Array, n_averages: int) -> Array:
-    """Rows (n, (1 + n_averages)·n_channels) with averages of the rows before each."""
-    z = np.empty((len(x), 1 + n_averages, x.shape[1]))
-    z[:, 0] = x
-    if n_averages:
-        Averages(n_averages, x[0]).add(x, z[:, 1:])
-    return z.reshape(len(x), -1)
+def _products(parts: Sequence[Array], n_averages: int) -> list[Array]:
+    """Z'Z of the rows (n, n_columns) of each fold, widened by averages of the past and a one."""
+    width = (1 + n_averages) * parts[0].shape[1]
+    folds, first = _folds(sum(map(len, parts))), 0
+    found = [np.zeros((width + 1, width + 1)) for _ in folds]
+    z = np.ones((_BLOCK, width + 1))
+    for x in parts:
+        averages, wide = Averages.begin(x[0]), np.empty((_BLOCK, 1 + n_averages, x.shape[1]))
+        for at in range(0, len(x), _BLOCK):
+            some = x[at : at + _BLOCK]
+            wide[: len(some), 0] = some
+            if n_averages:
+                averages = averages.add(some, wide[: len(some), 1:])
+            z[:, :width] = wide.reshape(_BLOCK, -1)
+            for own, (a, b) in zip(found, folds, strict=True):
+                piece = z[: len(some)][max(a - first, 0) : max(b - first, 0)]
+                own += piece.T @ piece
+            first += len(some)
+    return found
+
+
+def _standardised(products: Sequence[Array]) -> tuple[list[Array], Array, Array]:
+    """The same of standardised columns, and their mean and deviation over all folds."""
+    total = np.add.reduce(products)
+    center = total[-1, :-1] / total[-1, -1]
+    variance = np.diag(total)[:-1] / total[-1, -1] - center * center
+    spread = np.sqrt(np.maximum(variance, 0.0))
+    # What rounding leaves of a constant column is no deviation.
+    spread = np.where(spread > np.maximum(_CONSTANT, 1e-7 * np.abs(center)), spread, 1.0)
+    found = []
+    for own in products:
+        off = own[:-1, :-1] - np.outer(center, own[-1, :-1])
+        off -= np.outer(own[:-1, -1] - own[-1, -1] * center, center)
+        found.append(off / np.outer(spread, spread))
+    return found, center, spread
 
 
 class _Spectrum:

@@ -25,7 +25,6 @@ give the same bits.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from copy import copy
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
@@ -44,7 +43,8 @@ MOST_INNOVATION = 5.0  # standard deviations of a forecast's error that one row 
 CONFIRM = 2  # rows that far in succession whose forecasts enter instead: a spike leaves no trace
 WIDE = 400  # channels from which on rows stand alone, without averages: the matrix grows as (4 D)²
 FARTHEST = 1e3  # training deviations beyond which a value counts as this far
-_TOGETHER = 64  # rows that are taken at once while none is bounded
+_TOGETHER = 256  # rows that are taken at once while none is bounded
+_POWERS = 64  # rows whose averages share a start
 
 
 class Residuals(NamedTuple):
@@ -142,32 +142,34 @@ class CellStream:
 
     def add(self, rows: Array) -> Residuals:
         """The residuals of the next rows (n, n_channels), complete and in order."""
+        return self._residuals(self.widened(rows)) if len(rows) else Residuals(rows, rows, rows)
+
+    def widened(self, rows: Array) -> Array:
+        """The next rows with the averages before each, (n, 1 + n_averages, n_columns)."""
         model, n, d = self._model, *rows.shape
-        if not n:
-            return Residuals(rows, rows, rows)
         x = model.columns(rows)
         if not model.n_averages:
-            return self._residuals(x[:, None])
+            return x[:, None]
         if self._averages is None:
-            self._averages = Averages(model.n_averages, x[0])
+            self._averages = Averages.begin(x[0])
         z = np.empty((n, 1 + model.n_averages, model.n_columns))
         z[:, 0] = x
         at, most = 0, 1
         while at < n:  # up to the first row with a value that enters the averages bounded
             some = z[at : at + most]
-            before = self._averages.add(some[:, 0], some[:, 1:])
+            after = self._averages.add(some[:, 0], some[:, 1:])
             innovation = self._times(some, slice(-d, None))
             far = (np.abs(innovation) > MOST_INNOVATION).any(axis=1)
             taken = int(far.argmax()) + 1 if far.any() else len(some)
             if far.any():
-                self._averages = before
-                self._averages.add(some[: taken - 1, 0], some[: taken - 1, 1:])
+                within_bound = self._averages.add(some[: taken - 1, 0], some[: taken - 1, 1:])
                 entered = self._entered(x[at + taken - 1], innovation[taken - 1], taken == 1)
-                self._averages.add(entered[None], np.empty((1, *some.shape[1:]))[:, 1:])
+                after = within_bound.add(entered[None], np.empty((1, *some.shape[1:]))[:, 1:])
             else:
                 self._far = np.zeros(d, np.int64)
+            self._averages = after
             at, most = at + taken, 1 if far.any() else min(2 * most, _TOGETHER)
-        return self._residuals(z)
+        return z
 
     def _times(self, z: Array, columns: slice) -> Array:
         """Rows (n, 1 + n_averages, n_columns) times some columns of the matrix."""
@@ -195,61 +197,69 @@ class CellStream:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """The averages of the past; empty right after a cut."""
-        found, width = self._averages, self._model.n_columns
-        sums = np.empty((0, width)) if found is None else found.sums
-        weights = np.empty((0, 1)) if found is None else found.weights
-        return {"sums": sums, "weights": weights, "far": self._far}
+        found, sums, n = self._averages, np.empty((0, self._model.n_columns)), 0
+        if found is not None:
+            sums, n = np.concatenate([found.last[None], found.sums]), found.n
+        return {"sums": sums, "n": np.array([n]), "far": self._far}
 
     def resume(self, state: Mapping[str, NDArray[Any]]) -> None:
         """Take back a state."""
-        model, sums, weights, far = self._model, *(state[n] for n in ("sums", "weights", "far"))
+        model, sums, far, n = self._model, state["sums"], state["far"], int(state["n"][0])
         if far.shape != (model.n_channels,):
             raise ValueError(f"rows beyond the bound have the shape {far.shape}")
         self._averages, self._far = None, far.copy()
-        if not len(sums) and not len(weights):
+        if not len(sums):
             return
-        if sums.shape != (model.n_averages, model.n_columns) or len(weights) != len(sums):
-            raise ValueError(f"averages of the past have the shape {sums.shape}")
-        self._averages = Averages(model.n_averages, sums[0])
-        self._averages.sums, self._averages.weights = sums.copy(), weights.copy()
+        if sums.shape != (model.n_averages, model.n_columns) or n < 0:
+            raise ValueError(f"averages of the past have the shape {sums.shape}, of {n} rows")
+        self._averages = Averages(sums[0], sums[1:].copy(), n)
 
 
-class Averages:
-    """Averages of the rows so far with each half-life; of the first row, itself."""
+class Averages(NamedTuple):
+    """Averages of the rows so far with each half-life; of the first row, itself.
 
-    def __init__(self, n: int, first: Array) -> None:
-        self._keep = np.array([0.5 ** (1 / h) if h else 0.0 for h in HALF_LIVES[:n]])[:, None]
-        self._take = 1 - self._keep
-        self.sums, self.weights = self._take * first, self._take  # as if it had come before
+    s_t = keep · s_{t−1} + take · x_t is worked out for many rows at once, as
+    keep^k · (s_0 + Σ take · keep^−j · x_j), with a fresh start every `_POWERS` rows. The sum runs row
+    by row, so the bits do not depend on how rows are cut into calls.
+    """
+
+    last: Array  # (n_columns,), the last row: what is left of it all after a half-life of 0
+    sums: Array  # (n_averages − 1, n_columns), the brackets of the others
+    n: int  # rows so far
+
+    @classmethod
+    def begin(cls, first: Array) -> Averages:
+        """As if the first row (n_columns,) had come before itself too."""
+        return cls(first, _TAKE * first, 0)
 
     def add(self, rows: Array, averages: Array) -> Averages:
-        """Fill `averages` (n, n_averages, n_channels) of the rows before each of these.
+        """What is known after these rows (n, n_columns).
 
-        Gives back what was known before them.
+        Fills `averages` (n, n_averages, n_columns) of the rows before each of them.
         """
-        before = copy(self)
-        keep, sums = self._keep, self.sums.copy()
-        for at in range(0, len(rows), _TOGETHER):
-            some = averages[at : at + _TOGETHER]
-            taken = self._take * rows[at : at + _TOGETHER, None]
-            for known, new in zip(some, taken, strict=True):
-                known[:] = sums
-                np.multiply(sums, keep, out=sums)
-                np.add(sums, new, out=sums)
-            some /= self._weigh(len(some))
-        self.sums = sums
-        return before
+        averages[:1, 0], averages[1:, 0] = self.last, rows[:-1]
+        sums, n, at = self.sums, self.n, 0
+        while at < len(rows):
+            k = n % _POWERS
+            some = rows[at : at + _POWERS - k]
+            m = len(some)
+            every = np.empty((m + 1, *sums.shape))
+            every[0] = sums
+            np.multiply(_UP[k : k + m], some[:, None], out=every[1:])
+            np.add.accumulate(every, axis=0, out=every)
+            found = np.multiply(every[:-1], _DOWN[k : k + m], out=averages[at : at + m, 1:])
+            if n < len(_WEIGHTS):
+                found[: len(_WEIGHTS) - n] /= _WEIGHTS[n : n + m]
+            sums = every[-1] if k + m < _POWERS else every[-1] * _DOWN[_POWERS]
+            at, n = at + m, n + m
+        return Averages(rows[-1] if at else self.last, sums, n)
 
-    def _weigh(self, n: int) -> Array:
-        """What the sums before each of so many rows are divided by, (n or 1, n_averages, 1)."""
-        after = self.weights * self._keep + self._take
-        if np.array_equal(after, self.weights):  # for good
-            return self.weights[None]
-        found = np.empty((n, *self.weights.shape))
-        for t in range(n):
-            found[t] = self.weights
-            self.weights = self.weights * self._keep + self._take
-        return found
+
+_KEEP = np.array([0.5 ** (1 / h) for h in HALF_LIVES[1:]])[:, None]
+_TAKE = 1 - _KEEP
+_UP = _TAKE * _KEEP ** -np.arange(1.0, _POWERS + 1)[:, None, None]
+_DOWN = _KEEP ** np.arange(0.0, _POWERS + 1)[:, None, None]
+_WEIGHTS = 1 - _KEEP ** np.arange(1.0, 54 * HALF_LIVES[-1])[:, None, None]  # from then on 1
 
 
 def columns_of(rows: Array, mean: Array, scale: Array, modes: ModeModel) -> Array:
