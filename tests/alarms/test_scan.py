@@ -41,6 +41,7 @@ from vace_ad.alarms.scan import (
     heights,
     outlying,
     prices,
+    scanned,
 )
 
 D = 3
@@ -205,8 +206,8 @@ def test_outlying_rows_against_loops() -> None:
         height = 60 * line if line in LOW else 8 + 4 * line
         parts[line % 2][30 * line + 20 : 30 * line + 24, line] += height * UNIT
     price = prices(D).tolist()
-    scanned = [[excursions(scan(part[:, i], price[i])) for i in range(LINES)] for part in parts]
-    tops = [[one[2] for part in scanned for one in part[line]] for line in range(LINES)]
+    found = [[excursions(scan(part[:, i], price[i])) for i in range(LINES)] for part in parts]
+    tops = [[one[2] for part in found for one in part[line]] for line in range(LINES)]
     usual = [sorted(each)[:-SET_ASIDE] for each in tops]
     level, excess, count = tail_law(usual, KIND, asleep, **LAW)
     rare = math.log(CLEAN_SERIES * LINES * 1200)
@@ -217,13 +218,13 @@ def test_outlying_rows_against_loops() -> None:
     ]
     expected = sorted(
         (first + start, first + at + 1)
-        for first, part in zip((0, 700), scanned, strict=True)
+        for first, part in zip((0, 700), found, strict=True)
         for line in range(LINES)
         for start, at, top in part[line]
         if top > limit[line] and count[line] > 0 and not asleep[line]
     )
     assert 3 < len(expected) < LINES - 3
-    assert outlying(parts, asleep, D) == expected
+    assert outlying(scanned(parts, D), asleep, D) == expected
 
 
 @pytest.mark.parametrize("rate", [1e-3, 1e-2])

@@ -20,9 +20,9 @@ from vace_ad.alarms.constants import (
     SCORE_PRICE,
     WARM_UP,
 )
-from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, whole
-from vace_ad.alarms.scan import N_CHANNEL_KINDS, Tails, outlying
-from vace_ad.signals.baseline_model import within
+from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, side_by_side, whole
+from vace_ad.alarms.scan import N_CHANNEL_KINDS, Tails, outlying, scanned
+from vace_ad.signals.baseline_model import medians, within
 from vace_ad.signals.cell_fit import Learned, learn
 from vace_ad.signals.cells import CellModel, Residuals
 from vace_ad.signals.protocol import Layout, prefixed, under
@@ -85,17 +85,18 @@ class AlarmModel:
         `fit` learns from these rows.
         """
         rows = np.concatenate(parts)
-        median = np.median(rows, axis=0)
-        deviation = np.median(np.abs(rows - median), axis=0) / NORMAL_MAD
+        median = medians(rows)
+        deviation = medians(np.abs(rows - median)) / NORMAL_MAD
         most = np.where(deviation > 0, FAR * deviation, np.inf)
         bounded = bool((np.abs(rows - median) > most).any())
         if bounded:
             parts = [median + within(part - median, most) for part in parts]
         model, lines, idle = cls._evidence(parts, watched, None)
-        spans = outlying(lines, idle, model.n_channels)
+        found = scanned(lines, model.n_channels)
+        spans = outlying(found, idle, model.n_channels)
         if bounded:
             return spans, None
-        return spans, replace(model, tails=Tails.fit(lines, idle, model.n_channels))
+        return spans, replace(model, tails=Tails.of(found, idle, model.n_channels))
 
     @classmethod
     def _evidence(
@@ -107,9 +108,8 @@ class AlarmModel:
         """A model without tails, the evidence of held-out rows, and which lines are idle."""
         cells, held_out = learned or learn(parts, None if watched is None else ~watched)
         watched = cells.varies if watched is None else cells.varies & watched
-        d = cells.n_channels
         edges = np.cumsum([len(part) for part in held_out])[:-1]
-        judged = [Baseline(2 * d).add(part) for part in held_out]
+        judged = side_by_side(held_out)
         surprise = Surprise.fit(judged)
         nats = [surprise.of(part) for part in judged]
         repeated = [part[1:] == part[:-1] for part in parts]

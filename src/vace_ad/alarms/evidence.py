@@ -9,8 +9,9 @@ kept as whole numbers of 1/1024, so sums of them are exact in any order.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, Self
 
 import numpy as np
@@ -30,8 +31,10 @@ Array = NDArray[np.float64]
 Nats = NDArray[np.int64]  # in units of 1 / UNIT
 
 UNIT = 1024
-GRID = np.concatenate([np.arange(0, 6, 0.05), np.geomspace(6, 1e4, 80)])  # distances tabulated
+FINE_STEP, N_FINE = 0.05, 120  # of the distances tabulated, the first ones evenly
+GRID = np.concatenate([FINE_STEP * np.arange(N_FINE), np.geomspace(6, 1e4, 80)])
 LEAST_EXCESSES = 5  # beyond the quantile that a Pareto law can be fitted to
+_BLOCK = 512  # rows looked up together: few enough to stay in cache
 _PRIOR_SHAPE, _PRIOR_WEIGHT = 0.1, 20  # of the Pareto law
 
 
@@ -62,21 +65,29 @@ class Baseline:
 
     def add(self, residuals: Array) -> Array:
         """The next rows (n, width) in recent deviations from their recent mean."""
-        mean, spread = self.follow(residuals)
-        return np.asarray((residuals - mean) / spread)
+        found = np.empty_like(residuals)
+        for part in self._parts(residuals):
+            np.divide(residuals[part] - self.mean, self.spread, out=found[part])
+        return found
 
     def follow(self, residuals: Array) -> tuple[Array, Array]:
         """The recent mean and spread that each of the next rows is judged by, (n, width) each."""
         means, spreads = np.empty_like(residuals), np.empty_like(residuals)
+        for part in self._parts(residuals):
+            means[part], spreads[part] = self.mean, self.spread
+        return means, spreads
+
+    def _parts(self, residuals: Array) -> Iterator[slice]:
+        """Rows that one baseline judges, which moves when it is asked for the next ones."""
         at = 0
         while at < len(residuals):
-            some = residuals[at : at + BASELINE_BLOCK - len(self._block)]
-            means[at : at + len(some)], spreads[at : at + len(some)] = self.mean, self.spread
+            part = slice(at, at + BASELINE_BLOCK - len(self._block))
+            yield part
+            some = residuals[part]
             self._block = np.concatenate([self._block, some]) if len(self._block) else some
             if len(self._block) == BASELINE_BLOCK:
                 self._move()
             at += len(some)
-        return means, spreads
 
     def _move(self) -> None:
         self._n_blocks += 1
@@ -122,6 +133,15 @@ class Baseline:
         self._n_blocks = int(state["n"][0])
 
 
+def side_by_side(stretches: Sequence[Array]) -> list[Array]:
+    """Stretches (n, width) of about the same length, each by a baseline of its own, at one go."""
+    wide = np.zeros((max(map(len, stretches)), len(stretches), stretches[0].shape[1]))
+    for i, each in enumerate(stretches):
+        wide[: len(each), i] = each
+    found = Baseline(wide[0].size).add(wide.reshape(len(wide), -1)).reshape(wide.shape)
+    return [found[: len(each), i] for i, each in enumerate(stretches)]
+
+
 @dataclass(frozen=True)
 class Surprise:
     """Nats of distances from 0, by held-out rows, tabulated for each column."""
@@ -137,12 +157,30 @@ class Surprise:
 
     def of(self, distances: Array) -> Nats:
         """The nats of rows (n, n_columns)."""
-        far = np.minimum(np.abs(distances), GRID[-1])
-        low = np.minimum(np.searchsorted(GRID, far, side="right") - 1, len(GRID) - 2)
-        part = (far - GRID[low]) / _STEPS[low]
+        found = np.empty(distances.shape, np.int64)
         column = np.arange(self.table.shape[1])
-        below, above = self.table[low, column], self.table[low + 1, column]
-        return np.asarray(below + np.rint(part * (above - below)), dtype=np.int64)
+        for at in range(0, len(found), _BLOCK):
+            far = np.minimum(np.abs(distances[at : at + _BLOCK]), GRID[-1])
+            part, place = far / FINE_STEP, np.empty(far.shape, np.intp)
+            np.floor(part, out=place, casting="unsafe")
+            part -= place
+            beyond = place >= N_FINE
+            if beyond.any():
+                some = far[beyond]
+                low = np.minimum(np.searchsorted(GRID, some, side="right") - 1, len(GRID) - 2)
+                part[beyond], place[beyond] = (some - GRID[low]) / _STEPS[low], low
+            place *= len(column)
+            place += column
+            part *= self._rises.take(place)
+            np.add(
+                self.table.take(place), np.rint(part), out=found[at : at + _BLOCK], casting="unsafe"
+            )
+        return found
+
+    @cached_property
+    def _rises(self) -> Array:
+        """From each point of the grid to the next, column by column."""
+        return np.diff(self.table, axis=0).astype(np.float64).ravel()
 
 
 _STEPS = np.diff(GRID)

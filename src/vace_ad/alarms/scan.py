@@ -53,6 +53,7 @@ N_CHANNEL_KINDS = len(_PRICES)
 MOST_PEAKS = 4 * (PEAKS + 1)  # of a line that are kept of a stretch of held-out rows
 SHAPES = np.geomspace(0.03, 1.0, 24)  # of the generalised Pareto law, to choose from
 NEVER = 2**60  # a level that no evidence reaches
+_BLOCK = 256  # rows that are added up together: few enough to stay in cache
 
 
 class Line(NamedTuple):
@@ -92,12 +93,15 @@ class Tails:
     @classmethod
     def fit(cls, held_out: Sequence[Nats], idle: NDArray[np.bool_], n_channels: int) -> Self:
         """Learn from nats (n, n_lines) of held-out stretches; `idle` lines never alarm."""
-        kinds, price = _kinds(n_channels), prices(n_channels)
-        before = np.zeros(len(price), np.int64)
-        peaks = [_highest(heights(part, price, before)) for part in held_out if len(part)]
+        return cls.of(scanned(held_out, n_channels), idle, n_channels)
+
+    @classmethod
+    def of(cls, found: Sequence[Scanned], idle: NDArray[np.bool_], n_channels: int) -> Self:
+        """The same of stretches that have been scanned."""
+        kinds, peaks = _kinds(n_channels), [part.highest for part in found if len(part.w)]
         level, excess, count = _law(np.concatenate(peaks), kinds, idle)
         shape = _shapes(peaks, kinds, idle)[kinds]
-        n_rows = sum(map(len, held_out))
+        n_rows = sum(len(part.w) for part in found)
         number = np.maximum(count, 1).astype(np.float64)
         level[-1], excess[-1], number[-1], shape[-1] = UNIT, UNIT, SCORE_RATE * n_rows, 1.0
         return cls(np.where(idle, NEVER, level), excess, number, shape, n_rows)
@@ -287,45 +291,74 @@ def _likelihood(heights: Array) -> Array:
     return np.asarray(-(1 + 1 / SHAPES) * np.log1p(SHAPES * heights[:, None]))
 
 
+class Scanned(NamedTuple):
+    """Excursions of a stretch of held-out rows."""
+
+    w: Nats  # (n, n_lines)
+    highest: Nats  # (MOST_PEAKS, n_lines)
+
+
+def scanned(held_out: Sequence[Nats], n_channels: int) -> list[Scanned]:
+    """The excursions of stretches with these nats, (n, n_lines) each."""
+    price = prices(n_channels)
+    found = [heights(part, price, np.zeros(len(price), np.int64)) for part in held_out]
+    return [Scanned(part, _highest(part)) for part in found]
+
+
 def outlying(
-    held_out: Sequence[Nats], idle: NDArray[np.bool_], n_channels: int
+    held_out: Sequence[Scanned], idle: NDArray[np.bool_], n_channels: int
 ) -> list[tuple[int, int]]:
     """Stretches [start, end) of held-out rows that are unlike all others, in order.
 
     Excursions that one in `CLEAN_SERIES` clean series would show, by a heavy tail fitted without
     the few highest ones of each line. Rows are counted over all of `held_out`.
     """
-    price, kinds = prices(n_channels), _kinds(n_channels)
-    scanned = [heights(part, price, np.zeros(len(price), np.int64)) for part in held_out]
-    peaks = np.sort(np.concatenate([_highest(part) for part in scanned]), axis=0)[::-1]
+    kinds = _kinds(n_channels)
+    peaks = np.sort(np.concatenate([part.highest for part in held_out]), axis=0)[::-1]
     level, excess, count = _law(peaks[SET_ASIDE:], kinds, idle)
-    n_rows = sum(map(len, held_out))
-    rare = math.log(CLEAN_SERIES * len(price) * n_rows)
+    n_rows = sum(len(part.w) for part in held_out)
+    rare = math.log(CLEAN_SERIES * len(kinds) * n_rows)
     limit = level + _bounded(_height(rare, (count + SET_ASIDE) / n_rows, excess, PRIOR_SHAPE))
     found, first = [], 0
-    for part in scanned:
-        high = (part > limit) & ~idle & (count > 0)
-        for line in np.flatnonzero(high.any(axis=0)).tolist():
-            for start, end in run_edges(part[:, line] > 0).tolist():
-                if high[start:end, line].any():
-                    last = start + int(part[start:end, line].argmax())
+    for w, highest in held_out:
+        high = (highest.max(axis=0) > limit) & ~idle & (count > 0)
+        for line in np.flatnonzero(high).tolist():
+            own = w[:, line]
+            for start, end in run_edges(own > 0).tolist():
+                last = start + int(own[start:end].argmax())
+                if own[last] > limit[line]:
                     found.append((first + start, first + last + 1))
-        first += len(part)
+        first += len(w)
     return sorted(found)
 
 
 def heights(nats: Nats, price: Nats, before: Nats | np.int64) -> Nats:
     """W of each row (n, n_lines), from its value before them."""
-    total = before + np.cumsum(nats - price, axis=0)
-    return np.asarray(total - np.minimum(np.minimum.accumulate(total, axis=0), 0))
+    if len(nats) == 1:
+        return np.asarray(np.maximum(before + (nats - price), 0))
+    found = np.empty(nats.shape, np.int64)
+    for at in range(0, len(nats), _BLOCK):
+        total = np.cumsum(nats[at : at + _BLOCK] - price, axis=0)
+        total += before
+        found[at : at + _BLOCK] = total - np.minimum(np.minimum.accumulate(total, axis=0), 0)
+        before = found[at + len(total) - 1]
+    return found
 
 
-def _highest(scanned: Nats) -> Nats:
+def _highest(w: Nats) -> Nats:
     """The highest peaks of excursions of each line, (MOST_PEAKS, n_lines)."""
-    best = np.zeros((MOST_PEAKS, scanned.shape[1]), np.int64)
-    for line in range(scanned.shape[1]):
-        peaks = np.sort(_peaks(scanned[:, line]))[-MOST_PEAKS:]
-        best[: len(peaks), line] = peaks
+    n, n_lines = w.shape
+    lines = np.zeros((n_lines, n + 1), np.int64)  # a zero parts a line from the one before
+    lines[:, 1:] = w.T
+    end_to_end = lines.ravel()
+    up = end_to_end > 0
+    starts = np.flatnonzero(up[1:] > up[:-1]) + 1
+    peaks = np.maximum.reduceat(end_to_end, starts)
+    best = np.zeros((MOST_PEAKS, n_lines), np.int64)
+    edges = np.searchsorted(starts, np.arange(1, n_lines) * (n + 1))
+    for line, own in enumerate(np.split(peaks, edges)):
+        highest = np.sort(own)[-MOST_PEAKS:]
+        best[: len(highest), line] = highest
     return best
 
 

@@ -135,6 +135,15 @@ def within(rows: Array, most: float | Array) -> Array:
     return np.asarray(np.minimum(np.maximum(rows, -most), most))
 
 
+def medians(rows: Array) -> Array:
+    """The median of each column; `np.median` looks at several places, which takes far longer."""
+    middle = len(rows) // 2
+    found = np.partition(rows, middle, axis=0)
+    if len(rows) % 2:
+        return np.asarray(found[middle])
+    return np.asarray((found[:middle].max(axis=0) + found[middle]) / 2)
+
+
 def _many_rows(blocks: Sequence[Array], ridge: float) -> Iterator[Array]:
     """The matrix to residuals that all but one block teach, for each; then that of all."""
     products = np.stack([block.T @ block for block in blocks])

@@ -219,8 +219,8 @@ class Averages(NamedTuple):
     """Averages of the rows so far with each half-life; of the first row, itself.
 
     s_t = keep · s_{t−1} + take · x_t is worked out for many rows at once, as
-    keep^k · (s_0 + Σ take · keep^−j · x_j), with a fresh start every `_POWERS` rows. The sum runs row
-    by row, so the bits do not depend on how rows are cut into calls.
+    keep^k · (s_0 + Σ take · keep^−j · x_j), with a fresh start every `_POWERS` rows. The sum runs
+    row by row, so the bits do not depend on how rows are cut into calls.
     """
 
     last: Array  # (n_columns,), the last row: what is left of it all after a half-life of 0

@@ -15,7 +15,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.signals.baseline_model import within
+from vace_ad.signals.baseline_model import medians, within
 from vace_ad.signals.protocol import Layout
 from vace_ad.signals.row_buffer import blocked_matmul
 
@@ -52,7 +52,7 @@ class ModeModel:
     def fit(cls, rows: Array) -> Self:
         """Learn from training rows (n, n_channels), in order of time."""
         rows = rows[:: -(-len(rows) // MOST_ROWS)]
-        center, deviation = np.median(rows, axis=0), rows.std(axis=0)
+        center, deviation = medians(rows), rows.std(axis=0)
         most = FAR * deviation
         scale = np.where(deviation > 0, deviation, 1.0)
         x = within(rows - center, most) / scale
