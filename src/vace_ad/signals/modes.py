@@ -8,9 +8,9 @@ mode, and then nothing is computed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +36,14 @@ _ROUNDS = 30  # of assigning rows and learning the modes from them
 _DIRECTIONS = 2  # principal components of a mode along which a split is tried
 
 
+class Laws(NamedTuple):
+    """The normal distribution of each mode."""
+
+    mean: Array  # (n_modes, n_components)
+    whitening: Array  # (n_modes, n_components, n_components)
+    cost: Array  # (n_modes,), −2 log likelihood that the distance does not tell
+
+
 @dataclass(frozen=True)
 class ModeModel:
     """Modes of operation, the first learned first."""
@@ -59,12 +67,11 @@ class ModeModel:
         r = min(MOST_COMPONENTS, x.shape[1])
         axes = np.linalg.eigh(np.cov(x, rowvar=False, ddof=0).reshape(x.shape[1], -1))[1]
         projection = axes[:, ::-1][:, :r]
-        y = x @ projection
-        modes = _split(y)
-        laws = [_normal(y[modes == i], len(y)) for i in range(int(modes.max()) + 1)]
-        mean, whitening, cost = (np.array(each) for each in zip(*laws, strict=True))
+        wide = np.append(x @ projection, np.ones((len(x), 1)), axis=1)
+        modes = _split(wide)
+        laws = _normals(wide, modes, int(modes.max()) + 1)
         share = np.bincount(modes) / len(modes)
-        return cls(center, most, projection / scale[:, None], mean, whitening, cost, share)
+        return cls(center, most, projection / scale[:, None], *laws, share)
 
     @property
     def first(self) -> Self:
@@ -82,7 +89,11 @@ class ModeModel:
         if self.n_modes == 1:
             return np.zeros(len(rows), np.intp)
         y = blocked_matmul(within(rows - self.center, self.most), self.projection)
-        return _nearest(self.mean, self.whitening, self.cost, y)[0]
+        found = np.empty((len(y), self.n_modes))
+        for i in range(self.n_modes):
+            far = blocked_matmul(y - self.mean[i], self.whitening[i])
+            found[:, i] = np.add.reduce(far * far, axis=1) + self.cost[i]
+        return found.argmin(axis=1)
 
     def indicators(self, rows: Array) -> Array:
         """One column for each mode but the first, (n, n_modes − 1), standardised."""
@@ -117,32 +128,36 @@ class ModeModel:
         return cls(**arrays)
 
 
-def _normal(rows: Array, n: int) -> tuple[Array, Array, float]:
-    """Mean, whitening and cost of the normal distribution of some of n rows."""
-    r = rows.shape[1]
-    covariance = np.cov(rows, rowvar=False, ddof=0).reshape(r, r)
-    ridge = SHRINKAGE * max(float(np.trace(covariance)) / r, 1e-12)
-    values, axes = np.linalg.eigh((1 - SHRINKAGE) * covariance + ridge * np.eye(r))
-    cost = float(np.log(values).sum()) - 2 * np.log(len(rows) / n)
-    return rows.mean(axis=0), axes / np.sqrt(values), cost
+def _normals(wide: Array, modes: Modes, n: int) -> Laws:
+    """The normal distribution of the rows in each of n modes; rows end with a one."""
+    found = []
+    for i in range(n):
+        own = wide.take(np.flatnonzero(modes == i), axis=0)
+        products = own.T @ own / len(own)
+        mean = products[-1, :-1]
+        covariance = products[:-1, :-1] - np.outer(mean, mean)
+        ridge = SHRINKAGE * max(float(covariance.trace()) / len(mean), 1e-12)
+        values, axes = np.linalg.eigh((1 - SHRINKAGE) * covariance + ridge * np.eye(len(mean)))
+        cost = float(np.log(values).sum()) - 2 * np.log(len(own) / len(wide))
+        found.append((mean, axes / np.sqrt(values), cost))
+    return Laws(*(np.array(each) for each in zip(*found, strict=True)))
 
 
-def _nearest(mean: Array, whitening: Array, cost: Array, y: Array) -> tuple[Modes, Array]:
-    """The likeliest mode of each row of components, and how much likelier than the next."""
-    found = np.empty((len(y), len(cost)))
-    for i in range(len(cost)):
-        far = blocked_matmul(y - mean[i], whitening[i])
-        found[:, i] = np.add.reduce(far * far, axis=1) + cost[i]
-    two = np.partition(found, 1, axis=1)
-    return found.argmin(axis=1), two[:, 1] - two[:, 0]
+def _distances(laws: Laws, wide: Array) -> Array:
+    """−2 log likelihood, up to a constant, of each row in each mode, (n, n_modes)."""
+    found = np.empty((len(wide), len(laws.cost)))
+    for i, (mean, whitening, cost) in enumerate(zip(*laws, strict=True)):
+        far = wide @ np.append(whitening, -(mean @ whitening)[None], axis=0)
+        found[:, i] = np.einsum("ij,ij->i", far, far) + cost
+    return found
 
 
-def _split(y: Array) -> Modes:
-    """The mode of each row of components."""
-    modes = np.zeros(len(y), np.intp)
+def _split(wide: Array) -> Modes:
+    """The mode of each row of components, which ends with a one."""
+    modes = np.zeros(len(wide), np.intp)
     n, tried = 1, 0
     while n < MOST_MODES and tried < n:
-        halves = (_halved(y, modes, tried, n, k) for k in range(_DIRECTIONS))
+        halves = (_halved(wide, modes, tried, n, k) for k in range(_DIRECTIONS))
         found = next((half for half in halves if half is not None), None)
         if found is None:
             tried += 1
@@ -151,9 +166,10 @@ def _split(y: Array) -> Modes:
     return modes
 
 
-def _halved(y: Array, modes: Modes, one: int, n: int, direction: int) -> Modes | None:
+def _halved(wide: Array, modes: Modes, one: int, n: int, direction: int) -> Modes | None:
     """The modes with one of n split along one of its principal components; None: no real modes."""
-    mine, r = modes == one, y.shape[1]
+    mine, y = modes == one, wide[:, :-1]
+    r = y.shape[1]
     if direction >= r or mine.sum() < 2 * LEAST_SHARE * len(y):
         return None
     apart = y[mine] - y[mine].mean(axis=0)
@@ -163,13 +179,12 @@ def _halved(y: Array, modes: Modes, one: int, n: int, direction: int) -> Modes |
     for _ in range(_ROUNDS):
         if np.bincount(modes, minlength=n + 1).min() < max(LEAST_SHARE * len(y), 4 * r):
             return None
-        laws = [_normal(y[modes == i], len(y)) for i in range(n + 1)]
-        mean, whitening, cost = (np.array(each) for each in zip(*laws, strict=True))
-        before = modes
-        modes, clear = _nearest(mean, whitening, cost, y)
-        if (modes == before).all():
+        before, found = modes, _distances(_normals(wide, modes, n + 1), wide)
+        modes = found.argmin(axis=1)
+        if np.array_equal(modes, before):
             break
-    if (clear > CLEAR).mean() < LEAST_CLEAR:
+    two = np.partition(found, 1, axis=1)
+    if (two[:, 1] - two[:, 0] > CLEAR).mean() < LEAST_CLEAR:
         return None
     edges = np.flatnonzero(np.diff(modes, prepend=-1, append=-1))
     stays = np.diff(edges)
