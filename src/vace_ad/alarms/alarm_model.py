@@ -6,7 +6,7 @@ held-out training rows that ran through the same code as a stream will (`AlarmSt
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -21,7 +21,7 @@ from vace_ad.alarms.constants import (
     WARM_UP,
 )
 from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, side_by_side, whole
-from vace_ad.alarms.scan import N_CHANNEL_KINDS, Tails, outlying, scanned
+from vace_ad.alarms.scan import N_CHANNEL_KINDS, Scanned, Tails, outlying, scanned
 from vace_ad.signals.baseline_model import medians, within
 from vace_ad.signals.cell_fit import Learned, learn
 from vace_ad.signals.cells import CellModel, Residuals
@@ -31,6 +31,7 @@ Array = NDArray[np.float64]
 
 FAR = 8.0  # robust deviations up to which training values count where outlying ones are looked for
 NORMAL_MAD = 0.6745  # median absolute deviation of a normal distribution, in standard deviations
+_BLOCK = 256  # held-out rows that are looked at together: few enough to stay in cache
 WIDTH = 3.0  # deviations of a residual to either side of the expected value
 
 
@@ -58,8 +59,8 @@ class AlarmModel:
         Channels that are not `watched` never alarm. `scores` are those of `with_scores`; `learned`
         are the cells, if there are any of the same rows.
         """
-        model, lines, idle = cls._evidence(parts, watched, learned)
-        model = replace(model, tails=Tails.fit(lines, idle, model.n_channels))
+        model, found, idle = cls._evidence(parts, watched, learned)
+        model = replace(model, tails=Tails.of(found, idle))
         return model if scores is None else model.with_scores(scores)
 
     def with_scores(self, scores: Array) -> Self:
@@ -91,12 +92,9 @@ class AlarmModel:
         bounded = bool((np.abs(rows - median) > most).any())
         if bounded:
             parts = [median + within(part - median, most) for part in parts]
-        model, lines, idle = cls._evidence(parts, watched, None)
-        found = scanned(lines, model.n_channels)
-        spans = outlying(found, idle, model.n_channels)
-        if bounded:
-            return spans, None
-        return spans, replace(model, tails=Tails.of(found, idle, model.n_channels))
+        model, found, idle = cls._evidence(parts, watched, None)
+        spans = outlying(found, idle)
+        return spans, None if bounded else replace(model, tails=Tails.of(found, idle))
 
     @classmethod
     def _evidence(
@@ -104,32 +102,36 @@ class AlarmModel:
         parts: Sequence[Array],
         watched: NDArray[np.bool_] | None,
         learned: Learned | None,
-    ) -> tuple[Self, list[Nats], NDArray[np.bool_]]:
-        """A model without tails, the evidence of held-out rows, and which lines are idle."""
+    ) -> tuple[Self, list[Scanned], NDArray[np.bool_]]:
+        """A model without tails, the excursions of held-out rows, and which lines are idle."""
         cells, held_out = learned or learn(parts, None if watched is None else ~watched)
         watched = cells.varies if watched is None else cells.varies & watched
         edges = np.cumsum([len(part) for part in held_out])[:-1]
         judged = side_by_side(held_out)
         surprise = Surprise.fit(judged)
-        nats = [surprise.of(part) for part in judged]
         repeated = [part[1:] == part[:-1] for part in parts]
         n = sum(map(len, repeated))
         share = np.add.reduce([part.sum(axis=0) for part in repeated]) / max(n, 1)
         stuck = whole(np.minimum(-np.log(np.clip(share, 1 / (n + 2), 1.0)), MOST_STUCK_NATS))
         stuck = stuck * watched
         same = np.split(np.concatenate([repeats(part, None) for part in parts]), edges)
-        lines = [
-            line_evidence(part, stuck * still, np.zeros_like(part[:, :1]))
-            for part, still in zip(nats, same, strict=True)
-        ]
         young = np.concatenate([np.arange(len(part)) < WARM_UP for part in parts])
-        for part, first in zip(lines, np.split(young, edges), strict=True):
-            part[first] = 0  # as in a stream
+        every = zip(judged, same, np.split(young, edges), strict=True)
+
+        def lines(distances: Array, still: Array, first: Array) -> Iterator[Nats]:
+            for at in range(0, len(first), _BLOCK):
+                rows = slice(at, at + _BLOCK)
+                nats = surprise.of(distances[rows])
+                found = line_evidence(nats, stuck * still[rows], np.zeros_like(nats[:, :1]))
+                found[first[rows]] = 0  # as in a stream
+                yield found
+
+        found = [scanned(lines(*each), len(each[0]), cells.n_channels) for each in every]
         idle = np.append(np.tile(~watched, N_CHANNEL_KINDS), True)  # the score until `with_scores`
         zeros = np.zeros(len(idle))
         none = Tails(zeros.astype(np.int64), zeros, zeros, zeros, 0)
         model = cls(cells, surprise, np.array([np.nan]), stuck, none, watched)
-        return model, lines, idle
+        return model, found, idle
 
     @property
     def n_channels(self) -> int:

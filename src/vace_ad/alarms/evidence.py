@@ -34,7 +34,6 @@ UNIT = 1024
 FINE_STEP, N_FINE = 0.05, 120  # of the distances tabulated, the first ones evenly
 GRID = np.concatenate([FINE_STEP * np.arange(N_FINE), np.geomspace(6, 1e4, 80)])
 LEAST_EXCESSES = 5  # beyond the quantile that a Pareto law can be fitted to
-_BLOCK = 512  # rows looked up together: few enough to stay in cache
 _PRIOR_SHAPE, _PRIOR_WEIGHT = 0.1, 20  # of the Pareto law
 
 
@@ -151,31 +150,26 @@ class Surprise:
     @classmethod
     def fit(cls, held_out: Sequence[Array]) -> Self:
         """Learn from distances (n, n_columns) of held-out rows, in recent deviations."""
-        rows = np.sort(np.abs(np.concatenate(held_out)), axis=0)
-        columns = [_nats(rows[:, i]) for i in range(rows.shape[1])]
+        columns: list[Array] = []
+        for at in range(0, held_out[0].shape[1], 8):  # so many lie side by side in memory
+            some = np.concatenate([part[:, at : at + 8] for part in held_out])
+            columns += [_nats(each) for each in np.sort(np.abs(some.T, order="C"), axis=1)]
         return cls(whole(np.minimum(np.stack(columns, axis=1), MOST_NATS)))
 
     def of(self, distances: Array) -> Nats:
         """The nats of rows (n, n_columns)."""
-        found = np.empty(distances.shape, np.int64)
-        column = np.arange(self.table.shape[1])
-        for at in range(0, len(found), _BLOCK):
-            far = np.minimum(np.abs(distances[at : at + _BLOCK]), GRID[-1])
-            part, place = far / FINE_STEP, np.empty(far.shape, np.intp)
-            np.floor(part, out=place, casting="unsafe")
-            part -= place
-            beyond = place >= N_FINE
-            if beyond.any():
-                some = far[beyond]
-                low = np.minimum(np.searchsorted(GRID, some, side="right") - 1, len(GRID) - 2)
-                part[beyond], place[beyond] = (some - GRID[low]) / _STEPS[low], low
-            place *= len(column)
-            place += column
-            part *= self._rises.take(place)
-            np.add(
-                self.table.take(place), np.rint(part), out=found[at : at + _BLOCK], casting="unsafe"
-            )
-        return found
+        far = np.minimum(np.abs(distances), GRID[-1])
+        part = far / FINE_STEP
+        low = part.astype(np.intp)
+        part -= low
+        if (beyond := low >= N_FINE).any():
+            some = far[beyond]
+            place = np.minimum(np.searchsorted(GRID, some, side="right") - 1, len(GRID) - 2)
+            part[beyond], low[beyond] = (some - GRID[place]) / _STEPS[place], place
+        low *= self.table.shape[1]
+        low += np.arange(self.table.shape[1])
+        part *= self._rises.take(low)
+        return np.asarray(self.table.take(low) + np.rint(part), np.int64)
 
     @cached_property
     def _rises(self) -> Array:

@@ -14,7 +14,7 @@ over its recent level there are `SCORE_RATE` / h excursions a row, on real serie
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -53,7 +53,6 @@ N_CHANNEL_KINDS = len(_PRICES)
 MOST_PEAKS = 4 * (PEAKS + 1)  # of a line that are kept of a stretch of held-out rows
 SHAPES = np.geomspace(0.03, 1.0, 24)  # of the generalised Pareto law, to choose from
 NEVER = 2**60  # a level that no evidence reaches
-_BLOCK = 256  # rows that are added up together: few enough to stay in cache
 
 
 class Line(NamedTuple):
@@ -93,15 +92,16 @@ class Tails:
     @classmethod
     def fit(cls, held_out: Sequence[Nats], idle: NDArray[np.bool_], n_channels: int) -> Self:
         """Learn from nats (n, n_lines) of held-out stretches; `idle` lines never alarm."""
-        return cls.of(scanned(held_out, n_channels), idle, n_channels)
+        return cls.of([scanned([part], len(part), n_channels) for part in held_out], idle)
 
     @classmethod
-    def of(cls, found: Sequence[Scanned], idle: NDArray[np.bool_], n_channels: int) -> Self:
+    def of(cls, found: Sequence[Scanned], idle: NDArray[np.bool_]) -> Self:
         """The same of stretches that have been scanned."""
-        kinds, peaks = _kinds(n_channels), [part.highest for part in found if len(part.w)]
+        kinds = _kinds(len(idle) // N_CHANNEL_KINDS)
+        peaks = [part.highest for part in found if part.n_rows]
         level, excess, count = _law(np.concatenate(peaks), kinds, idle)
         shape = _shapes(peaks, kinds, idle)[kinds]
-        n_rows = sum(len(part.w) for part in found)
+        n_rows = sum(part.n_rows for part in found)
         number = np.maximum(count, 1).astype(np.float64)
         level[-1], excess[-1], number[-1], shape[-1] = UNIT, UNIT, SCORE_RATE * n_rows, 1.0
         return cls(np.where(idle, NEVER, level), excess, number, shape, n_rows)
@@ -294,41 +294,46 @@ def _likelihood(heights: Array) -> Array:
 class Scanned(NamedTuple):
     """Excursions of a stretch of held-out rows."""
 
-    w: Nats  # (n, n_lines)
+    w: Nats  # (n_lines, 1 + n_rows), from the 0 before them
     highest: Nats  # (MOST_PEAKS, n_lines)
 
-
-def scanned(held_out: Sequence[Nats], n_channels: int) -> list[Scanned]:
-    """The excursions of stretches with these nats, (n, n_lines) each."""
-    price = prices(n_channels)
-    found = [heights(part, price, np.zeros(len(price), np.int64)) for part in held_out]
-    return [Scanned(part, _highest(part)) for part in found]
+    @property
+    def n_rows(self) -> int:
+        """Rows of the stretch."""
+        return self.w.shape[1] - 1
 
 
-def outlying(
-    held_out: Sequence[Scanned], idle: NDArray[np.bool_], n_channels: int
-) -> list[tuple[int, int]]:
+def scanned(nats: Iterable[Nats], n_rows: int, n_channels: int) -> Scanned:
+    """The excursions of a stretch of so many rows, which come block by block, (n, n_lines)."""
+    price, at = prices(n_channels), 1
+    w = np.zeros((len(price), 1 + n_rows), np.int64)
+    for block in nats:
+        w[:, at : at + len(block)] = heights(block, price, w[:, at - 1]).T
+        at += len(block)
+    return Scanned(w, _highest(w))
+
+
+def outlying(held_out: Sequence[Scanned], idle: NDArray[np.bool_]) -> list[tuple[int, int]]:
     """Stretches [start, end) of held-out rows that are unlike all others, in order.
 
     Excursions that one in `CLEAN_SERIES` clean series would show, by a heavy tail fitted without
     the few highest ones of each line. Rows are counted over all of `held_out`.
     """
-    kinds = _kinds(n_channels)
     peaks = np.sort(np.concatenate([part.highest for part in held_out]), axis=0)[::-1]
-    level, excess, count = _law(peaks[SET_ASIDE:], kinds, idle)
-    n_rows = sum(len(part.w) for part in held_out)
-    rare = math.log(CLEAN_SERIES * len(kinds) * n_rows)
+    level, excess, count = _law(peaks[SET_ASIDE:], _kinds(len(idle) // N_CHANNEL_KINDS), idle)
+    n_rows = sum(part.n_rows for part in held_out)
+    rare = math.log(CLEAN_SERIES * len(idle) * n_rows)
     limit = level + _bounded(_height(rare, (count + SET_ASIDE) / n_rows, excess, PRIOR_SHAPE))
     found, first = [], 0
-    for w, highest in held_out:
-        high = (highest.max(axis=0) > limit) & ~idle & (count > 0)
+    for part in held_out:
+        high = (part.highest.max(axis=0) > limit) & ~idle & (count > 0)
         for line in np.flatnonzero(high).tolist():
-            own = w[:, line]
+            own = part.w[line, 1:]
             for start, end in run_edges(own > 0).tolist():
                 last = start + int(own[start:end].argmax())
                 if own[last] > limit[line]:
                     found.append((first + start, first + last + 1))
-        first += len(w)
+        first += part.n_rows
     return sorted(found)
 
 
@@ -336,27 +341,21 @@ def heights(nats: Nats, price: Nats, before: Nats | np.int64) -> Nats:
     """W of each row (n, n_lines), from its value before them."""
     if len(nats) == 1:
         return np.asarray(np.maximum(before + (nats - price), 0))
-    found = np.empty(nats.shape, np.int64)
-    for at in range(0, len(nats), _BLOCK):
-        total = np.cumsum(nats[at : at + _BLOCK] - price, axis=0)
-        total += before
-        found[at : at + _BLOCK] = total - np.minimum(np.minimum.accumulate(total, axis=0), 0)
-        before = found[at + len(total) - 1]
-    return found
+    total = before + np.cumsum(nats - price, axis=0)
+    return np.asarray(total - np.minimum(np.minimum.accumulate(total, axis=0), 0))
 
 
 def _highest(w: Nats) -> Nats:
-    """The highest peaks of excursions of each line, (MOST_PEAKS, n_lines)."""
-    n, n_lines = w.shape
-    lines = np.zeros((n_lines, n + 1), np.int64)  # a zero parts a line from the one before
-    lines[:, 1:] = w.T
-    end_to_end = lines.ravel()
-    up = end_to_end > 0
+    """The highest peaks of excursions of each line (n_lines, n), (MOST_PEAKS, n_lines).
+
+    Lines begin with 0, so that they can be looked at end to end.
+    """
+    up = w.ravel() > 0
     starts = np.flatnonzero(up[1:] > up[:-1]) + 1
-    peaks = np.maximum.reduceat(end_to_end, starts)
-    best = np.zeros((MOST_PEAKS, n_lines), np.int64)
-    edges = np.searchsorted(starts, np.arange(1, n_lines) * (n + 1))
-    for line, own in enumerate(np.split(peaks, edges)):
+    peaks = np.split(np.maximum.reduceat(w.ravel(), starts),
+                     np.searchsorted(starts, np.arange(1, len(w)) * w.shape[1]))  # fmt: skip
+    best = np.zeros((MOST_PEAKS, len(w)), np.int64)
+    for line, own in enumerate(peaks):
         highest = np.sort(own)[-MOST_PEAKS:]
         best[: len(highest), line] = highest
     return best
