@@ -102,13 +102,13 @@ def test_lines_of_what_is_not_watched_never_alarm(model: AlarmModel, parts) -> N
 
 def test_the_first_rows_of_each_part_are_no_evidence(parts, scores, monkeypatch) -> None:
     seen: list[np.ndarray] = []
-    scanned = alarm_model.scanned
+    scanned = alarm_model.Scanned
 
-    def see(lines, *more):
-        seen.extend(lines := list(lines))
-        return scanned(lines, *more)
+    def see(nats, *more):
+        seen.extend(nats())
+        return scanned(nats, *more)
 
-    monkeypatch.setattr(alarm_model, "scanned", see)
+    monkeypatch.setattr(alarm_model, "Scanned", see)
     AlarmModel.fit(parts, scores)
     lines = np.concatenate(seen)
     assert len(lines) == 420

@@ -36,12 +36,12 @@ from vace_ad.alarms.scan import (
     SHAPES,
     WORDS,
     Limits,
+    Scanned,
     Tails,
     describe,
     heights,
     outlying,
     prices,
-    scanned,
 )
 
 D = 3
@@ -224,10 +224,9 @@ def test_outlying_rows_against_loops() -> None:
         if top > limit[line] and count[line] > 0 and not asleep[line]
     )
     assert 3 < len(expected) < LINES - 3
-    assert (
-        outlying([scanned(np.split(part, [90, 91]), len(part), D) for part in parts], asleep)
-        == expected
-    )
+    blocks = [np.split(part, [90, 91]) for part in parts]
+    stretches = [Scanned(lambda b=b: b, sum(map(len, b)), D) for b in blocks]
+    assert outlying(stretches, asleep) == expected
 
 
 @pytest.mark.parametrize("rate", [1e-3, 1e-2])

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -20,8 +21,8 @@ from vace_ad.alarms.constants import (
     SCORE_PRICE,
     WARM_UP,
 )
-from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, side_by_side, whole
-from vace_ad.alarms.scan import N_CHANNEL_KINDS, Scanned, Tails, outlying, scanned
+from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Nats, Surprise, judge_side_by_side, whole
+from vace_ad.alarms.scan import N_CHANNEL_KINDS, Scanned, Tails, outlying
 from vace_ad.signals.baseline_model import medians, within
 from vace_ad.signals.cell_fit import Learned, learn
 from vace_ad.signals.cells import CellModel, Residuals
@@ -85,11 +86,14 @@ class AlarmModel:
         the scale by which it is judged. Where no value is as far, a model comes along: the one that
         `fit` learns from these rows.
         """
-        rows = np.concatenate(parts)
-        median = medians(rows)
-        deviation = medians(np.abs(rows - median)) / NORMAL_MAD
+        columns = np.concatenate([part.T for part in parts], axis=1)
+        median = medians(columns)
+        columns -= median[:, None]
+        np.abs(columns, out=columns)
+        deviation = medians(columns) / NORMAL_MAD
         most = np.where(deviation > 0, FAR * deviation, np.inf)
-        bounded = bool((np.abs(rows - median) > most).any())
+        bounded = bool((columns.max(axis=1) > most).any())
+        del columns  # it is large
         if bounded:
             parts = [median + within(part - median, most) for part in parts]
         model, found, idle = cls._evidence(parts, watched, None)
@@ -107,8 +111,8 @@ class AlarmModel:
         cells, held_out = learned or learn(parts, None if watched is None else ~watched)
         watched = cells.varies if watched is None else cells.varies & watched
         edges = np.cumsum([len(part) for part in held_out])[:-1]
-        judged = side_by_side(held_out)
-        surprise = Surprise.fit(judged)
+        judge_side_by_side(held_out)
+        surprise = Surprise.fit(held_out)
         repeated = [part[1:] == part[:-1] for part in parts]
         n = sum(map(len, repeated))
         share = np.add.reduce([part.sum(axis=0) for part in repeated]) / max(n, 1)
@@ -116,7 +120,7 @@ class AlarmModel:
         stuck = stuck * watched
         same = np.split(np.concatenate([repeats(part, None) for part in parts]), edges)
         young = np.concatenate([np.arange(len(part)) < WARM_UP for part in parts])
-        every = zip(judged, same, np.split(young, edges), strict=True)
+        every = zip(held_out, same, np.split(young, edges), strict=True)
 
         def lines(distances: Array, still: Array, first: Array) -> Iterator[Nats]:
             for at in range(0, len(first), _BLOCK):
@@ -126,7 +130,8 @@ class AlarmModel:
                 found[first[rows]] = 0  # as in a stream
                 yield found
 
-        found = [scanned(lines(*each), len(each[0]), cells.n_channels) for each in every]
+        d = cells.n_channels
+        found = [Scanned(partial(lines, *each), len(each[0]), d) for each in every]
         idle = np.append(np.tile(~watched, N_CHANNEL_KINDS), True)  # the score until `with_scores`
         zeros = np.zeros(len(idle))
         none = Tails(zeros.astype(np.int64), zeros, zeros, zeros, 0)

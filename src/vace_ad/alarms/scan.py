@@ -14,7 +14,7 @@ over its recent level there are `SCORE_RATE` / h excursions a row, on real serie
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, Self
 
@@ -92,7 +92,8 @@ class Tails:
     @classmethod
     def fit(cls, held_out: Sequence[Nats], idle: NDArray[np.bool_], n_channels: int) -> Self:
         """Learn from nats (n, n_lines) of held-out stretches; `idle` lines never alarm."""
-        return cls.of([scanned([part], len(part), n_channels) for part in held_out], idle)
+        found = [Scanned(lambda part=part: [part], len(part), n_channels) for part in held_out]
+        return cls.of(found, idle)
 
     @classmethod
     def of(cls, found: Sequence[Scanned], idle: NDArray[np.bool_]) -> Self:
@@ -291,26 +292,22 @@ def _likelihood(heights: Array) -> Array:
     return np.asarray(-(1 + 1 / SHAPES) * np.log1p(SHAPES * heights[:, None]))
 
 
-class Scanned(NamedTuple):
+class Scanned:
     """Excursions of a stretch of held-out rows."""
 
-    w: Nats  # (n_lines, 1 + n_rows), from the 0 before them
-    highest: Nats  # (MOST_PEAKS, n_lines)
+    def __init__(self, nats: Callable[[], Iterable[Nats]], n_rows: int, n_channels: int) -> None:
+        """`nats` gives so many rows block by block, (n, n_lines) each, as often as it is called."""
+        self._nats, self.n_rows, self._price = nats, n_rows, prices(n_channels)
+        self.highest = _highest(self.w())  # (MOST_PEAKS, n_lines)
 
-    @property
-    def n_rows(self) -> int:
-        """Rows of the stretch."""
-        return self.w.shape[1] - 1
-
-
-def scanned(nats: Iterable[Nats], n_rows: int, n_channels: int) -> Scanned:
-    """The excursions of a stretch of so many rows, which come block by block, (n, n_lines)."""
-    price, at = prices(n_channels), 1
-    w = np.zeros((len(price), 1 + n_rows), np.int64)
-    for block in nats:
-        w[:, at : at + len(block)] = heights(block, price, w[:, at - 1]).T
-        at += len(block)
-    return Scanned(w, _highest(w))
+    def w(self) -> Nats:
+        """W of each line, (n_lines, 1 + n_rows), from the 0 before them; not kept, it is large."""
+        found, at = np.empty((len(self._price), 1 + self.n_rows), np.int64), 1
+        found[:, 0] = 0
+        for block in self._nats():
+            found[:, at : at + len(block)] = heights(block, self._price, found[:, at - 1]).T
+            at += len(block)
+        return found
 
 
 def outlying(held_out: Sequence[Scanned], idle: NDArray[np.bool_]) -> list[tuple[int, int]]:
@@ -326,9 +323,8 @@ def outlying(held_out: Sequence[Scanned], idle: NDArray[np.bool_]) -> list[tuple
     limit = level + _bounded(_height(rare, (count + SET_ASIDE) / n_rows, excess, PRIOR_SHAPE))
     found, first = [], 0
     for part in held_out:
-        high = (part.highest.max(axis=0) > limit) & ~idle & (count > 0)
-        for line in np.flatnonzero(high).tolist():
-            own = part.w[line, 1:]
+        high = np.flatnonzero((part.highest.max(axis=0) > limit) & ~idle & (count > 0))
+        for line, own in zip(high.tolist(), part.w()[high, 1:] if len(high) else (), strict=True):
             for start, end in run_edges(own > 0).tolist():
                 last = start + int(own[start:end].argmax())
                 if own[last] > limit[line]:

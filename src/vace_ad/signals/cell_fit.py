@@ -6,7 +6,7 @@ it, run as a stream.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -47,7 +47,7 @@ def learn(parts: Sequence[Array], context: NDArray[np.bool_] | None = None) -> L
     where they tell more of most channels than the other channels do.
     """
     parts = [part for part in parts if len(part)]
-    modes = ModeModel.fit(np.concatenate(parts))
+    modes = ModeModel.fit(parts[0] if len(parts) == 1 else np.concatenate(parts))
     models = _models(parts, context, modes.first)
     if modes.n_modes > 1:
         found = _models(parts, context, modes)
@@ -68,13 +68,14 @@ def _models(
 ) -> list[CellModel]:
     """A model without each fold, and that of all rows."""
     d = parts[0].shape[1]
-    rows = np.concatenate(parts)
+    rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
-    varies = scale > _CONSTANT * (np.abs(mean) + np.abs(rows).max(axis=0) * 1e-3)
+    largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
+    varies = scale > _CONSTANT * (np.abs(mean) + largest * 1e-3)
     scale = np.where(varies, scale, 1.0)
     n_averages = 0 if d > WIDE else len(HALF_LIVES)
-    columns = [columns_of(part, mean, scale, modes) for part in parts]
-    products, center, spread = _standardised(_products(columns, n_averages))
+    products = _products(parts, n_averages, lambda rows: columns_of(rows, mean, scale, modes))
+    products, center, spread = _standardised(products)
     total = np.add.reduce(products)
     sizes = [b - a for a, b in _folds(len(rows))]
     others = [_Spectrum((total - own) / max(len(rows) - n, 1))
@@ -133,16 +134,19 @@ def _streamed(model: CellModel, parts: Sequence[Array], a: int, b: int) -> Array
     return found
 
 
-def _products(parts: Sequence[Array], n_averages: int) -> list[Array]:
-    """Z'Z of the rows (n, n_columns) of each fold, widened by averages of the past and a one."""
-    width = (1 + n_averages) * parts[0].shape[1]
+def _products(
+    parts: Sequence[Array], n_averages: int, columns: Callable[[Array], Array]
+) -> list[Array]:
+    """Z'Z of the columns of each fold, widened by averages of the past and a one."""
+    n_columns = columns(parts[0][:1]).shape[1]
+    width = (1 + n_averages) * n_columns
     folds, first = _folds(sum(map(len, parts))), 0
     found = [np.zeros((width + 1, width + 1)) for _ in folds]
-    z = np.ones((_BLOCK, width + 1))
-    for x in parts:
-        averages, wide = Averages.begin(x[0]), np.empty((_BLOCK, 1 + n_averages, x.shape[1]))
-        for at in range(0, len(x), _BLOCK):
-            some = x[at : at + _BLOCK]
+    z, wide = np.ones((_BLOCK, width + 1)), np.empty((_BLOCK, 1 + n_averages, n_columns))
+    for part in parts:
+        averages = Averages.begin(columns(part[:1])[0])
+        for at in range(0, len(part), _BLOCK):
+            some = columns(part[at : at + _BLOCK])
             wide[: len(some), 0] = some
             if n_averages:
                 averages = averages.add(some, wide[: len(some), 1:])

@@ -60,7 +60,7 @@ class ModeModel:
     def fit(cls, rows: Array) -> Self:
         """Learn from training rows (n, n_channels), in order of time."""
         rows = rows[:: -(-len(rows) // MOST_ROWS)]
-        center, deviation = medians(rows), rows.std(axis=0)
+        center, deviation = medians(rows.T.copy()), rows.std(axis=0)
         most = FAR * deviation
         scale = np.where(deviation > 0, deviation, 1.0)
         x = within(rows - center, most) / scale
