@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import naive
-from vace_ad.signals.baseline_model import Normal
+from vace_ad.signals.baseline_model import Normal, medians, quantile
 
 
 def together(n: int, seed: int = 0, noise: float = 0.1) -> np.ndarray:
@@ -115,3 +117,15 @@ def test_units_of_any_size_give_the_same_scaled_rows(unit):
     rows = np.random.default_rng(0).normal(size=(200, 3))
     plain, other = Normal.units([rows]), Normal.units([rows * unit])
     np.testing.assert_allclose(other.scaled(rows * unit), plain.scaled(rows), rtol=1e-9, atol=1e-9)
+
+
+@given(
+    st.integers(0, 99),
+    st.integers(1, 40),
+    st.sampled_from([0.0, 0.01, 0.3, 0.5, 0.99, 0.999, 1.0]),
+)
+def test_medians_and_quantiles_have_the_bits_of_numpys(seed, n, share):
+    rows = np.random.default_rng(seed).normal(size=(n, 3)).round(seed % 4)
+    np.testing.assert_array_equal(medians(rows.T.copy()), np.median(rows, axis=0))
+    wanted = np.quantile(rows, share, axis=0)
+    np.testing.assert_array_equal(quantile(rows.T.copy(), share), wanted)

@@ -42,6 +42,7 @@ KINDS: tuple[type[Signal], ...] = (
 )
 GROUP = "vace_ad.signals"  # entry points of other packages
 SIDE_BY_SIDE = 512  # rows from which on signals are computed by several threads
+SLAB = 4096  # rows of a long stretch that are scored at a time: few enough to stay in cache
 LEAD = 10  # lengths of rows by which a stream of held-out rows begins earlier
 PIECES = 16  # that scores of a part are thinned to
 
@@ -140,7 +141,8 @@ def scores_of(
     together = Together(signals, normal, least, live=False)
     found: list[Array] = []
     for part in parts:
-        found += [together.extend(part)[0], together.cut()]
+        slabs = [together.extend(part[at : at + SLAB])[0] for at in range(0, len(part), SLAB)]
+        found += [*slabs, together.cut()]
     return ordered_sum(np.concatenate([*found, together.finish()], axis=1))
 
 

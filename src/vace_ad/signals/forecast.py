@@ -9,13 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.signals.baseline_model import FOLDS, Normal, within
+from vace_ad.signals.baseline_model import FOLDS, Normal, quantile, within
 from vace_ad.signals.incremental import Update, merged_mean, merged_quantile
 from vace_ad.signals.protocol import (
     AmplitudeSignal,
@@ -76,7 +78,7 @@ class Forecast(AmplitudeSignal):
         folds = _Folds(few, _main_movements(np.concatenate(few)), cls.ridge)
         without = [folds.weights(without=i) for i in range(FOLDS)]
         off = np.abs(folds.held_out(without))
-        edge = np.maximum(np.quantile(off, cls.quantile, axis=0), cls.least)
+        edge = np.maximum(quantile(off.T.copy(), cls.quantile), cls.least)
         mean_evidence = _evidence(off, edge).mean(keepdims=True)
         half_life = training.config.drift_half_life
         signal = cls(normal, folds.weights(), edge, mean_evidence, half_life)
@@ -175,22 +177,25 @@ class _Folds:
 
     def __init__(self, parts: Sequence[Array], directions: Array, ridge: float) -> None:
         self._directions, self._ridge = directions, ridge
-        self._common = np.concatenate([_lagged(part @ directions) for part in parts])
-        past = [np.stack([p[LAGS - 1 - i : len(p) - 1 - i] for i in range(LAGS)]) for p in parts]
-        self._own = np.concatenate(past, axis=1)  # (LAGS, n, n_channels)
-        self._rows = np.concatenate([part[LAGS:] for part in parts])  # (n, n_channels)
-        self._blocks = np.array_split(np.arange(len(self._rows)), FOLDS)
+        self._common = _joined([_lagged(part @ directions) for part in parts])
+        past = [sliding_window_view(part[:-1], LAGS, axis=0) for part in parts]
+        self._own = _joined(past).transpose(2, 0, 1)[::-1]  # (LAGS, n, n_channels)
+        self._rows = _joined([part[LAGS:] for part in parts])  # (n, n_channels)
+        sizes = np.cumsum([0, *map(len, np.array_split(self._rows, FOLDS))]).tolist()
+        self._blocks = [slice(a, b) for a, b in pairwise(sizes)]
         self._sums = [self._sums_of(block) for block in self._blocks]
 
-    def _sums_of(self, block: NDArray[np.intp]) -> list[Array]:
+    def _sums_of(self, block: slice) -> list[Array]:
         x, own, y = self._common[block], self._own[:, block], self._rows[block]
+        if y.shape[1] == 1:  # contiguous sums of one channel have an order of their own
+            own = own.copy()
         return [
             x.T @ x,  # (k, k)
             x.T @ y,  # (k, n_channels)
             np.stack([x.T @ each for each in own]),  # (LAGS, k, n_channels)
             np.einsum("anc,bnc->cab", own, own, optimize=True),  # (n_channels, LAGS, LAGS)
             np.einsum("anc,nc->ca", own, y),  # (n_channels, LAGS)
-            np.array([float(len(block))]),
+            np.array([float(len(y))]),
         ]
 
     def weights(self, without: int | None = None) -> Weights:
@@ -218,6 +223,11 @@ class _Folds:
                 predicted += own * factors
             found[block] = self._rows[block] - predicted
         return found
+
+
+def _joined(parts: Sequence[Array]) -> Array:
+    """Parts end to end; one alone is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
 def _near(normal: Normal, scaled: Array) -> Array:

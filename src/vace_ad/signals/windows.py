@@ -18,7 +18,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.signals.baseline_model import contiguous_folds
+from vace_ad.signals.baseline_model import contiguous_folds, quantile
 from vace_ad.signals.incremental import merged_edges, merged_mean
 from vace_ad.signals.protocol import Arrays, Layout, LearnedAlone, prefixed, under
 from vace_ad.signals.row_buffer import grid_to_rows, ordered_sum
@@ -26,6 +26,7 @@ from vace_ad.signals.row_buffer import grid_to_rows, ordered_sum
 Array = NDArray[np.float64]
 
 STEPS = 8  # windows that cover a row
+TOGETHER = 512  # windows that are summed together: few enough to stay in cache
 MOST_WINDOWS = 20_000  # that an envelope is learned from
 _ENVELOPE = ("low", "high", "mean_evidence")
 
@@ -98,8 +99,8 @@ class Envelope(LearnedAlone):
         ]
 
     def _around(self, features: Array) -> Envelope:
-        low, high = np.quantile(features, [self.bounds.edge, 1 - self.bounds.edge], axis=0)
-        return replace(self, low=low, high=high)
+        columns, edge = features.T.copy(), self.bounds.edge
+        return replace(self, low=quantile(columns, edge), high=quantile(columns, 1 - edge))
 
     def _learned(
         self, parts: Sequence[Array], learn: Callable[[Array], Envelope]
@@ -305,9 +306,15 @@ def _in_order(values: Array, mean: Array | None = None) -> Array:
         off = values[0] if mean is None else values[0] - mean
         return np.asarray(np.add.accumulate(off if mean is None else off * off)[-1:])
     total = np.zeros((len(values), values.shape[2]))
-    for i in range(values.shape[1]):
-        part = values[:, i]
-        total += part if mean is None else (part - mean) ** 2
+    for at in range(0, len(values), TOGETHER):
+        some, own = values[at : at + TOGETHER], total[at : at + TOGETHER]
+        for i in range(values.shape[1]):
+            if mean is None:
+                own += some[:, i]
+            else:
+                off = some[:, i] - mean[at : at + TOGETHER]
+                off *= off
+                own += off
     return total
 
 
