@@ -178,8 +178,10 @@ class _Folds:
     def __init__(self, parts: Sequence[Array], directions: Array, ridge: float) -> None:
         self._directions, self._ridge = directions, ridge
         self._common = _joined([_lagged(part @ directions) for part in parts])
-        past = [sliding_window_view(part[:-1], LAGS, axis=0) for part in parts]
-        self._own = _joined(past).transpose(2, 0, 1)[::-1]  # (LAGS, n, n_channels)
+        past = [
+            sliding_window_view(part[:-1], LAGS, axis=0).transpose(2, 0, 1)[::-1] for part in parts
+        ]
+        self._own = _joined(past, axis=1)  # (LAGS, n, n_channels)
         self._rows = _joined([part[LAGS:] for part in parts])  # (n, n_channels)
         sizes = np.cumsum([0, *map(len, np.array_split(self._rows, FOLDS))]).tolist()
         self._blocks = [slice(a, b) for a, b in pairwise(sizes)]
@@ -187,8 +189,8 @@ class _Folds:
 
     def _sums_of(self, block: slice) -> list[Array]:
         x, own, y = self._common[block], self._own[:, block], self._rows[block]
-        if y.shape[1] == 1:  # contiguous sums of one channel have an order of their own
-            own = own.copy()
+        if y.shape[1] == 1:  # the order of the sums of one channel depends on how it lies in memory
+            own = own.swapaxes(0, 1).copy().swapaxes(0, 1)
         return [
             x.T @ x,  # (k, k)
             x.T @ y,  # (k, n_channels)
@@ -225,9 +227,9 @@ class _Folds:
         return found
 
 
-def _joined(parts: Sequence[Array]) -> Array:
+def _joined(parts: Sequence[Array], axis: int = 0) -> Array:
     """Parts end to end; one alone is not copied."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=axis)
 
 
 def _near(normal: Normal, scaled: Array) -> Array:
