@@ -29,6 +29,7 @@ from vace_ad.signals.cells import CellModel, Residuals
 from vace_ad.signals.protocol import Layout, prefixed, under
 
 Array = NDArray[np.float64]
+Mask = NDArray[np.bool_]
 
 FAR = 8.0  # robust deviations up to which training values count where outlying ones are looked for
 NORMAL_MAD = 0.6745  # median absolute deviation of a normal distribution, in standard deviations
@@ -122,7 +123,7 @@ class AlarmModel:
         young = np.concatenate([np.arange(len(part)) < WARM_UP for part in parts])
         every = zip(held_out, same, np.split(young, edges), strict=True)
 
-        def lines(distances: Array, still: Array, first: Array) -> Iterator[Nats]:
+        def lines(distances: Array, still: Mask, first: Mask) -> Iterator[Nats]:
             for at in range(0, len(first), _BLOCK):
                 rows = slice(at, at + _BLOCK)
                 nats = surprise.of(distances[rows])

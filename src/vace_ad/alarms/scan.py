@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -92,7 +93,7 @@ class Tails:
     @classmethod
     def fit(cls, held_out: Sequence[Nats], idle: NDArray[np.bool_], n_channels: int) -> Self:
         """Learn from nats (n, n_lines) of held-out stretches; `idle` lines never alarm."""
-        found = [Scanned(lambda part=part: [part], len(part), n_channels) for part in held_out]
+        found = [Scanned(partial(list, [part]), len(part), n_channels) for part in held_out]
         return cls.of(found, idle)
 
     @classmethod

@@ -93,7 +93,7 @@ class ModeModel:
         for i in range(self.n_modes):
             far = blocked_matmul(y - self.mean[i], self.whitening[i])
             found[:, i] = np.add.reduce(far * far, axis=1) + self.cost[i]
-        return found.argmin(axis=1)
+        return np.asarray(found.argmin(axis=1))
 
     def indicators(self, rows: Array) -> Array:
         """One column for each mode but the first, (n, n_modes − 1), standardised."""
