@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from vace_ad.frames.segments import missing_cells, run_edges
 from vace_ad.frames.table import Table
+from vace_ad.signals.baseline_model import medians, quantile
 
 Array = NDArray[np.float64]
 GOOD, USABLE, POOR = "good", "usable", "poor"
@@ -102,8 +103,8 @@ def _look(values: Array, missing: float) -> tuple[int, list[str]]:
     longest = int((same[:, 1] - same[:, 0]).max(initial=0)) + 1
     if longest > _STUCK * len(values):
         worst, found = max(worst, 1), [*found, f"stuck for {longest / len(values):.0%} of the rows"]
-    middle = float(np.median(values))
-    spread = 1.4826 * float(np.median(np.abs(values - middle)))
+    middle = float(medians(values[None].copy())[0])
+    spread = 1.4826 * float(medians(np.abs(values - middle)[None])[0])
     far = float((np.abs(values - middle) > _FAR * spread).mean()) if spread > 0 else 0.0
     if 0 < far < _OUTLIERS:
         worst, found = max(worst, 1), [*found, f"outliers in {far:.1%} of the rows"]
@@ -154,7 +155,7 @@ def off_condition(parts: Sequence[Array], names: Sequence[str]) -> str | None:
         return None
     for i in np.flatnonzero(varies).tolist():
         values = rows[:, i]
-        top = float(np.quantile(values, 0.95))
+        top = float(quantile(values[None].copy(), 0.95)[0])
         still = np.abs(values) < 0.05 * top
         share = float(still.mean())
         between = (values >= 0.05 * top) & (values < 0.3 * top)

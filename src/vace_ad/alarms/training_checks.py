@@ -17,6 +17,7 @@ from vace_ad.frames.table import Table
 from vace_ad.frames.time import duration_words
 from vace_ad.frames.timestamps import local_time
 from vace_ad.frames.training_data import TrainingPart
+from vace_ad.signals.baseline_model import medians
 from vace_ad.signals.protocol import Seasonality
 
 Array = NDArray[np.float64]
@@ -213,7 +214,7 @@ def _words(local: np.datetime64, offset: str) -> str:
 def _moved(rows: Array) -> NDArray[np.bool_]:
     """Which channels drift, (n_channels,)."""
     quarters = np.array_split(rows, 4)
-    middles = np.array([np.median(quarter, axis=0) for quarter in quarters])  # (4, n_channels)
+    middles = np.array([medians(quarter.T.copy()) for quarter in quarters])  # (4, n_channels)
     spread = np.max([quarter.std(axis=0) for quarter in (quarters[0], quarters[-1])], axis=0)
     steps = np.diff(middles, axis=0)
     steady = (steps >= 0).all(axis=0) | (steps <= 0).all(axis=0)

@@ -112,7 +112,7 @@ class Envelope(LearnedAlone):
         window, step = self.window, self.step
         counts = [(len(part) - window) // step + 1 for part in parts]
         thin = max(1, -(-sum(counts) // MOST_WINDOWS))
-        each = [self.features(part)[::thin] for part in parts]
+        each = [self.features(part, thin) for part in parts]
         features = np.concatenate(each)
         first = np.cumsum([0] + [len(part) for part in parts])
         starts = np.concatenate(
@@ -130,10 +130,10 @@ class Envelope(LearnedAlone):
         ]
         return learn(features), without, np.concatenate(rows, axis=1).mean(axis=1)
 
-    def features(self, rows: Array) -> Array:
-        """The features (n_windows, n_features) of every window of these rows."""
+    def features(self, rows: Array, thin: int = 1) -> Array:
+        """The features (n_windows, n_features) of every window of rows, or of one in `thin`."""
         moments = block_moments(rows, self.step)
-        return features_of(moments, self.blocks, self.step, self.windowed, self.bounds)
+        return features_of(moments, self.blocks, self.step, self.windowed, self.bounds, thin)
 
     @cached_property
     def _widths(self) -> Array:
@@ -275,12 +275,13 @@ def features_of(
     step: int,
     windowed: Windowed,
     bounds: Bounds,
+    thin: int = 1,
 ) -> Array:
-    """The features (n_windows, n_features) of every window of `blocks` blocks."""
+    """The features (n_windows, n_features) of every window of `blocks` blocks, or one in `thin`."""
     n, d = len(moments) - blocks + 1, moments.shape[1] // 2
     windows = moments[None]  # (n_windows, blocks, 2 n_channels)
     if n > 1:
-        windows = sliding_window_view(moments, blocks, axis=0).transpose(0, 2, 1)
+        windows = sliding_window_view(moments, blocks, axis=0)[::thin].transpose(0, 2, 1)
     mean = _in_order(windows[:, :, :d])
     mean /= blocks
     lines = [line for line, _ in windowed.weights]
