@@ -121,6 +121,12 @@ def test_the_first_rows_of_each_part_are_no_evidence(parts, scores, monkeypatch)
     np.testing.assert_array_equal(stuck, ~first & (np.arange(420) % 2 == 1))
 
 
+def test_cells_that_are_given_can_be_given_again(parts) -> None:
+    learned = learn(parts)
+    for fit in (AlarmModel.fit(parts, learned=learned) for _ in range(2)):
+        np.testing.assert_array_equal(fit.surprise.table, AlarmModel.fit(parts).surprise.table)
+
+
 def test_arrays_have_the_layout_and_are_restored(model: AlarmModel) -> None:
     arrays, layout = model.arrays(), AlarmModel.layout(4)
     assert set(arrays) == set(layout)

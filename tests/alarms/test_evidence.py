@@ -17,7 +17,7 @@ from vace_ad.alarms.constants import (
     TAIL_SHARE,
     WARM_UP,
 )
-from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Surprise, whole
+from vace_ad.alarms.evidence import GRID, UNIT, Baseline, Surprise, judge_side_by_side, whole
 
 BLOCKS = BASELINE_HALF_LIFE // BASELINE_BLOCK
 
@@ -261,3 +261,11 @@ def test_few_held_out_rows_give_finite_nats(n: int) -> None:
     found = surprise.of(np.linspace(0, 100, 50)[:, None] * np.ones(3))
     assert (np.diff(found, axis=0) >= 0).all()
     assert found.max() <= MOST_NATS * UNIT
+
+
+def test_stretches_side_by_side_have_the_bits_of_each_alone() -> None:
+    stretches = [heavy_rows(n) for n in (1500, 1499, 40)]
+    wanted = [Baseline(each.shape[1]).add(each) for each in stretches]
+    judge_side_by_side(stretches)
+    for found, alone in zip(stretches, wanted, strict=True):
+        np.testing.assert_array_equal(found, alone)

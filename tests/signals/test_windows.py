@@ -148,3 +148,13 @@ def test_folds_hold_out_each_window_once_and_share_no_row(n, step, length):
         outside = sum(np.abs(starts[held] - s).min(initial=length) >= length for s in starts)
         assert apart >= length or outside < 8, few
     assert sorted(seen) == list(range(n))
+
+
+def test_windows_that_are_thinned_out_change_no_others() -> None:
+    rows = np.random.default_rng(0).normal(size=(1500, 3))
+    for part in (1, 3, 12):
+        windowed = Windowed(part, (("level", 1.0), ("scale", 1.0)))
+        envelope = Envelope.fit([rows], windowed, 96, Bounds())[0]
+        for thin in (2, 7, 2000):
+            thinned = envelope.features(rows, thin)
+            np.testing.assert_array_equal(thinned, envelope.features(rows)[::thin])

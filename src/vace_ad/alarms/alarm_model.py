@@ -110,6 +110,8 @@ class AlarmModel:
     ) -> tuple[Self, list[Scanned], NDArray[np.bool_]]:
         """A model without tails, the excursions of held-out rows, and which lines are idle."""
         cells, held_out = learned or learn(parts, None if watched is None else ~watched)
+        if learned:
+            held_out = [part.copy() for part in held_out]  # what follows works in place
         watched = cells.varies if watched is None else cells.varies & watched
         edges = np.cumsum([len(part) for part in held_out])[:-1]
         judge_side_by_side(held_out)
