@@ -236,13 +236,9 @@ def expected_columns(model: Model, table: Table) -> dict[str, Array]:
 
 def explain_rows(model: Model, table: Table, start: int, end: int) -> Blame:
     """Each channel's share of what happened in rows [start, end)."""
-    nats, first = np.zeros(len(table.names)), max(0, start - LEAD)
+    first = max(0, start - LEAD)
     cells, _ = expected_cells(model, table[first:end], range(len(table.names)))
-    known = cells[start - first :]
-    known = known[np.isfinite(known[:, 0])]
-    if len(known):
-        nats = known.mean(axis=0)
-    values, ranges = table.values, model.drift_range
+    values, nats, ranges = table.values, cells[start - first :], model.drift_range
     found = suspicion(values, start, end, model.normal, ranges, nats, model.period)
     return blame(table.names, np.where(model.watched, found, 0.0))
 

@@ -28,6 +28,11 @@ def mean_of(values):
     return mean(known(values)) if known(values) else 0.0
 
 
+def size_of(values):
+    """The root mean square of what is known."""
+    return math.sqrt(mean_of([None if value is None else value**2 for value in values]))
+
+
 def excursion(values, length):
     """The largest mean distance of so many rows from the median before them, at some places."""
     quarter = len(values) // 4
@@ -93,19 +98,19 @@ def suspicion(columns, start, end, normal, scale, largest, deviation, nats, peri
             ]
         level = max([abs(middle), *(abs(value) for value in known(event))])
         floor = 0.01 * level + 1e-9 * scale[c]
-        noise = floor + 0.02 * deviation[c]
         spread, first = deviation[c], drift([row[c] for row in largest], min(len(event), FIRST))
         if len(past) >= 2 * BEFORE:
             first = max(first, excursion(past, min(len(event), FIRST)))
             if len(known(past)) > 1:
                 center = mean_of(past)
-                spread = math.sqrt(mean_of([(value - center) ** 2 for value in known(past)]))
+                spread = size_of([value - center for value in known(past)])
         ratios = (
-            mean_of(returned) / math.hypot(spread, floor),
-            mean_of(away) / (drift([row[c] for row in largest], len(event)) + noise),
-            mean_of(away[:FIRST]) / (first + noise),
-            nats[c],
+            size_of(returned) / math.hypot(spread, floor),
+            size_of(away) / (drift([row[c] for row in largest], len(event)) + floor),
+            size_of(away[:FIRST]) / (first + floor),
+            size_of(nats[c]),
         )
         still = min(stillest(event), len(past)) / (4 * stillest(past[-STILL_ROWS:]))
-        found.append(sum(math.log(1 + ratio) for ratio in ratios) + 2 * math.log(max(still, 1)))
+        logs = [math.log(math.hypot(1, ratio)) for ratio in ratios]
+        found.append(sum(logs) + math.log(max(still, 1)))
     return found

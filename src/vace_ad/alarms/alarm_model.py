@@ -220,18 +220,16 @@ class AlarmModel:
         """How far the model is out of date, from 1 on, by recent means of log(1 + score)."""
         return np.asarray(np.exp(level - SCORE_PRICE) / (1 + self.score_level))
 
-    def mean_nats(self, rows: Array, start: int) -> Array:
-        """Mean nats of each channel's cells from row `start` on, (n_channels,).
+    def cell_nats(self, rows: Array, start: int) -> Array:
+        """Nats of the cells from row `start` on, (n, n_channels).
 
         Of rows (n, n_channels) that follow each other, after the last that is incomplete.
         """
         first = int(np.append(-1, np.flatnonzero(~np.isfinite(rows).all(axis=1)))[-1]) + 1
         rows, start = rows[first:], max(start - first, 0)
-        if start >= len(rows):
-            return np.zeros(self.n_channels)
         none = np.full(len(rows), np.nan)
         nats, *_ = self.judge(rows, self.cells.begin().add(rows), none, self.baseline())
-        return np.asarray(np.add.reduce(np.split(nats[start:], 2, axis=1)).mean(axis=0) / UNIT)
+        return np.asarray(np.add.reduce(np.split(nats[start:], 2, axis=1)) / UNIT)
 
 
 class Expected(NamedTuple):

@@ -84,7 +84,7 @@ class ScoreFeed:
         kept = kept[: len(kept) - later]
         start = max(len(kept) - event.rows, 0)
         model = self._model
-        nats = model.alarm.mean_nats(kept, start)
+        nats = model.alarm.cell_nats(kept, start)
         found = suspicion(kept, start, len(kept), model.normal, model.drift_range, nats)
         named = blame(model.channels, np.where(model.alarm.watched, found, 0.0))
         shares = named.top(len(named.names))

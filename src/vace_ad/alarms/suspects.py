@@ -1,12 +1,13 @@
 """Suspected channels of given rows: how far they left their past, and how surprising they are.
 
-Four logarithms add up, with equal weight: a channel's distance from the median of the rows before,
-over its recent deviation and over how far it drifts in as many rows in training; the latter for the
-first rows alone, since what moves first is nearer to the cause; and the nats of its cells, which
-see a channel that leaves the others within its own range. A channel that is stuck counts by how
-much longer it keeps a value than it did before. A distance of less than a hundredth of the
-channel's level counts for little: a sensor that hardly varied in training would otherwise be blamed
-for its last digit.
+Four ratios count: a channel's distance from the median of the rows before, over its recent
+deviation and over how far it drifts in as many rows in training; the latter for the first rows
+alone, since what moves first is nearer to the cause; and the nats of its cells, which see a channel
+that leaves the others within its own range. Each ratio r is a root mean square over the rows and
+adds log(1 + r²) / 2: log r where r is large, next to nothing where it is below 1, within the normal
+range. A channel that is stuck counts by how much longer it keeps a value than it did before. A
+distance of less than a hundredth of the channel's level counts for little: a sensor that hardly
+varied in training would otherwise be blamed for its last digit.
 """
 
 from __future__ import annotations
@@ -35,9 +36,8 @@ PAST = 6_000  # rows before an event from which a channel's recent drift is meas
 LENGTHS = (1, 4, 12, 40, 120, 400)  # numbers of rows over which drift was measured in training
 PLACES = 64  # stretches it was measured on
 LEVEL_SHARE = 0.01  # of a channel's level that always counts as noise
-DEVIATION_SHARE = 0.02  # of its deviation that is added to its drift
 FIRST = 30  # rows of an event in which its cause has moved already
-STUCK, STUCK_ROWS, STUCK_WEIGHT = 4, 2_000, 2.0  # times the longest still stretch of those rows
+STUCK, STUCK_ROWS = 4, 2_000  # times the longest still stretch of those rows
 _LEAST = 20  # rows after an event that show whether a channel came back, or before, how it was
 MARGIN = 0.1  # of the training range by which a channel may leave it
 LINGER = 64  # rows after which other channels no longer follow: two half-lives of the longest past
@@ -128,8 +128,9 @@ def suspicion(
 ) -> Array:
     """How suspicious each channel is in rows [start, end) of a table, (n_channels,).
 
-    `nats` (n_channels,) are the mean of each channel's cells. Where the series repeats itself after
-    `period` rows, a channel that is where it was at the same phase before has not left its past.
+    `nats` (n, n_channels) are those of the cells in these rows, NaN where they are not known. Where
+    the series repeats itself after `period` rows, a channel that is where it was at the same phase
+    before has not left its past.
     """
     if not 0 <= start < end <= len(values):
         raise InputError(
@@ -143,24 +144,23 @@ def suspicion(
     if period and len(past) >= 2 * period and not np.isnan(past).any():
         phases = np.arange(len(past), len(past) + len(event))
         distance = np.fmin(distance, np.abs(event - same_phase(past, phases, period)))
-    away = returned = _mean(distance)
+    returned = distance
     if len(after) >= _LEAST:  # what lies off both before and after is no new level
-        returned = _mean(np.fmin(distance, np.abs(event - _median(after, middle))))
+        returned = np.fmin(distance, np.abs(event - _median(after, middle)))
     highest = np.nan_to_num(np.abs(event)).max(axis=0)
     floor = LEVEL_SHARE * np.fmax(np.abs(middle), highest) + 1e-9 * normal.scale
-    noise = floor + DEVIATION_SHARE * drift_range.deviation
     first, deviation = drift_range.over(min(end - start, FIRST)), drift_range.deviation
     if len(past) >= 2 * BEFORE:
         first = np.fmax(first, _excursion(past, min(end - start, FIRST)))
         deviation = _deviation(past, deviation)
     ratios = [
-        returned / np.hypot(deviation, floor),
-        away / (drift_range.over(end - start) + noise),
-        _mean(distance[:FIRST]) / (first + noise),
-        nats,
+        _size(returned) / np.hypot(deviation, floor),
+        _size(distance) / (drift_range.over(end - start) + floor),
+        _size(distance[:FIRST]) / (first + floor),
+        _size(nats),
     ]
     stuck = _stuck(past[-STUCK_ROWS:], event)
-    return np.asarray(np.log1p(np.stack(ratios)).sum(axis=0) + STUCK_WEIGHT * stuck)
+    return np.asarray(np.log1p(np.square(ratios)).sum(axis=0) / 2 + stuck)
 
 
 def blame(names: Sequence[str], suspicion: Array, signal: str | None = None) -> Blame:
@@ -217,11 +217,14 @@ def _mean(rows: Array) -> Array:
     return np.asarray(np.nansum(rows, axis=0) / np.maximum(count, 1))
 
 
+def _size(rows: Array) -> Array:
+    """The root mean square over known rows; 0 where none is."""
+    return np.asarray(np.sqrt(_mean(rows**2)))
+
+
 def _deviation(rows: Array, otherwise: Array) -> Array:
-    mean = _mean(rows)
     known = (~np.isnan(rows)).sum(axis=0)
-    found = np.sqrt(_mean((rows - mean) ** 2))
-    return np.where(known > 1, found, otherwise)
+    return np.where(known > 1, _size(rows - _mean(rows)), otherwise)
 
 
 def same_phase(past: Array, rows: NDArray[np.intp], period: int) -> Array:
