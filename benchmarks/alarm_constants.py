@@ -44,8 +44,6 @@ PLANTS = range(8)
 LONGEST = 1000  # rows, the default of new_normal_after
 VARIANTS: dict[str, dict[str, float]] = {
     "default": {},
-    "one share": {"BUDGET_SHARES": 1},
-    "seven shares": {"BUDGET_SHARES": 7},
     "slower baseline": {"BASELINE_HALF_LIFE": 1000},
     "faster baseline": {"BASELINE_HALF_LIFE": 250},
     "higher low price": {"LOW_PRICE": 2.0},
@@ -55,16 +53,16 @@ VARIANTS: dict[str, dict[str, float]] = {
     "shorter rest": {"REST": 24},
     "less for one cell": {"MOST_NATS": 20.0},
     "more for one cell": {"MOST_NATS": 45.0},
-    "lower score limit": {"SCORE_RATE": 4e-4},
-    "higher score limit": {"SCORE_RATE": 1.6e-3},
+    "lower score limit": {"SCORE_RATE": 8e-4},
+    "higher score limit": {"SCORE_RATE": 3.2e-3},
     "lower score price": {"SCORE_PRICE": 0.18},
     "higher score price": {"SCORE_PRICE": 0.47},
     "never out of date": {"OUTDATED": 1.0},
     "less out of date": {"OUTDATED": 3.0},
     "more out of date": {"OUTDATED": 8.0},
     "no doubt": {"DOUBT": 0.0},
-    "less doubt": {"DOUBT": 1.0},
-    "more doubt": {"DOUBT": 4.0},
+    "less doubt": {"DOUBT": 2.0},
+    "more doubt": {"DOUBT": 8.0},
 }
 ROWS, CHOICE = RESULTS / "alarm-variants.csv", RESULTS / "alarm-constants.csv"
 NUMBERS = ("events", "found", "false_alarms", "allowed", "inside_rows", "normal_rows")

@@ -28,15 +28,15 @@ from record import DATA, RESULTS, Line, write
 
 from alarms import series
 from vace_ad import VACE
-from vace_ad.alarms.constants import BUDGET_SHARES, SCORE_PRICE, SCORE_RATE, WARM_UP
+from vace_ad.alarms.constants import SCORE_PRICE, SCORE_RATE, WARM_UP
 from vace_ad.alarms.evidence import UNIT, whole
 from vace_ad.alarms.scan import heights
 from vace_ad.frames.segments import run_edges
 from vace_ad.signals.cells import Residuals
 
 Array = NDArray[np.float64]
-SHARE = RATE / BUDGET_SHARES  # of the score, in alarms a row
-OURS = SCORE_RATE / SHARE
+HALF = 2  # of the budget: real series raise more false alarms than clean ones
+OURS = SCORE_RATE / RATE
 LIMITS = sorted([*np.geomspace(0.3, 1000, 60).tolist(), OURS])
 
 
@@ -94,7 +94,7 @@ def limit_of(some: Sequence[Scored], way: str) -> float:
     """The lowest limit with no more false alarms than the share of the score."""
     for limit in LIMITS:
         found = judged(some, way, limit)
-        if found.false_alarms <= found.allowed / BUDGET_SHARES:
+        if found.false_alarms <= found.allowed / HALF:
             return limit
     return LIMITS[-1]
 

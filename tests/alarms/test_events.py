@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vace_ad.alarms.constants import BUDGET_SHARES
 from vace_ad.alarms.events import (
     CONDITIONS,
     LEVELS,
@@ -79,8 +78,7 @@ def test_strong_events_are_told_apart() -> None:
 
 def test_evidence_is_no_rarer_than_the_nats_that_it_amounts_to() -> None:
     steep = replace(TAILS, excess=np.full_like(TAILS.excess, 1.0))
-    shares = BUDGET_SHARES * 2  # of a line of one of two channels
-    assert probability(steep, {0: 20 * UNIT}) == pytest.approx(shares * np.exp(-20))
+    assert probability(steep, {0: 20 * UNIT}) == pytest.approx(2 * np.exp(-20))  # of two channels
 
 
 def test_idle_lines_do_not_count() -> None:

@@ -22,7 +22,7 @@ from vace_ad.alarms.tracker import KEPT, REPORT_AGAIN, SLAB, Tracker
 D = 3
 LINES = 4 * D + 1
 N = 1500
-RATE = 1e-4
+RATE = 0.5e-4
 STUCK = slice(3 * D, 4 * D)
 
 
@@ -200,9 +200,9 @@ def test_an_excursion_longer_than_what_is_kept_has_the_same_shares_in_chunks(
 ) -> None:
     nats = noise(2 * KEPT, 2)
     nats[200:, line_of("relation", 0, D)] = int((LOW_PRICE + 0.02) * UNIT)  # rises slowly
-    notices, _ = run(Tracker(tails, D, 1e-3), nats)
+    notices, _ = run(Tracker(tails, D, 5e-4), nats)
     assert notices[0].row - notices[0].event.rows[0] > KEPT
-    assert facts(run(Tracker(tails, D, 1e-3), nats, size)[0]) == facts(notices)
+    assert facts(run(Tracker(tails, D, 5e-4), nats, size)[0]) == facts(notices)
 
 
 @pytest.mark.parametrize("at", [10, 256, 715, 741, 860, 1030, 1400])
@@ -395,7 +395,7 @@ def test_a_line_lasts_from_its_first_row_on(longest: int) -> None:
 def test_a_line_that_begins_within_the_join_belongs_to_the_event(start: int, joins: bool) -> None:
     """The first event ends at row 110; for 30 rows more, what begins is the same event."""
     tracker = Tracker(ALIKE, 1, RATE, join=30)
-    rise = (RELATION, start, start + 5, 20)
+    rise = (RELATION, start, start + 5, 60)
     assert LIMITS.margin(REPEATED, 100 * UNIT, 0) < MOST_MARGIN  # weak: the next is asked for more
     notices, _ = taken(tracker, steps(250, (REPEATED, 100, 110, 10), rise))
     notices = [one for one in notices if one.what != "update"]
@@ -403,7 +403,7 @@ def test_a_line_that_begins_within_the_join_belongs_to_the_event(start: int, joi
     assert kinds == (["open", "resolve"] if joins else ["open", "resolve"] * 2)
     first, last = ended(notices)[0], ended(notices)[-1]
     assert set(first.lines) == ({RELATION, REPEATED} if joins else {REPEATED})
-    assert last.lines[RELATION] == (start, start + 5, 100 * UNIT)
+    assert last.lines[RELATION] == (start, start + 5, 300 * UNIT)
     assert last.end == start + 5
     if not joins:
         assert [one.row for one in notices] == [102, 139, 143, 174]  # asked for 60 to 80 nats
@@ -431,7 +431,7 @@ def opened_by(tracker: Tracker, *rises: tuple[int, int, int, float]) -> bool:
 def test_a_weak_alarm_that_nothing_confirmed_asks_more_of_the_next() -> None:
     """Of a height that is rarer than the budget needs, by more or less than `DOUBT` nats."""
     asked = float(LIMITS.needed[REPEATED] + DOUBT)
-    heights = np.arange(2, 200, 0.01)  # of which a share of (1 + 0.5 (h - 2)) ** -2 is as high
+    heights = np.arange(2, 1000, 0.01)  # of which a share of (1 + 0.5 (h - 2)) ** -2 is as high
     rarity = 2 * np.log1p(0.5 * (heights - 2)) + np.log(10**12 / 1e10)
     height = heights[np.searchsorted(rarity, asked)]
     assert height > LIMIT / UNIT
@@ -478,7 +478,7 @@ def test_doubt_ends_where_alarms_are_no_longer_weak() -> None:
     tracker = Tracker(ALIKE, 1, RATE)
     for height in np.geomspace(30, 3000, 40):
         taken(tracker, steps(200, (REPEATED, 100, 101, height)))
-    assert DOUBT < float(tracker.state()["doubt"][0]) <= MOST_MARGIN + DOUBT
+    assert MOST_MARGIN < float(tracker.state()["doubt"][0]) <= MOST_MARGIN + DOUBT
 
 
 def test_events_wait_for_lines_that_rose_with_them() -> None:

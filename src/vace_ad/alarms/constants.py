@@ -26,14 +26,14 @@ SCORE_PRICE = 0.34  # of the score: log of 1.4 times its recent level
 PEAKS = 15  # highest excursions of a line that its tail is fitted to
 PRIOR_PEAKS = 10  # weight of the mean tail of all lines
 PRIOR_SHAPE = 0.3  # of a heavy tail, as likely as so many peaks before any is seen
-BUDGET_SHARES = 2  # the budget over that for channels, as much for the score
-SCORE_RATE = 8e-4  # a row, of excursions of the score above 1; above h, 1/h as many
+SCORE_RATE = 1.6e-3  # a row, of excursions of the score above 1, and 1/h of it above h: twice as
+# many as normal rows of real series show, so that cells and score together keep the budget
 
 # Training rows that are left out: excursions that one in so many clean series would show.
 CLEAN_SERIES = 1_000
 SET_ASIDE = 3  # highest excursions of a line that do not tell what is normal
 
 # Events.
-DOUBT = 2.0  # nats that a weak alarm which the score did not confirm asks of the next one
+DOUBT = 4.0  # nats that a weak alarm which the score did not confirm asks of the next one
 REST = 48  # rows without new evidence after which a line of an event is over
 MOST_MARGIN = 3.0  # nats beyond a limit that count for a suspect; with fewer an alarm is weak

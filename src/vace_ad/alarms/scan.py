@@ -23,7 +23,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.constants import (
-    BUDGET_SHARES,
     CLEAN_SERIES,
     DOUBT,
     HIGH_PRICE,
@@ -131,12 +130,12 @@ class Tails:
     def needed(self, rate: float) -> Array:
         """Nats at which each line may alarm under a budget of `rate` alarms a row, (n_lines,).
 
-        Channels and the score have a share of the budget each. That of the channels is spread over
-        the lines of a kind: kinds look at the same cells.
+        Each kind of evidence may spend all of it, since all look at the same rows. It is spread over
+        the lines of a kind.
         """
         kinds = _kinds(len(self.level) // N_CHANNEL_KINDS)
         alive = np.bincount(kinds, self.level < NEVER)
-        return np.asarray(np.log(BUDGET_SHARES * np.maximum(alive[kinds], 1) / rate))
+        return np.asarray(np.log(np.maximum(alive[kinds], 1) / rate))
 
     def arrays(self) -> dict[str, NDArray[Any]]:
         """What was learned, for the model file."""
