@@ -130,8 +130,8 @@ class Tails:
     def needed(self, rate: float) -> Array:
         """Nats at which each line may alarm under a budget of `rate` alarms a row, (n_lines,).
 
-        Each kind of evidence may spend all of it, since all look at the same rows. It is spread over
-        the lines of a kind.
+        Each kind of evidence may spend all of it, since all look at the same rows. It is spread
+        over the lines of a kind.
         """
         kinds = _kinds(len(self.level) // N_CHANNEL_KINDS)
         alive = np.bincount(kinds, self.level < NEVER)
