@@ -597,7 +597,7 @@ def test_channels_of_accepted_patterns_need_more_evidence_near_them(detector):
 
     anywhere = evidence(near=None)
     assert evidence("channel_1", near=None) == anywhere  # near no pattern
-    assert evidence() == pytest.approx(anywhere / 2, rel=0.15)  # of several rows together
+    assert evidence() == pytest.approx(anywhere / 2, rel=0.2)  # of several rows together
     assert evidence("channel_1") < 0.9 * evidence()
 
 

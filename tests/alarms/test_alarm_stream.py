@@ -185,6 +185,38 @@ def test_a_standstill_that_became_normal_is_quiet_until_the_channel_moves(model)
     np.testing.assert_array_equal(stream._stuck(same), model.stuck * (same & ~quiet))
 
 
+def constant_and(*moved: tuple[int, int, float]) -> tuple[AlarmModel, np.ndarray]:
+    """A model whose last channel was constant, and rows in which it takes other values."""
+    train, rows = (np.append(rows_of(500, seed), np.full((500, 1), 7.0), axis=1) for seed in (0, 1))
+    for start, end, value in moved:
+        rows[start:end, D] = value
+    return AlarmModel.fit([train]), rows
+
+
+@pytest.mark.parametrize("size", [500, 7, 1])
+def test_a_constant_channel_that_leaves_its_value_alarms_while_it_does(size: int) -> None:
+    model, rows = constant_and((200, 260, 7.5), (300, 301, 7.0 + 1e-7))
+    stream, notices = AlarmStream(model, RATE), []
+    for at in range(0, len(rows), size):
+        notices += stream.add(rows[at : at + size]).notices
+    assert [one.what for one in notices if one.what != "update"] == ["open", "resolve"]
+    event = notices[-1].event
+    assert event.rows == (200, 260)
+    assert event.alarm <= 202
+    assert [line % (D + 1) for line in event.lines] == [D]
+    assert event.suspicion().argmax() == D
+
+
+def test_another_value_of_a_constant_channel_becomes_normal_and_so_does_its_own_again() -> None:
+    model, rows = constant_and((200, 400, 9.0), (430, 500, 8.0))
+    stream = AlarmStream(model, RATE, longest=50)
+    notices = stream.add(rows).notices + stream.tracker.finish()
+    ended = [one.event for one in notices if one.what == "resolve"]
+    assert [event.rows[0] for event in ended] == [200, 430]
+    assert ended[0].rows[1] == 250
+    assert ended[0].lasting
+
+
 def test_a_restart_forgets_events_and_may_take_the_level_as_normal(model) -> None:
     rows = rows_of(300, 1)
     rows[200:, 0] += 30

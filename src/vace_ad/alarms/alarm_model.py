@@ -6,6 +6,7 @@ held-out training rows that ran through the same code as a stream will (`AlarmSt
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -34,6 +35,7 @@ Mask = NDArray[np.bool_]
 FAR = 8.0  # robust deviations up to which training values count where outlying ones are looked for
 NORMAL_MAD = 0.6745  # median absolute deviation of a normal distribution, in standard deviations
 _BLOCK = 256  # held-out rows that are looked at together: few enough to stay in cache
+SAME = 1e-6  # of its magnitude: a constant channel that is as near to its value has not moved
 WIDTH = 3.0  # deviations of a residual to either side of the expected value
 
 
@@ -46,7 +48,7 @@ class AlarmModel:
     score_level: Array  # (1,), median score of training rows; NaN where there is no score
     stuck: Nats  # (n_channels,), of a value that is repeated
     tails: Tails
-    watched: NDArray[np.bool_]  # (n_channels,), those that vary and are no context
+    watched: NDArray[np.bool_]  # (n_channels,), those that are no context
 
     @classmethod
     def fit(
@@ -112,7 +114,8 @@ class AlarmModel:
         cells, held_out = learned or learn(parts, None if watched is None else ~watched)
         if learned:
             held_out = [part.copy() for part in held_out]  # what follows works in place
-        watched = cells.varies if watched is None else cells.varies & watched
+        watched = np.ones(cells.n_channels, bool) if watched is None else watched
+        live = cells.varies & watched
         edges = np.cumsum([len(part) for part in held_out])[:-1]
         judge_side_by_side(held_out)
         surprise = Surprise.fit(held_out)
@@ -120,7 +123,7 @@ class AlarmModel:
         n = sum(map(len, repeated))
         share = np.add.reduce([part.sum(axis=0) for part in repeated]) / max(n, 1)
         stuck = whole(np.minimum(-np.log(np.clip(share, 1 / (n + 2), 1.0)), MOST_STUCK_NATS))
-        stuck = stuck * watched
+        stuck = stuck * live
         same = np.split(np.concatenate([repeats(part, None) for part in parts]), edges)
         young = np.concatenate([np.arange(len(part)) < WARM_UP for part in parts])
         every = zip(held_out, same, np.split(young, edges), strict=True)
@@ -135,7 +138,8 @@ class AlarmModel:
 
         d = cells.n_channels
         found = [Scanned(partial(lines, *each), len(each[0]), d) for each in every]
-        idle = np.append(np.tile(~watched, N_CHANNEL_KINDS), True)  # the score until `with_scores`
+        # A constant channel can only leave its value; the score is idle until `with_scores`.
+        idle = np.concatenate([~watched, np.tile(~live, N_CHANNEL_KINDS - 1), [True]])
         zeros = np.zeros(len(idle))
         none = Tails(zeros.astype(np.int64), zeros, zeros, zeros, 0)
         model = cls(cells, surprise, np.array([np.nan]), stuck, none, watched)
@@ -212,9 +216,17 @@ class AlarmModel:
         d, unit = self.n_channels, self.cells.spread * self.cells.scale
         expected = rows - (residuals.now - mean[:, :d]) * unit
         reach = WIDTH * spread[:, :d] * unit
-        constant = ~self.cells.varies
-        expected[:, constant], reach[:, constant] = self.cells.mean[constant], 0.0
+        if len(constant := np.flatnonzero(~self.cells.varies)):
+            known = self.cells.mean[constant]
+            expected[:, constant], reach[:, constant] = known, 0.0
+            nats[:, constant] = self._moved(rows[:, constant], known)
+            nats[:, d + constant] = 0
         return nats, score, Expected(expected, expected - reach, expected + reach)
+
+    def _moved(self, cells: Array, known: Array) -> Nats:
+        """Nats of cells of constant channels: rarer than any training row where they have moved."""
+        away = np.abs(cells - known) > SAME * np.maximum(np.abs(known), SAME)
+        return np.asarray(whole(math.log(self.tails.n_rows + 2)) * away, np.int64)
 
     def outdated(self, level: Array) -> Array:
         """How far the model is out of date, from 1 on, by recent means of log(1 + score)."""

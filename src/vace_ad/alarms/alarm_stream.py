@@ -128,6 +128,8 @@ class AlarmStream:
             before = copy(self._baseline)  # its arrays are replaced, never written
             nats, score, should = self.model.judge(rows[at:], left, scores[at:], self._baseline)
             stuck = self._stuck(same[at:])
+            if len(constant := np.flatnonzero(~self.model.cells.varies)):
+                nats[:, constant] = self._awake(nats[:, constant], same[at:], constant)
             if self._young > at:
                 for each in (nats, score):
                     each[: self._young - at] = 0
@@ -158,10 +160,14 @@ class AlarmStream:
         return Judged(notices, np.concatenate(ratios), np.concatenate(surprises), should)
 
     def _stuck(self, same: NDArray[np.bool_]) -> Nats:
-        """Nats of repeated values; none while a channel's standstill is taken as normal."""
-        nats = self.model.stuck * same
-        if self._quiet.any():
-            still = np.logical_and.accumulate(same, axis=0) & self._quiet
+        """Nats of repeated values."""
+        return self._awake(self.model.stuck * same, same)
+
+    def _awake(self, nats: Nats, same: NDArray[np.bool_], channels: Any = slice(None)) -> Nats:
+        """Nats of some channels, none while the value of one is taken as normal."""
+        quiet = self._quiet[channels]
+        if quiet.any():
+            still = np.logical_and.accumulate(same[:, channels], axis=0) & quiet
             nats = np.where(still, 0, nats)
         return np.asarray(nats, np.int64)
 
@@ -173,7 +179,7 @@ class AlarmStream:
         columns: set[int] = set()
         for line in self.tracker.lasted:
             kind, channel = describe(line, d)
-            if kind == "stuck":
+            if kind == "stuck" or (channel is not None and not self.model.cells.varies[channel]):
                 self._quiet[channel] = True
             else:
                 columns |= {2 * d} if channel is None else {channel, d + channel}
