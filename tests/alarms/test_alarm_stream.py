@@ -204,7 +204,7 @@ def test_a_constant_channel_that_leaves_its_value_alarms_while_it_does(size: int
     assert event.rows == (200, 260)
     assert event.alarm <= 202
     assert [line % (D + 1) for line in event.lines] == [D]
-    assert event.suspicion().argmax() == D
+    assert event.suspicion(5).argmax() == D
 
 
 def test_another_value_of_a_constant_channel_becomes_normal_and_so_does_its_own_again() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -11,6 +12,7 @@ from alarms.plants import coupled
 from vace_ad.alarms.budget import Budget
 from vace_ad.alarms.events import plain_event, restored_event
 from vace_ad.alarms.recent import READ
+from vace_ad.alarms.tracked import KEPT, Member, Tracked
 from vace_ad.config import VACEConfig
 from vace_ad.frames.segments import Piece, Rules
 
@@ -116,6 +118,32 @@ def test_the_same_events_in_chunks(toy: Toy, size: int) -> None:
     np.testing.assert_array_equal(chunks.surprise, whole.surprise)
 
 
+@pytest.mark.parametrize("cuts", [range(1, 1000), range(64, 1000, 64), [990]])
+def test_an_event_longer_than_what_is_kept_has_the_same_suspects_in_chunks(
+    toy: Toy, cuts: Sequence[int]
+) -> None:
+    rows = broken(toy, SHIFT, SPIKE, STUCK)[800:1800]
+    whole = run_feed(toy, rows, rules=Rules(join=400))
+    (event,) = whole.events
+    assert event.rows > KEPT
+    assert event.shares[0][0] == "c"
+    assert run_feed(toy, rows, cuts, rules=Rules(join=400)).changes == whole.changes
+
+
+def test_an_event_that_is_told_when_its_rows_are_gone_has_suspects(toy: Toy) -> None:
+    """Its first rows are no longer kept, or not even its last ones, and nothing is known of it."""
+    alarms, run = feed(toy), Run()
+    add(alarms, broken(toy, SHIFT)[:1000], run)
+    tracked = Tracked(905, 900, *np.full((2, D), 0), {4 * D: Member(900, 906, 1)})
+    tracked.shares = np.array([0, 0, 1 << 30, 0, 0, 0])
+    tracked.margins = {4 * D: 1.0}
+    add(alarms, VALUES[TRAIN : TRAIN + 1100], run)
+    alarms._recent.at = 2099
+    for end in (906, 1700):
+        tracked.lines = {4 * D: Member(900, end, 1)}
+        assert alarms._shares(tracked, None)[0][0] == "c"
+
+
 @pytest.mark.parametrize("at", [40, 130, 165, 600])
 def test_a_feed_resumes_in_the_middle_of_an_event(toy: Toy, at: int) -> None:
     rows = broken(toy, SHIFT, SPIKE)[800:1500]
@@ -136,6 +164,15 @@ def test_a_state_of_other_channels_is_refused(toy: Toy) -> None:
     add(narrow, VALUES[:100, :3], Run())
     with pytest.raises(ValueError, match="shape"):
         feed(toy).resume(narrow.state(), narrow.description())
+
+
+def test_a_state_with_other_nats_is_refused(toy: Toy) -> None:
+    first = feed(toy)
+    add(first, VALUES[:100], Run())
+    (name,) = [name for name in first.state() if name.endswith("nats")]
+    for damaged in (np.zeros((99, D), np.int32), np.zeros((100, D))):
+        with pytest.raises(ValueError, match="nats"):
+            feed(toy).resume({**first.state(), name: damaged}, first.description())
 
 
 @pytest.mark.parametrize("n", [0, 50])

@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 
 from vace_ad.alarms.constants import MOST_MARGIN
-from vace_ad.alarms.tracked import Member, Tracked, joined
+from vace_ad.alarms.tracked import MOST_TIMES, Member, Tracked, joined
 
 RELATION, OTHER_RELATION, CHANGE, JUMP, STUCK, SCORE = 0, 1, 3, 4, 6, 8
 
 
-def event(lines: dict[int, Member], alarm: int = 6, running=(90, 10), **more) -> Tracked:
-    return Tracked(alarm, 4, np.array(running), np.array([40, 60]), lines, **more)
+def event(
+    lines: dict[int, Member], alarm: int = 6, running=(90, 10), shares=(40, 60), **more
+) -> Tracked:
+    return Tracked(alarm, 4, np.array(running), np.array(shares), lines, **more)
 
 
 @pytest.mark.parametrize(
@@ -45,12 +47,22 @@ def test_it_was_last_seen_in_what_its_main_channels_should_be_by_others() -> Non
     assert event({SCORE: lines[SCORE]}, end=77).last_seen == 77
 
 
-def test_suspicion_is_the_share_times_the_largest_margin_of_the_channel_plus_one() -> None:
+def test_suspicion_is_of_the_largest_margin_and_the_mean_contribution() -> None:
     margins = {RELATION: 0.5, 2: 1.5, JUMP: -2.0, OTHER_RELATION: MOST_MARGIN + 5, SCORE: 9.0}
-    found = event({RELATION: Member(0, 1, 1)}, margins=margins)
-    assert found.suspicion().tolist() == [40 * 2.5, 60 * (1 + MOST_MARGIN)]
-    assert replace(found, margins={JUMP: -2.0}).suspicion().tolist() == [40.0, 60.0]
-    assert (found.margin, found.strongest) == (9.0, SCORE)
+    none = event({RELATION: Member(0, 1, 1)}, margins=margins, shares=(0, 0))
+    np.testing.assert_allclose(none.suspicion(5), np.log([2.5, 1 + MOST_MARGIN]))
+    assert replace(none, margins={JUMP: -2.0}).suspicion(5).tolist() == [0, 0]
+    assert (none.margin, none.strongest) == (9.0, SCORE)
+
+
+@pytest.mark.parametrize(("end", "n"), [(5, 3), (7, 3), (20, 16), (900, 512)])
+def test_a_contribution_counts_in_degrees_of_freedom_up_to_a_limit(end: int, n: int) -> None:
+    """Rows 4 to 6, its alarm, at least; one counts half as much as that 32 rows before it."""
+    weight = sum(round(1024 * 0.5 ** (k / 32)) for k in range(n))
+    shares = 10 * 1024 * weight, 1_000_000 * 1024 * weight
+    found = event({}, end=end, margins={JUMP: 0.0}, shares=shares)
+    np.testing.assert_allclose(found.suspicion(5), np.log([1 + 10 / 5, 1 + MOST_TIMES]))
+    np.testing.assert_allclose(found.suspicion(1)[0], np.log(1 + 10))
 
 
 def test_a_line_that_rises_again_spans_both_rises() -> None:

@@ -16,8 +16,8 @@ from vace_ad.alarms.constants import (
 )
 from vace_ad.alarms.evidence import UNIT, whole
 from vace_ad.alarms.scan import Limits, Tails, describe
-from vace_ad.alarms.tracked import Notice
-from vace_ad.alarms.tracker import KEPT, REPORT_AGAIN, SLAB, Tracker
+from vace_ad.alarms.tracked import KEPT, Notice
+from vace_ad.alarms.tracker import REPORT_AGAIN, SLAB, Tracker
 
 D = 3
 LINES = 4 * D + 1

@@ -64,6 +64,7 @@ class Judged(NamedTuple):
     ratio: Array  # (n,), highest evidence over its limit: above 1 is an alarm
     surprise: Array  # (n,), nats of the most surprising cell
     expected: Expected  # by the baseline as it was at each row
+    nats: Nats  # (n, n_channels), of each channel's cells
 
 
 class AlarmStream:
@@ -115,13 +116,14 @@ class AlarmStream:
         their evidence, that of `accepted` channels `OWN` times as much.
         """
         if not len(rows):
-            return Judged([], np.empty(0), np.empty(0), Expected(rows, rows, rows))
+            none = np.empty(rows.shape, np.int64)
+            return Judged([], np.empty(0), np.empty(0), Expected(rows, rows, rows), none)
         residuals = self._cells.add(rows)
         scores = np.full(len(rows), np.nan) if scores is None else scores
         same = repeats(rows, self._last)
         self._last = rows[-1].copy()
         notices: list[Notice] = []
-        ratios, surprises, expected = [], [], []
+        ratios, surprises, expected, kept = [], [], [], []
         at = 0
         while at < len(rows):
             left = Residuals(*(x[at:] for x in residuals))
@@ -149,6 +151,8 @@ class AlarmStream:
             most = np.max(nats[: len(ratio)], axis=1, where=varies, initial=0)
             surprises.append(np.maximum(most, stuck[: len(ratio)].max(axis=1)) / UNIT)
             expected.append([each[: len(ratio)] for each in should])
+            now, past = np.split(nats[: len(ratio)], 2, axis=1)
+            kept.append(now + past)
             self._quiet &= same[at : at + len(ratio)].all(axis=0)
             at += len(ratio)
             if self.tracker.lasted:
@@ -157,7 +161,9 @@ class AlarmStream:
                 self._quiet &= same[at - 1]
         self._young = max(self._young - len(rows), 0)
         should = Expected(*(np.concatenate(each) for each in zip(*expected, strict=True)))
-        return Judged(notices, np.concatenate(ratios), np.concatenate(surprises), should)
+        return Judged(
+            notices, np.concatenate(ratios), np.concatenate(surprises), should, np.concatenate(kept)
+        )
 
     def _stuck(self, same: NDArray[np.bool_]) -> Nats:
         """Nats of repeated values."""

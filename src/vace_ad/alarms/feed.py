@@ -27,7 +27,7 @@ from vace_ad.alarms.pattern import BEFORE, Pattern
 from vace_ad.alarms.recent import Latest, RecentRows
 from vace_ad.alarms.scan import Line, describe
 from vace_ad.alarms.suppression import Stretch
-from vace_ad.alarms.suspects import LINGER
+from vace_ad.alarms.suspects import LINGER, blame, suspicion
 from vace_ad.alarms.tracked import Notice, Tracked
 from vace_ad.frames.segments import Piece, Rules
 from vace_ad.signals.protocol import prefixed, under
@@ -128,13 +128,13 @@ class AlarmFeed:
             notices = self._stream.skip(n)
             evidence = surprise = np.full(n, np.nan)
             rows = np.full((n, len(self._model.channels)), np.nan)
-            within = np.tile(rows, 2)
+            within, nats = np.tile(rows, 2), np.zeros(rows.shape, np.int64)
         else:
             tolerated = queue[:, 1]
             judged = self._stream.add(rows, scores, None if (tolerated == 1).all() else tolerated)
-            notices, evidence, surprise, expected = judged
+            notices, evidence, surprise, expected, nats = judged
             within = np.concatenate([rows - expected.lower, expected.upper - rows], axis=1)
-        self._recent.add(rows, times, np.stack([surprise, evidence], axis=1), within)
+        self._recent.add(rows, times, np.stack([surprise, evidence], axis=1), within, nats)
         changes = []
         for each in notices:
             row = self._brought(each.row + self._wait) if by is None else by
@@ -203,7 +203,7 @@ class AlarmFeed:
         tails = model.alarm.tails
         rare = probability(tails, {line: member.top for line, member in tracked.lines.items()})
         line = describe(tracked.strongest, len(model.channels))
-        shares = self._shares(tracked)
+        shares = self._shares(tracked, known)
         partner = self._partner(line, shares) if line.kind == "relation" else None
         if known is None:
             outside = self._conditions(first, tracked.alarm)
@@ -245,15 +245,21 @@ class AlarmFeed:
         rows = rows[~np.isnan(rows).any(axis=1)]
         return model.conditions.words(rows, model.channels, model.watched)
 
-    def _shares(self, tracked: Tracked) -> tuple[tuple[str, float], ...]:
-        """Channels by their share of the suspicion, highest first."""
-        found = tracked.suspicion() * self._model.alarm.watched
-        total = float(found.sum())
-        if not total > 0:
-            return ()
-        order = np.argsort(-found, kind="stable")
-        named = [(self._model.channels[i], float(found[i]) / total) for i in order.tolist()]
-        return tuple(pair for pair in named if pair[1] >= NAMED)
+    def _shares(self, tracked: Tracked, known: Event | None) -> tuple[tuple[str, float], ...]:
+        """Channels by their share of the suspicion, highest first.
+
+        As they were known, where the rows before the event are no longer kept.
+        """
+        model, (kept, first) = self._model, self._recent.values()
+        start, end = (min(max(row - first, 0), len(kept)) for row in tracked.rows)
+        if known is not None and start < BEFORE and first > 0:
+            return known.shares
+        found = tracked.suspicion(1 + model.alarm.cells.n_averages)
+        if start < end:
+            nats = self._recent.nats()[start:end]
+            found += suspicion(kept[:end], start, end, model.normal, model.drift_range, nats)
+        named = blame(model.channels, np.where(model.alarm.watched, found, 0.0))
+        return tuple(pair for pair in named.top(len(named.names)) if pair[1] >= NAMED)
 
     def _partner(self, line: Line, shares: tuple[tuple[str, float], ...]) -> str | None:
         """The channel that the first suspect no longer goes with, where the line is about both."""

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.events import Reading
-from vace_ad.alarms.tracker import KEPT
+from vace_ad.alarms.evidence import UNIT, Nats
+from vace_ad.alarms.tracked import KEPT
 from vace_ad.signals.row_buffer import RowBuffer
 
 Array = NDArray[np.float64]
@@ -44,6 +45,7 @@ class RecentRows:
         self._times = RowBuffer(1, "datetime64[ns]")
         self._evidence = RowBuffer(2)  # nats of the most surprising cell; evidence over its limit
         self._rows = RowBuffer(len(channels))  # as they came
+        self._nats = RowBuffer(len(channels), "int32")  # of their cells, in units of 1 / UNIT
         # How far below each value the expected range begins, and how far above it ends.
         self._range = RowBuffer(2 * len(channels), "float32")
 
@@ -54,13 +56,19 @@ class RecentRows:
             self._offsets.append((number, self.missing))
 
     def add(
-        self, rows: Array, times: NDArray[np.datetime64], evidence: Array, within: Array
+        self,
+        rows: Array,
+        times: NDArray[np.datetime64],
+        evidence: Array,
+        within: Array,
+        nats: Nats,
     ) -> None:
         """Rows (n, n_channels) that are decided, with all that is kept of them."""
         for buffer, new in (
             (self._times, times[:, None]),
             (self._evidence, evidence),
             (self._rows, rows),
+            (self._nats, nats),
             (self._range, within),
         ):
             buffer.keep(KEPT)
@@ -87,6 +95,10 @@ class RecentRows:
     def values(self) -> tuple[Array, int]:
         """The rows up to the one that is spoken of, and the number of the first."""
         return self._up_to(self._rows)
+
+    def nats(self) -> Array:
+        """The nats of their cells."""
+        return np.asarray(self._up_to(self._nats)[0] / UNIT)
 
     def peak(self, start: int, end: int) -> tuple[int, float]:
         """The most surprising of rows [start, end) and its nats, as far as they are kept."""
@@ -135,6 +147,7 @@ class RecentRows:
             "times": self._times.last(KEPT)[:, 0].copy().view(np.int64),
             "evidence": self._evidence.last(KEPT).copy(),
             "rows": self._rows.last(KEPT).copy(),
+            "nats": self._nats.last(KEPT).copy(),
             "range": self._range.last(KEPT).copy(),
         }
 
@@ -144,11 +157,15 @@ class RecentRows:
         d = len(self._channels)
         if rows.shape[1:] != (d,) or within.shape != (len(rows), 2 * d):
             raise ValueError(f"its last rows have the shapes {rows.shape} and {within.shape}")
+        nats = state["nats"]
+        if nats.shape != rows.shape or nats.dtype.kind != "i":
+            raise ValueError(f"its nats have the shape {nats.shape}")
         if evidence.shape != (len(rows), 2):
             raise ValueError(f"its evidence has the shape {evidence.shape}")
         self.n, self.missing = (int(x) for x in state["n"])
         self._offsets = [(int(a), int(b)) for a, b in state["offsets"]]
         self._rows.refill(rows.copy())
+        self._nats.refill(nats.astype(np.int32))
         self._range.refill(within.astype(np.float32))
         self._times.refill(state["times"].view("datetime64[ns]")[:, None].copy())
         self._evidence.refill(evidence.copy())

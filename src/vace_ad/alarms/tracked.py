@@ -10,10 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.constants import MOST_MARGIN
-from vace_ad.alarms.evidence import Nats
+from vace_ad.alarms.evidence import UNIT, Nats, whole
 from vace_ad.alarms.scan import describe
+from vace_ad.signals.cells import HALF_LIVES
 
 MAIN = 0.1  # of an event's contributions that a main channel has
+MOST_TIMES = 400  # a channel's normal contribution that count for a suspect
+KEPT = 512  # rows whose shares and surprise are kept for events that are dated back
+# Of an event's rows for who is at fault: where a fault spreads, its first rows tell.
+FADING = whole(0.5 ** (np.arange(KEPT) / HALF_LIVES[-1]))
 
 
 class Member(NamedTuple):
@@ -81,14 +86,21 @@ class Tracked:
         others = [end for (kind, _), end in kinds if kind != "score"]
         return max(direct or others or [self.end])
 
-    def suspicion(self) -> NDArray[np.float64]:
-        """The channels' contributions, each times the largest margin of its lines plus 1."""
+    def suspicion(self, degrees: int) -> NDArray[np.float64]:
+        """What lines and contributions say of each channel, (n_channels,).
+
+        log(1 + m) + log(1 + c): m is the largest margin of its lines, from 0 to `MOST_MARGIN`; c
+        its mean contribution over its `degrees` of freedom, about 1 in normal rows, up to
+        `MOST_TIMES`.
+        """
         margins = np.zeros(len(self.shares))
         for line, margin in self.margins.items():
             channel = describe(line, len(self.shares)).channel
             if channel is not None:
                 margins[channel] = max(margins[channel], min(margin, MOST_MARGIN))
-        return np.asarray(self.shares * (1 + margins))
+        rows = max(self.end, self.alarm + 1) - self.since
+        mean = self.shares / UNIT / FADING[:rows].sum()
+        return np.asarray(np.log1p(margins) + np.log1p(np.minimum(mean / degrees, MOST_TIMES)))
 
     def plain(self) -> dict[str, Any]:
         """All of it as plain values."""

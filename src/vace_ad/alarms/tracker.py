@@ -17,17 +17,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from vace_ad.alarms.constants import MOST_MARGIN, REST
-from vace_ad.alarms.evidence import Nats, whole
+from vace_ad.alarms.evidence import Nats
 from vace_ad.alarms.scan import Limits, Tails, heights, prices
-from vace_ad.alarms.tracked import Member, Notice, Tracked, What, joined
-from vace_ad.signals.cells import HALF_LIVES
+from vace_ad.alarms.tracked import FADING, KEPT, Member, Notice, Tracked, What, joined
 
 Array = NDArray[np.float64]
 
 SLAB = 256  # rows after which limits fall back a little, counted from the stream's first
-KEPT = 512  # rows whose shares and surprise are kept for events that are dated back
-# Of an event's rows for who is at fault: where a fault spreads, its first rows tell.
-FADING = whole(0.5 ** (np.arange(KEPT) / HALF_LIVES[-1]))
 REPORT_AGAIN = 64  # rows after which an open event that grew is reported again
 
 
