@@ -37,3 +37,4 @@ SET_ASIDE = 3  # highest excursions of a line that do not tell what is normal
 DOUBT = 4.0  # nats that a weak alarm which the score did not confirm asks of the next one
 REST = 48  # rows without new evidence after which a line of an event is over
 MOST_MARGIN = 3.0  # nats beyond a limit that count for a suspect; with fewer an alarm is weak
+MOST_TIMES = 400  # a channel's normal contribution that count for a suspect

@@ -9,13 +9,12 @@ from typing import Any, Literal, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from vace_ad.alarms.constants import MOST_MARGIN
+from vace_ad.alarms.constants import MOST_MARGIN, MOST_TIMES
 from vace_ad.alarms.evidence import UNIT, Nats, whole
 from vace_ad.alarms.scan import describe
 from vace_ad.signals.cells import HALF_LIVES
 
 MAIN = 0.1  # of an event's contributions that a main channel has
-MOST_TIMES = 400  # a channel's normal contribution that count for a suspect
 KEPT = 512  # rows whose shares and surprise are kept for events that are dated back
 # Of an event's rows for who is at fault: where a fault spreads, its first rows tell.
 FADING = whole(0.5 ** (np.arange(KEPT) / HALF_LIVES[-1]))
