@@ -217,15 +217,15 @@ class AlarmModel:
         expected = rows - (residuals.now - mean[:, :d]) * unit
         reach = WIDTH * spread[:, :d] * unit
         if len(constant := np.flatnonzero(~self.cells.varies)):
-            known = self.cells.mean[constant]
-            expected[:, constant], reach[:, constant] = known, 0.0
-            nats[:, constant] = self._moved(rows[:, constant], known)
+            value = self.cells.mean[constant]
+            expected[:, constant], reach[:, constant] = value, 0.0
+            nats[:, constant] = self._moved(rows[:, constant], value)
             nats[:, d + constant] = 0
         return nats, score, Expected(expected, expected - reach, expected + reach)
 
-    def _moved(self, cells: Array, known: Array) -> Nats:
+    def _moved(self, cells: Array, value: Array) -> Nats:
         """Nats of cells of constant channels: rarer than any training row where they have moved."""
-        away = np.abs(cells - known) > SAME * np.maximum(np.abs(known), SAME)
+        away = np.abs(cells - value) > SAME * np.maximum(np.abs(value), SAME)
         return np.asarray(whole(math.log(self.tails.n_rows + 2)) * away, np.int64)
 
     def outdated(self, level: Array) -> Array:
