@@ -195,6 +195,44 @@ def test_errata_of_the_paper_s_own_studies() -> None:
         ], words  # fmt: skip
 
 
+def test_errata_of_the_geometry() -> None:
+    with (RESULTS[1] / "geometry-test-only.csv").open() as file:
+        lines = {(line["variant"], line["source"]): line for line in csv.DictReader(file)}
+    variants = ("Full model", "w/o Velocity Pretext", "w/o BatchNormalisation")
+    ranks = [
+        f"{float(lines[variant, source]['effective_rank_pr']):.3f}"
+        for source in ("ours", "published")
+        for variant in variants
+    ]
+    active = [
+        f"{float(lines[variant, source]['active_dims']):.3f}"
+        for variant, source in (
+            (variants[1], "ours"), ("w/o Velocity Pretext (calibrated)", "ours"),
+            (variants[0], "ours"), (variants[1], "published"), (variants[0], "published"),
+        )
+    ]  # fmt: skip
+    start = ERRATA.index("- Geometry table")
+    said = ERRATA[start : ERRATA.index("\n- ", start)]
+    series = lines["Full model", "ours"]["series"]
+    assert re.findall(r"(\d+) series", said) == [series]
+    assert re.findall(r"\d\.\d{3}", said) == [*ranks, *active]
+
+
+def test_errata_of_the_sensitivity() -> None:
+    with (RESULTS[1] / "sensitivity-test-only.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    start = ERRATA.index("- Sensitivity table, on")
+    words = r"on (\w+) tuning.*?default (\S+), other\s+settings (\S+) \((.*?)\) to (\S+) \((.*?)\)"
+    ((series, *said),) = re.findall(words, ERRATA[start:], flags=re.S)
+    assert {line["series"] for line in lines} == {{"four": "4", "six": "6"}[series]}
+    (default,) = {line["VUS-PR"] for line in lines if line["default"] == "1"}
+    low, high = (kind(lines, key=lambda line: float(line["VUS-PR"])) for kind in (min, max))
+    assert low["value"] in said[2]
+    assert high["value"] in said[4]
+    values = [default, low["VUS-PR"], high["VUS-PR"]]
+    assert [said[0], said[1], said[3]] == [f"{float(value):.3f}" for value in values]
+
+
 def signed(value: str | float) -> str:
     return f"{float(value):+.3f}".replace("-", "\N{MINUS SIGN}")
 
