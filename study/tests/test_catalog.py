@@ -1,8 +1,12 @@
+import hashlib
+
+import numpy as np
 import pytest
 
 from toys import make_folder
 from vace_ad.errors import ConfigError, InputError
 from vace_study.catalog import find_series
+from vace_study.series import load
 
 
 @pytest.fixture
@@ -73,3 +77,22 @@ def test_the_real_folder(data_folder):
     tuning = [entry for entry in entries if entry.split == "tuning"]
     assert len(entries) >= 70
     assert 0 < len(tuning) < 10
+
+
+@pytest.mark.data
+def test_one_tuning_series_is_an_evaluation_series(data_folder):
+    """As docs/errata.md says: by the values of all rows, whatever the labels."""
+    found = {}
+    for entry in find_series(data_folder):
+        series = load(entry.path)
+        digest = hashlib.sha256(series.values.tobytes()).hexdigest()
+        found.setdefault((series.values.shape, digest), []).append(entry)
+    assert sum(map(len, found.values())) == 74
+    (pair,) = (entries for entries in found.values() if len(entries) > 1)
+    assert [entry.name.short for entry in pair] == ["MSL id_10", "MSL id_13"]
+    assert [entry.split for entry in pair] == ["tuning", "eval"]
+    marked = [np.flatnonzero(load(entry.path).labels) for entry in pair]
+    assert [(rows[0], rows[-1], len(rows)) for rows in marked] == [
+        (4590, 4720, 131),
+        (4575, 4755, 181),
+    ]

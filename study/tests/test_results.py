@@ -17,12 +17,17 @@ def test_seeds_are_averaged_before_series(run):
     assert values[STEMS[0]] == pytest.approx(0.1 + 0.05 + 0.005)
     assert results.by_seed("vace", "VUS-PR") == pytest.approx({0: 0.3, 1: 0.31})
     assert results.seeds("vace") == 2
+    assert results.seeds("usad") == 0
+    assert not [note for note in results.notes() if "seeds" in note]
 
 
 def test_seed_means_are_over_the_series_that_every_seed_has(tmp_path):
     rows = [r for r in full_rows(["vace"]) if not (r.seed == 1 and r.series == STEMS[4])]
     results = Results.load(make_run(tmp_path, rows))
     assert results.by_seed("vace", "VUS-PR") == pytest.approx({0: 0.25, 1: 0.26})
+    assert results.seeds("vace") == "1 to 2"
+    (note,) = [note for note in results.notes() if "seeds" in note]
+    assert note.startswith("vace: 2 seeds on 4 of 5 series, fewer on the others")
 
 
 def test_one_protocol_and_split_at_a_time(run):

@@ -272,6 +272,23 @@ def test_geometry_is_mean_and_spread_over_seeds(tmp_path):
     )
 
 
+def test_geometry_is_of_every_series_whatever_its_seeds(tmp_path):
+    rows = [
+        row
+        for row in results(tmp_path, ABLATION, seeds=2).rows
+        if row.series != STEMS[0] or row.seed == 0
+    ]
+    rows = [
+        replace(row, geometry=row.geometry | {"active_dims": 0.25})
+        if row.series == STEMS[0]
+        else row
+        for row in rows
+    ]
+    found = cells(TABLES["geometry"](Results("tsb-ad", rows)))[0]
+    assert (found["series"], found["seeds"]) == ("5", "1 to 2")
+    assert float(found["active_dims"]) == pytest.approx((4 * 0.75 + 0.25) / 5)
+
+
 def test_msl_counts_active_dimensions(tmp_path):
     rows = cells(TABLES["msl"](results(tmp_path, ABLATION)))
     assert [row["series"] for row in rows] == ["MSL id_1", "MSL id_2", "mean"]
@@ -343,7 +360,7 @@ def test_an_ablation_compares_each_variant_on_the_series_and_seeds_of_both(tmp_p
     assert found == {
         "w/o Velocity Pretext": ("3", "2"),
         "w/o Velocity Scoring": ("2", "1"),
-        "Full model": ("4", "2"),  # of either
+        "Full model": ("4", "1 to 2"),  # of either
     }
     assert [float(line["VUS-PR"]) for line in lines] == pytest.approx([0.205, 0.15, 0.25375])
     assert [line["full model"] for line in lines] == ["0.305000", "0.150000", ""]

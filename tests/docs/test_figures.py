@@ -28,7 +28,7 @@ def table(page: str, head: str) -> tuple[list[str], dict[str, list[str]]]:
     """The column names and the rows of the table whose first line begins like this."""
     start = page.index(head)
     lines = page[start : page.find("\n\n", start)].splitlines()
-    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    cells = [[cell.strip() for cell in line.strip().strip("|").split("|")] for line in lines]
     return cells[0][1:], {row[0]: row[1:] for row in cells[2:]}
 
 
@@ -173,22 +173,68 @@ def test_errata_of_the_paper_s_own_studies() -> None:
     assert said(r"Here (\S+) and (\S+) on the seeds that both") == rounded(
         "msl-test-only", "mean", "FM", "NCA"
     )
-    ablation = "ablation-test-only"
-    assert said(r"deviation of (\S+) between") == rounded(ablation, "Full model", "std")
-    for words, line in {
-        r"without the channel encoder (\d\.\d+)": "w/o Channel Encoder",
-        r"pretext (\S+) as released": "w/o Velocity Pretext",
-        r"\] and (\S+) with BatchNorm": "w/o Velocity Pretext (calibrated)",
-        r"without direction (\d\.\d+)": "w/o Velocity Scoring",
-        r"without Mahalanobis (\d\.\d+)": "w/o Mahal. Scoring",
-    }.items():
-        interval = said(words + r"[^[]*\[(\S+), ([^\s\]]+)")
-        value, low, high = (float(each.replace("\N{MINUS SIGN}", "-")) for each in interval)
-        wanted = rounded(ablation, line, "VUS-PR", "low", "high")
-        assert [value, low, high] == [float(each) for each in wanted], line
-    full = [rounded(ablation, line, "full model")[0] for line in
-            ("w/o Channel Encoder", "w/o Velocity Pretext", "w/o Velocity Scoring")]  # fmt: skip
-    assert re.findall(r"from (?:the full model's )?(\d\.\d+)\]", ERRATA) == full
+    ablation = results("ablation-test-only")
+    assert said(r"deviation of (\S+) between") == rounded("ablation-test-only", "Full model", "std")
+    _, lines = table(ERRATA, "| without | series |")
+    names = {
+        "the channel encoder": "w/o Channel Encoder",
+        "the pretext, as released": "w/o Velocity Pretext",
+        "the pretext, BatchNorm as in the full model": "w/o Velocity Pretext (calibrated)",
+        "Mahalanobis distance": "w/o Mahal. Scoring",
+        "direction": "w/o Velocity Scoring",
+    }
+    assert set(lines) == set(names)
+    whole = float(ablation["Full model"]["published_VUS-PR"])
+    for words, cells in lines.items():
+        line = ablation[names[words]]
+        printed = line["published_VUS-PR"]
+        assert cells == [
+            line["series"], *rounded("ablation-test-only", names[words], "full model", "VUS-PR"),
+            signed(line["difference"]), f"{signed(line['low'])} to {signed(line['high'])}",
+            signed(float(printed) - whole) if printed else "",
+        ], words  # fmt: skip
+
+
+def test_errata_of_the_geometry() -> None:
+    with (RESULTS[1] / "geometry-test-only.csv").open() as file:
+        lines = {(line["variant"], line["source"]): line for line in csv.DictReader(file)}
+    variants = ("Full model", "w/o Velocity Pretext", "w/o BatchNormalisation")
+    ranks = [
+        f"{float(lines[variant, source]['effective_rank_pr']):.3f}"
+        for source in ("ours", "published")
+        for variant in variants
+    ]
+    active = [
+        f"{float(lines[variant, source]['active_dims']):.3f}"
+        for variant, source in (
+            (variants[1], "ours"), ("w/o Velocity Pretext (calibrated)", "ours"),
+            (variants[0], "ours"), (variants[1], "published"), (variants[0], "published"),
+        )
+    ]  # fmt: skip
+    start = ERRATA.index("- Geometry table")
+    said = ERRATA[start : ERRATA.index("\n- ", start)]
+    series = lines["Full model", "ours"]["series"]
+    assert re.findall(r"(\d+) series", said) == [series]
+    assert re.findall(r"\d\.\d{3}", said) == [*ranks, *active]
+
+
+def test_errata_of_the_sensitivity() -> None:
+    with (RESULTS[1] / "sensitivity-test-only.csv").open() as file:
+        lines = list(csv.DictReader(file))
+    start = ERRATA.index("- Sensitivity table, on")
+    words = r"on (\w+) tuning.*?default (\S+), other\s+settings (\S+) \((.*?)\) to (\S+) \((.*?)\)"
+    ((series, *said),) = re.findall(words, ERRATA[start:], flags=re.S)
+    assert {line["series"] for line in lines} == {{"four": "4", "six": "6"}[series]}
+    (default,) = {line["VUS-PR"] for line in lines if line["default"] == "1"}
+    low, high = (kind(lines, key=lambda line: float(line["VUS-PR"])) for kind in (min, max))
+    assert low["value"] in said[2]
+    assert high["value"] in said[4]
+    values = [default, low["VUS-PR"], high["VUS-PR"]]
+    assert [said[0], said[1], said[3]] == [f"{float(value):.3f}" for value in values]
+
+
+def signed(value: str | float) -> str:
+    return f"{float(value):+.3f}".replace("-", "\N{MINUS SIGN}")
 
 
 def test_times_of_the_measures() -> None:

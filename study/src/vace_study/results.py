@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -134,9 +134,15 @@ class Results:
                 found[row.series].append(value)
         return {series: fmean(each) for series, each in found.items()}
 
-    def seeds(self, method: str) -> int:
-        """How many seeds a method ran with."""
-        return len({row.seed for row in self.good if row.method == method})
+    def seeds(self, method: str) -> int | str:
+        """How many seeds a method ran with on each series; "1 to 3" where not the same on all."""
+        counts = self._seed_counts(method).values()
+        fewest, most = min(counts, default=0), max(counts, default=0)
+        return most if fewest == most else f"{fewest} to {most}"
+
+    def _seed_counts(self, method: str) -> dict[str, int]:
+        """The number of seeds by series."""
+        return Counter(row.series for row in self.good if row.method == method)
 
     def notes(self) -> list[str]:
         """What a reader must know: failures, caps, series without anomalies, uneven coverage."""
@@ -156,14 +162,22 @@ class Results:
                     f"{method}: {sum(map(bool, capped))} of {len(mine)} rows with caps to save "
                     f"time, first {', '.join(first)}"
                 )
+        for method in self.methods:
+            counts = self._seed_counts(method)
+            every = len({row.seed for row in self.good if row.method == method})
+            if (whole := sum(n == every for n in counts.values())) < len(counts):
+                notes.append(
+                    f"{method}: {every} seeds on {whole} of {len(counts)} series, fewer on the "
+                    "others; a deviation between seeds is of the series with all"
+                )
         quiet = dict.fromkeys(row.series for row in self.rows if row.status == "no-anomaly")
         if quiet:
             notes.append(f"no anomaly in the evaluated rows: {', '.join(quiet)}")
         if self.left_out:
             notes.append(f"left out, with too few series: {', '.join(self.left_out)}")
-        counts = {name: len(self.values(name, "VUS-PR")) for name in self.methods}
-        if len(set(counts.values())) > 1:
-            each = ", ".join(f"{name} {count}" for name, count in counts.items())
+        sizes = {name: len(self.values(name, "VUS-PR")) for name in self.methods}
+        if len(set(sizes.values())) > 1:
+            each = ", ".join(f"{name} {count}" for name, count in sizes.items())
             notes.append(f"the methods have different numbers of series: {each}")
         return notes
 

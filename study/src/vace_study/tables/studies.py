@@ -80,6 +80,7 @@ def ablation_table(results: Results) -> Table:
     rows.append(["Full model", *_ABLATIONS["Full model"][1], *_ablation_cells(full, _FULL),
                  *[None] * 4, *_beside(printed["Full model"]), len(full.families),
                  full.seeds(_FULL)])  # fmt: skip
+    told = [*(pair.only([_ABLATIONS[variant][0]]) for variant, pair in pairs.items()), full]
     columns = (
         "variant", *_MARKS, *_ABLATION_MEASURES, "std", "full model", "difference", "low", "high",
         *(f"published_{name}" for name in _PRINTED), "series", "seeds",
@@ -93,7 +94,7 @@ def ablation_table(results: Results) -> Table:
         "PATE and DQE stand where every row of the line has them, which older ones do not",
         _STD,
         "published: 180 series, ten seeds, test-only",
-        *dict.fromkeys(note for pair in pairs.values() for note in pair.notes()),
+        *dict.fromkeys(note for each in told for note in each.notes()),
     ]
     table = Table(f"Ablation, protocol {results.protocol}", columns, rows, notes)
     blank = [name for name in NEWER if not any(row[columns.index(name)] for row in rows)]
@@ -138,7 +139,7 @@ def sensitivity_table(results: Results) -> Table:
 
 
 def geometry_table(results: Results) -> Table:
-    """Diagnostics of the training embeddings: mean over series, then mean and std over seeds."""
+    """Diagnostics of the training embeddings: means over seeds, then over series; std of seeds."""
     printed = {row["variant"]: row for row in published.table("geometry")}
     columns = [name for key in GEOMETRY for name in (key, f"{key}_std")]
     results = Results(results.protocol, [row for row in results.rows if row.geometry])
@@ -149,8 +150,7 @@ def geometry_table(results: Results) -> Table:
             continue
         numbers: list[Cell] = []
         for key in GEOMETRY:
-            means = results.by_seed(method, key).values()
-            numbers += [fmean(means), results.spread(method, key)]
+            numbers += [results.mean(method, key), results.spread(method, key)]
         n = len(results.values(method, GEOMETRY[0]))
         rows.append([variant, *numbers, "ours", n, results.seeds(method)])
         if variant in printed:
