@@ -216,7 +216,7 @@ class AlarmModel:
         d, unit = self.n_channels, self.cells.spread * self.cells.scale
         expected = rows - (residuals.now - mean[:, :d]) * unit
         reach = WIDTH * spread[:, :d] * unit
-        if len(constant := np.flatnonzero(~self.cells.varies)):
+        if len(constant := self.cells.constant):
             value = self.cells.mean[constant]
             expected[:, constant], reach[:, constant] = value, 0.0
             nats[:, constant] = self._moved(rows[:, constant], value)

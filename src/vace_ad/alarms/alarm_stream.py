@@ -130,7 +130,7 @@ class AlarmStream:
             before = copy(self._baseline)  # its arrays are replaced, never written
             nats, score, should = self.model.judge(rows[at:], left, scores[at:], self._baseline)
             stuck = self._stuck(same[at:])
-            if len(constant := np.flatnonzero(~self.model.cells.varies)):
+            if len(constant := self.model.cells.constant):
                 nats[:, constant] = self._awake(nats[:, constant], same[at:], constant)
             if self._young > at:
                 for each in (nats, score):
@@ -185,7 +185,7 @@ class AlarmStream:
         columns: set[int] = set()
         for line in self.tracker.lasted:
             kind, channel = describe(line, d)
-            if kind == "stuck" or (channel is not None and not self.model.cells.varies[channel]):
+            if kind == "stuck" or channel in self.model.cells.constant:
                 self._quiet[channel] = True
             else:
                 columns |= {2 * d} if channel is None else {channel, d + channel}

@@ -26,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -73,6 +74,11 @@ class CellModel:
     def n_channels(self) -> int:
         """How many channels there are."""
         return len(self.mean)
+
+    @cached_property
+    def constant(self) -> NDArray[np.intp]:
+        """The channels that do not vary, in order."""
+        return np.flatnonzero(~self.varies)
 
     @property
     def n_averages(self) -> int:
