@@ -26,7 +26,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple, Self
 
 import numpy as np
@@ -75,7 +74,7 @@ class CellModel:
         """How many channels there are."""
         return len(self.mean)
 
-    @cached_property
+    @property
     def constant(self) -> NDArray[np.intp]:
         """The channels that do not vary, in order."""
         return np.flatnonzero(~self.varies)
