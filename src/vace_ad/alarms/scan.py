@@ -8,7 +8,8 @@ lines.
 Limits follow the stream: each line learns from its own excursions.
 
 The score has a law of its own, since held-out scores of short trainings say little: above h nats
-over its recent level there are `SCORE_RATE` / h excursions a row, on real series of many kinds.
+over its recent level there are taken to be `SCORE_RATE` / h excursions a row, twice as many as real
+series of many kinds have.
 """
 
 from __future__ import annotations

@@ -135,6 +135,11 @@ def within(rows: Array, most: float | Array) -> Array:
     return np.asarray(np.minimum(np.maximum(rows, -most), most))
 
 
+def end_to_end(parts: Sequence[Array], axis: int = 0) -> Array:
+    """Parts end to end; one alone is not copied."""
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=axis)
+
+
 def medians(columns: Array) -> Array:
     """`np.median` of each column (n_columns, n), whose values change places.
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from vace_ad.signals.baseline_model import end_to_end
 from vace_ad.signals.cells import (
     HALF_LIVES,
     WIDE,
@@ -47,7 +48,7 @@ def learn(parts: Sequence[Array], context: NDArray[np.bool_] | None = None) -> L
     where they tell more of most channels than the other channels do.
     """
     parts = [part for part in parts if len(part)]
-    modes = ModeModel.fit(parts[0] if len(parts) == 1 else np.concatenate(parts))
+    modes = ModeModel.fit(end_to_end(parts))
     models = _models(parts, context, modes.first)
     if modes.n_modes > 1:
         found = _models(parts, context, modes)
@@ -68,7 +69,7 @@ def _models(
 ) -> list[CellModel]:
     """A model without each fold, and that of all rows."""
     d = parts[0].shape[1]
-    rows = parts[0] if len(parts) == 1 else np.concatenate(parts)
+    rows = end_to_end(parts)
     mean, scale = rows.mean(axis=0), rows.std(axis=0)
     largest = np.maximum(rows.max(axis=0), -rows.min(axis=0))
     varies = scale > _CONSTANT * (np.abs(mean) + largest * 1e-3)

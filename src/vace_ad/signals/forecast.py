@@ -17,7 +17,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from vace_ad.config import VACEConfig
-from vace_ad.signals.baseline_model import FOLDS, Normal, quantile, within
+from vace_ad.signals.baseline_model import FOLDS, Normal, end_to_end, quantile, within
 from vace_ad.signals.incremental import Update, merged_mean, merged_quantile
 from vace_ad.signals.protocol import (
     AmplitudeSignal,
@@ -177,12 +177,12 @@ class _Folds:
 
     def __init__(self, parts: Sequence[Array], directions: Array, ridge: float) -> None:
         self._directions, self._ridge = directions, ridge
-        self._common = _joined([_lagged(part @ directions) for part in parts])
+        self._common = end_to_end([_lagged(part @ directions) for part in parts])
         past = [
             sliding_window_view(part[:-1], LAGS, axis=0).transpose(2, 0, 1)[::-1] for part in parts
         ]
-        self._own = _joined(past, axis=1)  # (LAGS, n, n_channels)
-        self._rows = _joined([part[LAGS:] for part in parts])  # (n, n_channels)
+        self._own = end_to_end(past, axis=1)  # (LAGS, n, n_channels)
+        self._rows = end_to_end([part[LAGS:] for part in parts])  # (n, n_channels)
         sizes = np.cumsum([0, *map(len, np.array_split(self._rows, FOLDS))]).tolist()
         self._blocks = [slice(a, b) for a, b in pairwise(sizes)]
         self._sums = [self._sums_of(block) for block in self._blocks]
@@ -225,11 +225,6 @@ class _Folds:
                 predicted += own * factors
             found[block] = self._rows[block] - predicted
         return found
-
-
-def _joined(parts: Sequence[Array], axis: int = 0) -> Array:
-    """Parts end to end; one alone is not copied."""
-    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=axis)
 
 
 def _near(normal: Normal, scaled: Array) -> Array:
